@@ -4,7 +4,7 @@
 
 sdy.mesh @mesh = <["data"=8]>
 
-// LITTLE: error: no layout was found that fits into 1,048,576 bytes: the best layout needs {{[0-9,]+}} bytes on each device
+// LITTLE: error: found no layout that fits into 1,048,576 bytes: the best one needs {{[0-9,]+}} bytes per device
 // SIZE: error: 'much' is not a size: bytes, or a number with K, M, G or T
 
 // The rows are many, and each device computes its own; what is given stays.

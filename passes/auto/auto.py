@@ -1,7 +1,9 @@
-"""`sdy.auto`: the compiler chooses how the arguments of a program are split.
+"""`sdy.auto`: automatic choice of the shardings of arguments and large intermediate values.
 
-The program is folded, so that a layout can be estimated in milliseconds; layouts are searched; and the best few, with
-those that experts would take, are propagated and partitioned, so that what a device would run decides.
+1. Fold the program: merge repeated layers, so that the cost of a layout is estimated in milliseconds.
+2. Search layouts by coordinate descent on the estimated cost.
+3. Propagate and partition the best few, and the layouts that an expert would write. Choose the one whose partitioned
+   program costs least.
 """
 
 import time
@@ -41,16 +43,16 @@ from sdy.passes.spmd.costs.step_time import StepCost
 from sdy.sharding import TensorSharding
 
 _TO_PARTITION = 3
-"""So many of the layouts that are estimated to be the best are partitioned at most, beside the best of experts."""
+"""Maximum number of the layouts with the best estimates that are partitioned, besides the best expert layout."""
 
 _FAR_OFF = 1.25
-"""An expert's layout is partitioned unless it is estimated to be so many times slower: estimates can be wrong."""
+"""An expert layout is partitioned unless its estimate is slower by this factor, since estimates have errors."""
 
 _LARGEST = 3
-"""So much is said of what takes memory."""
+"""Number of the largest live values that a plan names."""
 
 _NEW_MESH = "mesh"
-_UNCHOSEN = "what is given alone"
+_UNCHOSEN = "the given shardings alone"
 
 
 def auto(
@@ -63,37 +65,47 @@ def auto(
     intermediates: bool = True,
     progress: Callable[[Candidate], None] | None = None,
 ) -> Plan:
-    """Choose how a program is split over a mesh, and write it into `module` as shardings.
-
-    Arguments of the main function that have no sharding get one; so do large results of operations, where that makes
-    a step faster or lets it fit, unless `intermediates` is false.
+    """Choose shardings for a program, and write them into `module`.
 
         plan = sdy.auto(module, mesh={"data": 4, "model": 2}, hardware="h100-8", memory="80G")
         print(plan)
 
-    What is given stays: shardings of other arguments and of results, constraints, sharding groups. `mesh` is that on
-    which the program is to run, by default the module's own; `hardware` the name of a preset or of a file; `memory` the
-    bytes that a device may use, by default all that it has. The search ends after `time_limit` seconds, or when it is
-    interrupted, with the best layout so far, which need not fit: the plan says so. `progress` is told of each layout
-    that is better than those before. Raises DiagnosticError for a module that cannot be propagated, for one with
-    several meshes, none, or another than `mesh`, and for unknown hardware; ValueError for what is no number of bytes.
+    Arguments of the main function without a sharding get one. Large results of operations get one if that makes a step
+    faster or lets it fit into memory. Existing shardings, constraints and sharding groups are kept.
+
+    Args:
+        module: The program; it is modified.
+        mesh: The mesh to run on; by default the module's own.
+        hardware: The name of a preset or of a hardware file.
+        memory: The bytes that a device may use, as a number or a size such as "80G"; by default all that it has.
+        time_limit: The seconds after which the search ends with the best layout so far. An interrupt ends it as well.
+        intermediates: Also choose shardings of large results of operations.
+        progress: Called with each layout that is better than those before.
+
+    Returns:
+        The chosen shardings and their predicted cost. If no layout fits into memory, `Plan.fits` is false.
+
+    Raises:
+        DiagnosticError: The module cannot be propagated; it has several meshes, none, or another than `mesh`; or the
+            hardware is unknown.
+        ValueError: `memory` is not a size.
     """
     deadline = time.monotonic() + time_limit
     device = hardware_of(hardware) if isinstance(hardware, str) else hardware
     limit = device.memory if memory is None else parse_bytes(memory) if isinstance(memory, str) else int(memory)
     adopt(module)
-    mesh_name, on = _mesh_of(module, mesh)
+    mesh_name, target_mesh = _mesh_of(module, mesh)
     program = fold(prepared(module))
-    choices = find_choices(program, mesh_name, on)
-    of_results = find_choices_of_results(program, mesh_name, on) if intermediates else ()
-    _warn_of_idle_axes(module, on, choices, of_results)
+    choices = find_choices(program, mesh_name, target_mesh)
+    of_results = find_choices_of_results(program, mesh_name, target_mesh) if intermediates else ()
+    _warn_of_unusable_axes(module, target_mesh, choices, of_results)
     estimator = Estimator(program, mesh_name, device)
     search = Search(estimator, choices, of_results, limit, deadline, progress or (lambda _: None))
     experts = {_UNCHOSEN: search.candidate(_UNCHOSEN, {}).assignment}
     with suppress(KeyboardInterrupt):
-        experts |= expert_layouts(choices, on, search)
-    found = search.run(experts)
-    known = [search.candidate(name, layout) for name, layout in experts.items()]
+        experts |= expert_layouts(choices, target_mesh, search)
+    candidates = search.run(experts)
+    expert_candidates = [search.candidate(name, layout) for name, layout in experts.items()]
 
     truths: list[tuple[LayoutOfModule, Truth]] = []
 
@@ -105,24 +117,29 @@ def auto(
             truths.append((layout, truth))
         return truth
 
-    best, true_costs = _best_in_truth(found, min(known, key=search.rank), search, in_truth)
-    others = {each.name: true_costs.get(each.cost, each.cost) for each in known} if choices else {}
+    best_expert = min(expert_candidates, key=search.rank)
+    best, true_costs = _best_when_partitioned(candidates, best_expert, search, in_truth)
+    others = {each.name: true_costs.get(each.cost, each.cost) for each in expert_candidates} if choices else {}
     rows = _rows(module, choices, of_results, best, search)
     layout_of(choices, of_results, search, best).write(module)
     for diagnostic in in_truth(best).reported:
         report(diagnostic)
-    largest = [_words(held) for held in search.largest(best)[:_LARGEST]]
-    least, asked = estimator.least_seconds, estimator.asked
-    return Plan(on, device, limit, rows, true_costs[best.cost], best.name, largest, others, least, asked)
+    largest = [_describe(held) for held in search.largest(best)[:_LARGEST]]
+    least, estimated = estimator.least_seconds, estimator.estimated
+    return Plan(target_mesh, device, limit, rows, true_costs[best.cost], best.name, largest, others, least, estimated)
 
 
-def _best_in_truth(
-    found: Sequence[Candidate], expert: Candidate, search: Search, in_truth: Callable[[Candidate], Truth]
+def _best_when_partitioned(
+    candidates: Sequence[Candidate], expert: Candidate, search: Search, in_truth: Callable[[Candidate], Truth]
 ) -> tuple[Candidate, Mapping[StepCost, StepCost]]:
-    """The best layout when the most promising ones are partitioned, and what these then cost, by what was estimated."""
-    # Where no estimate is of what fits, one that is faster may be of what needs less in truth.
-    fastest = sorted(found, key=lambda each: each.cost.seconds)
-    promising = [*search.different(found)[:_TO_PARTITION], expert, *search.different(fastest[:_TO_PARTITION])]
+    """Partition the most promising candidates.
+
+    Returns:
+        The best one, and the costs of the partitioned programs by their estimates.
+    """
+    # If no candidate is estimated to fit, a faster one may need less memory once it is partitioned.
+    fastest = sorted(candidates, key=lambda each: each.cost.seconds)
+    promising = [*search.different(candidates)[:_TO_PARTITION], expert, *search.different(fastest[:_TO_PARTITION])]
     best, costs = promising[0], dict[StepCost, StepCost]()
     for each in promising:
         slower = _FAR_OFF if each is expert else 1.0
@@ -134,18 +151,19 @@ def _best_in_truth(
     return best, costs
 
 
-def _words(held: Held) -> str:
-    """`12 tensor<64x2048xf32> of stablehlo.add at model.py:3:5, 6 MiB`."""
+def _describe(held: Held) -> str:
+    """Format live values as `12 x tensor<64x2048xf32>, result of stablehlo.add at model.py:3:5: 6 MiB`."""
     owner = held.value.owner
-    source = owner.name if isinstance(owner, Operation) else "arguments"
+    source = f"result of {owner.name}" if isinstance(owner, Operation) else "argument"
     place = location_of(held.value)
-    return f"{held.times} {held.value.type} of {source}{f' at {place}' if place else ''}, {shown_bytes(held.bytes)}"
+    at = f" at {place}" if place else ""
+    return f"{held.times} x {held.value.type}, {source}{at}: {shown_bytes(held.bytes)}"
 
 
 def layout_of(
     choices: Sequence[Choice], of_results: Sequence[Choice], search: Search, candidate: Candidate
 ) -> LayoutOfModule:
-    """What is written into a module for a candidate."""
+    """Return the shardings that a candidate writes into a module."""
     shardings = search.shardings(candidate.assignment)
     arguments = {
         index: choice.final(shardings[node])
@@ -159,25 +177,27 @@ def layout_of(
 
 
 def _mesh_of(module: ModuleOp, mesh: Mesh | Mapping[str, int] | None) -> tuple[str, Mesh]:
-    """The mesh to run on, and its name in `module`, which gets it if it has none."""
+    """Return the mesh to run on and its name; a module without a mesh gets it."""
     meshes = {name: each for name, each in named_meshes(module).items() if not each.is_empty}
     wanted = mesh if isinstance(mesh, Mesh | None) else Mesh.of(mesh)
     if not meshes:
         if wanted is None:
-            raise error(module, "the module has no mesh: say which one it is to run on")
+            raise error(module, "the module has no mesh: specify one")
         insert(MeshOp(_NEW_MESH, wanted), InsertPoint.at_start(module.body.block))
         return _NEW_MESH, wanted
     if len(meshes) > 1:
-        raise error(module, f"the module has {len(meshes)} meshes: @{', @'.join(meshes)}")
+        raise error(module, f"the module has {len(meshes)} meshes, but only one is supported: @{', @'.join(meshes)}")
     ((name, present),) = meshes.items()
     if wanted is not None and wanted != present:
         axes = ", ".join(f"{axis}={size}" for axis, size in present.axes)
-        raise error(module, f"the module has a mesh already, @{name} of {axes}: leave out the other one")
+        raise error(module, f"the module already has a mesh, @{name} with {axes}: omit the other one")
     return name, present
 
 
-def _warn_of_idle_axes(module: ModuleOp, mesh: Mesh, choices: Sequence[Choice], of_results: Sequence[Choice]) -> None:
-    """Tell of axes that nothing can be split over, and so devices that all compute the same."""
+def _warn_of_unusable_axes(
+    module: ModuleOp, mesh: Mesh, choices: Sequence[Choice], of_results: Sequence[Choice]
+) -> None:
+    """Warn about axes that divide no dimension; devices along them repeat the same computation."""
     if not choices:
         return
     main = main_function(module)
@@ -186,12 +206,12 @@ def _warn_of_idle_axes(module: ModuleOp, mesh: Mesh, choices: Sequence[Choice], 
     used = {ref.name for choice in (*choices, *of_results) for option in choice.options for ref in option.axes()}
     for axis, devices in mesh.axes:
         if axis not in used:
-            problem = f"nothing can be split over axis '{axis}' of {devices} devices: it divides no dimension"
-            warn(main, f"{problem}, of which the largest is {size}, of {name}")
+            problem = f"axis '{axis}' of size {devices} cannot shard any tensor, since it divides no dimension"
+            warn(main, f"{problem}; the largest dimension is {size}, of {name}")
 
 
 def prepared(module: ModuleOp) -> ModuleOp:
-    """A copy of `module` as propagation gets it, without calls."""
+    """Return a copy of `module` with calls inlined and the passes before propagation applied."""
     copy = clone(module)
     number_operations(copy)
     passes = PropagationPipeline().passes(copy)
@@ -205,7 +225,7 @@ def prepared(module: ModuleOp) -> ModuleOp:
 def _rows(
     module: ModuleOp, choices: Sequence[Choice], of_results: Sequence[Choice], best: Candidate, search: Search
 ) -> Sequence[Row]:
-    """What there was to choose, with what would have been chosen otherwise; results only where it was chosen."""
+    """Return the chosen shardings with their runners-up: of all arguments, and of the results that got a sharding."""
     main = main_function(module)
     names = argument_names(main)
     shardings = search.shardings(best.assignment)
@@ -213,24 +233,24 @@ def _rows(
     rows: list[Row] = []
     for choice in [*choices, *(each for each in of_results if each.node in best.assignment)]:
         runner_up = search.runner_up(choice, best)
-        otherwise = None if runner_up is None else choice.final(search.shardings(runner_up.assignment)[choice.node])
+        alternative = None if runner_up is None else choice.final(search.shardings(runner_up.assignment)[choice.node])
         more_seconds = None if runner_up is None else runner_up.cost.seconds - best.cost.seconds
         if choice.origins:
             results = [choosable[number] for number in choice.origins]
-            named, type_ = tuple(map(_name_of_result, results)), str(results[0].type)
-            rows.append(Row((), named, type_, choice.final(shardings[choice.node]), otherwise, more_seconds))
+            result_names, type_ = tuple(map(_name_of_result, results)), str(results[0].type)
+            rows.append(Row((), result_names, type_, choice.final(shardings[choice.node]), alternative, more_seconds))
             continue
         arguments: dict[TensorSharding, list[int]] = defaultdict(list)
         for node, indices in choice.nodes.items():
             arguments[choice.final(shardings[node])] += indices
         for sharding, indices in arguments.items():
             indices.sort()
-            named, type_ = tuple([names[index] for index in indices]), str(main.args[indices[0]].type)
-            rows.append(Row(tuple(indices), named, type_, sharding, otherwise, more_seconds))
+            argument_group, type_ = tuple([names[index] for index in indices]), str(main.args[indices[0]].type)
+            rows.append(Row(tuple(indices), argument_group, type_, sharding, alternative, more_seconds))
     return rows
 
 
 def _name_of_result(result: OpResult) -> str:
-    """`stablehlo.add at model.py:3:5`."""
+    """Format a result as `stablehlo.add at model.py:3:5`."""
     place = location_of(result)
     return f"{result.op.name} at {place}" if place else result.op.name

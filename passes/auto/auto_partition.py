@@ -1,4 +1,4 @@
-"""`sdy-auto-partition`: choose how arguments are split."""
+"""`sdy-auto-partition`: automatic choice of argument shardings, as a pass."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from sdy.passes.auto.auto import auto
 class AutoPartitionPass(AnalysisPreservingPass):
     """Choose a sharding for each argument of the main function that has none, as `sdy.auto` does.
 
-    It comes before propagation, which decides the rest. Before::
+    It runs before propagation, which shards the remaining tensors. Before::
 
         sdy.mesh @mesh = <["data"=8]>
         func.func @main(%x: tensor<65536x4096xf32>, %w: tensor<4096x4096xf32>) -> tensor<65536x4096xf32>
@@ -25,8 +25,9 @@ class AutoPartitionPass(AnalysisPreservingPass):
                         %w: tensor<4096x4096xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>})
           -> tensor<65536x4096xf32>
 
-    `hardware` is a preset or a hardware file, `memory` the size that a device may use, as `80G`, by default what the
-    hardware has, `time_limit` the seconds that the search may take. That nothing fits is an error.
+    `hardware` is a preset or a hardware file; `memory` the size that a device may use, such as `80G`, by default all
+    that the hardware has; `time_limit` the maximum duration of the search in seconds. It is an error if no layout fits
+    into memory.
     """
 
     name = "sdy-auto-partition"
@@ -40,5 +41,5 @@ class AutoPartitionPass(AnalysisPreservingPass):
         except ValueError as problem:
             raise error(op, str(problem)) from None
         if not plan.fits:
-            needed = f"the best layout needs {plan.cost.memory:,} bytes on each device"
-            raise error(op, f"no layout was found that fits into {plan.memory:,} bytes: {needed}")
+            needed = f"the best one needs {plan.cost.memory:,} bytes per device"
+            raise error(op, f"found no layout that fits into {plan.memory:,} bytes: {needed}")

@@ -1,4 +1,4 @@
-"""How fast an operation could be at best: as if it were split over all devices, and nothing had to be sent."""
+"""Lower bound of the step time: each operation partitioned over all devices, without communication."""
 
 from math import prod
 
@@ -10,9 +10,9 @@ from sdy.passes.spmd.costs.sizes import value_bytes
 
 
 def least_seconds(folded: FoldedOperation, mesh: Mesh, hardware: Hardware) -> float:
-    """The seconds that equal operations take together with any layout."""
+    """Return a lower bound, over all layouts, of the total seconds of equal operations."""
     op = folded.operation
-    # A device has at least one element of what it has a part of.
+    # A shard has at least one element.
     least_bytes = [
         value_bytes(value) / min(mesh.size, max(prod(shape_of(value)), 1)) for value in (*op.operands, *op.results)
     ]

@@ -1,4 +1,4 @@
-"""What can be chosen: how arguments, and large values in between, are split over the mesh, if that is not given."""
+"""Search space of the automatic partitioner: the candidate shardings of arguments and of intermediate values."""
 
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -18,59 +18,61 @@ from sdy.passes.exporting.update_non_divisible_input_output_shardings import div
 from sdy.sharding import DimSharding, TensorSharding
 
 _OF_STATE = 1
-"""The priority of what splits state: where parameters and data are split over one axis, the data win, and the
-parameters are gathered for the computation, as a person means it who shards them fully."""
+"""Propagation priority of shardings of state. If parameters and data are sharded over the same axis, the sharding of
+the data wins, and parameters are all-gathered for the computation, as in fully sharded data parallelism."""
 
 _LAYER = re.compile(r"\d+(?=\D*[\[.])")
-"""The number of a layer in the name of one of its arrays."""
+"""Matches the number of a layer in the name of one of its arrays."""
 
 _TREE = re.compile(r"^(.*\.)?\w+(?=\[)")
-"""What a tree is called: arrays of two trees that stand in the same place belong together."""
+"""Matches the name of a pytree. Arrays at the same path of two trees share a choice."""
 
 _LAYERS = 3
-"""So many layers, at least, stand for others that are alike: of few each is chosen for itself."""
+"""Minimum number of equal layers whose choice also applies to similar layers; fewer are chosen one by one."""
 
 _OF_RESULTS = 2
-"""The priority of what splits values in between, which follow what else there is."""
+"""Propagation priority of shardings of intermediate values: below all others."""
 
 _MOST_PADDING = 0.25
-"""So much of a value in between may be computed in addition, where axes do not divide its dimensions. Arguments and
-results of the program have no padding: callers hold their parts."""
+"""Maximum padding of an intermediate value, relative to its size. Arguments and results of the program are not padded,
+since callers hold their shards."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A choice that values share which are equal, or alike, as those of the layers of a model are."""
+    """A decision variable: equal or similar values, such as those of the layers of a model, that get one sharding."""
 
     nodes: Mapping[int, tuple[int, ...]]
-    """Their nodes in the folded program, and which arguments each stands for, if any."""
+    """The nodes of the values in the folded program, with the indices of the arguments that each stands for."""
     shape: tuple[int, ...]
     mesh: Mesh
     priority: int | None
-    """That of the options: what is of a lower one follows from what others split."""
+    """The propagation priority of the options."""
     options: tuple[TensorSharding, ...]
-    """Not to split them at all, and then the ways to split them: arguments over axes that divide their dimensions."""
+    """The candidate shardings, replicated first. The axes of an argument divide its dimensions."""
     origins: tuple[int, ...] = ()
-    """The numbers of the results that they are copies of, if they are no arguments."""
+    """For intermediate values, their numbers in `choosable_results` of the original module."""
 
     @property
     def node(self) -> int:
-        """The node that stands for all."""
+        """The node that identifies the choice."""
         return next(iter(self.nodes))
 
     @property
     def arguments(self) -> Sequence[int]:
-        """The arguments of all nodes."""
+        """The indices of the arguments of all nodes."""
         return sorted(chain.from_iterable(self.nodes.values()))
 
     @property
     def is_state(self) -> bool:
-        """Whether the program gives back their next values."""
+        """True if the values are state: arguments whose next values the program returns."""
         return self.priority == _OF_STATE
 
     def final(self, sharding: TensorSharding | None) -> TensorSharding:
-        """What is written where propagation gives `sharding`: closed, with the priority of the options, and of an
-        argument without padding."""
+        """Return the sharding to write into the module if propagation results in `sharding`.
+
+        It is closed and has the priority of the options; that of an argument has only axes that divide its dimensions.
+        """
         if sharding is not None and not self.origins:
             sharding = divisible_part_on(self.mesh, sharding, self.shape)
         if sharding is None or sharding.is_fully_replicated:
@@ -82,9 +84,9 @@ class Choice:
 
 
 def find_choices(program: FoldedProgram, mesh_name: str, mesh: Mesh) -> Sequence[Choice]:
-    """The choices of arguments that there are in a program."""
+    """Return the choices of the arguments of a program."""
     choices: list[Choice] = []
-    for nodes in _alike(program):
+    for nodes in _similar_arguments(program):
         (value, *_), (arguments, *_) = [program.values[node] for node in nodes], nodes.values()
         assert value is not None
         priority = _OF_STATE if arguments[0] in program.state else None
@@ -94,10 +96,10 @@ def find_choices(program: FoldedProgram, mesh_name: str, mesh: Mesh) -> Sequence
 
 
 def find_choices_of_results(program: FoldedProgram, mesh_name: str, mesh: Mesh) -> Sequence[Choice]:
-    """The choices that there are of results of operations: within a manual computation, of its free axes alone."""
+    """Return the choices of results of operations; within a manual computation, over its free axes only."""
     choices: list[Choice] = []
     manual_axes = ManualAxes(program.module)
-    for nodes in _together(program.origins):
+    for nodes in _connected_nodes(program.origins):
         value = program.values[nodes[0]]
         if (
             value is not None
@@ -112,14 +114,13 @@ def find_choices_of_results(program: FoldedProgram, mesh_name: str, mesh: Mesh) 
     return choices
 
 
-def _together(origins: Mapping[int, tuple[int, ...]]) -> Sequence[list[int]]:
-    """The nodes of results that are chosen together, as operations of a function that is called in several places have
-    a node in each."""
-    nodes_of: dict[int, list[int]] = {}  # of each operation, by its number
+def _connected_nodes(origins: Mapping[int, tuple[int, ...]]) -> Sequence[list[int]]:
+    """Group nodes that are copies of the same original result, as an inlined function has one node per call."""
+    nodes_of: dict[int, list[int]] = {}  # by the number of the original result
     for node, numbers in origins.items():
-        joined = {id(nodes): nodes for number in numbers if (nodes := nodes_of.get(number)) is not None}
-        together = [node, *chain.from_iterable(joined.values())]
-        nodes_of.update({number: together for each in together for number in origins[each]})
+        groups = {id(nodes): nodes for number in numbers if (nodes := nodes_of.get(number)) is not None}
+        merged = [node, *chain.from_iterable(groups.values())]
+        nodes_of.update({number: merged for each in merged for number in origins[each]})
     return [sorted(nodes) for nodes in {id(nodes): nodes for nodes in nodes_of.values()}.values()]
 
 
@@ -132,23 +133,26 @@ def _options(
     priority: int | None,
     most_padding: float = 0.0,
 ) -> tuple[TensorSharding, ...]:
-    whole = TensorSharding.replicated_closed(mesh_name, len(shape))
-    splits = _splits(shape, mesh_name, axes, priority)
-    return whole, *(each for each in splits if _padding(shape, each, mesh) <= most_padding)
+    replicated = TensorSharding.replicated_closed(mesh_name, len(shape))
+    shardings = _shardings(shape, mesh_name, axes, priority)
+    return replicated, *(each for each in shardings if _padding(shape, each, mesh) <= most_padding)
 
 
 def _padding(shape: Sequence[int], sharding: TensorSharding, mesh: Mesh) -> float:
-    """How much of a tensor its parts have in addition: none where the axes divide its dimensions."""
-    parts = [dim.sharded_size(mesh) for dim in sharding.dims]
-    return prod(-(-size // each) * each / size for size, each in zip(shape, parts, strict=True)) - 1
+    """Return the padding of a tensor relative to its size."""
+    counts = [dim.sharded_size(mesh) for dim in sharding.dims]
+    return prod(-(-size // count) * count / size for size, count in zip(shape, counts, strict=True)) - 1
 
 
-def _alike(program: FoldedProgram) -> Sequence[Mapping[int, tuple[int, ...]]]:
-    """The arguments to choose of, by their nodes: all that an optimizer knows of one parameter together, and those of a
-    stack's ends with those of the layers in between."""
+def _similar_arguments(program: FoldedProgram) -> Sequence[Mapping[int, tuple[int, ...]]]:
+    """Group the nodes of arguments without a sharding that share a choice.
+
+    A parameter and its optimizer state are one group, and so are corresponding parameters of the first, the last and
+    the layers in between.
+    """
     main = main_function(program.module)
-    found: list[dict[int, tuple[int, ...]]] = []
-    called: dict[Hashable, dict[int, tuple[int, ...]]] = {}
+    groups: list[dict[int, tuple[int, ...]]] = []
+    group_of: dict[Hashable, dict[int, tuple[int, ...]]] = {}
     for node, arguments in sorted(program.arguments.items(), key=lambda each: (-len(each[1]), each[1])):
         value = program.values[node]
         if value is None or node in program.snapshot.given or not num_elements(value) or not shape_of(value):
@@ -156,26 +160,29 @@ def _alike(program: FoldedProgram) -> Sequence[Mapping[int, tuple[int, ...]]]:
         first = arguments[0]
         kind = value.type, program.likeness[node], first in program.state
         names = [(*kind, path) for path in _paths(given_name(main.args[first]))]
-        together = next((called[name] for name in names if name in called), None)
-        if together is None:
-            found.append(together := {})
-        together[node] = arguments
+        group = next((group_of[name] for name in names if name in group_of), None)
+        if group is None:
+            groups.append(group := {})
+        group[node] = arguments
         for name in names if len(arguments) >= _LAYERS else names[:1]:
-            called.setdefault(name, together)
-    return sorted(found, key=lambda nodes: min(nodes.values()))
+            group_of.setdefault(name, group)
+    return sorted(groups, key=lambda nodes: min(nodes.values()))
 
 
 def _paths(name: str) -> Sequence[str]:
-    """What an array is called in its tree, `['layers'][3]['kernel']` of `params['layers'][3]['kernel']` and of
-    `state[0].mu['layers'][3]['kernel']`, and what in any layer, `['layers'][#]['kernel']`; nothing of other names."""
+    """Return the path of an array in its pytree, and the same path with the layer number replaced by `#`.
+
+    Both `params['layers'][3]['kernel']` and `state[0].mu['layers'][3]['kernel']` have the paths
+    `['layers'][3]['kernel']` and `['layers'][#]['kernel']`. A name that is not of a pytree has none.
+    """
     path = _TREE.sub("", name)
     return tuple(dict.fromkeys([path, _LAYER.sub("#", path)])) if path.startswith("[") else ()
 
 
-def _splits(
+def _shardings(
     shape: Sequence[int], mesh_name: str, axes: Sequence[AxisRef], priority: int | None
 ) -> Iterator[TensorSharding]:
-    """Yield each way to put some of `axes` on dimensions; what is not split stays open."""
+    """Yield each assignment of some of `axes` to dimensions, with all dimensions open."""
     nowhere = len(shape)
     for places in product((nowhere, *range(len(shape))), repeat=len(axes)):
         axes_of_dims: list[list[AxisRef]] = [[] for _ in shape]
@@ -188,4 +195,4 @@ def _splits(
 
 
 Assignment = Mapping[int, TensorSharding]
-"""The option taken for each choice, by the node that stands for it; propagation decides where none is."""
+"""The selected option of each choice, by the node of the choice; propagation decides the choices without one."""

@@ -1,8 +1,8 @@
-"""What a layout would cost, told from the folded program: in milliseconds, so that many can be compared.
+"""Cost estimates of layouts on the folded program, in milliseconds per layout.
 
-A layout is what some nodes are given. Propagation gives shardings to the others; each operation then costs what it
-costs alone, as often as it runs. Users of a value that want it in the same sharding share the reshard, as
-`sdy-merge-equal-collectives` has it.
+A layout assigns shardings to some nodes, and propagation shards the others. The cost is the sum of the costs of the
+operations, each partitioned alone, times their runs. Users that require the same sharding of a value share the reshard,
+as after `sdy-merge-equal-collectives`.
 """
 
 from collections import defaultdict
@@ -28,25 +28,26 @@ from sdy.passes.spmd.costs.step_time import AxisNames, StepCost
 from sdy.sharding import TensorSharding, equivalent
 
 Layout = Mapping[int, TensorSharding]
-"""The shardings that nodes of a folded program are given."""
+"""Shardings of nodes of a folded program, before propagation."""
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Held:
-    """Values of a node that are alive at once."""
+    """Values of one node that are live at the same time."""
 
     value: SSAValue
-    """One of them."""
+    """A representative of the values."""
     times: int
+    """The number of live values."""
     bytes: int
-    """Of all of them, on each device."""
+    """The bytes per device of all live values."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a step costs, or what it costs at least."""
+    """Estimated cost of a step, or a lower bound of it if `is_exact` is false."""
 
     cost: StepCost
     is_exact: bool
@@ -56,71 +57,78 @@ _PROPAGATE = UserPriorityPropagatePass()
 
 
 class Estimator:
-    """Estimates the costs of layouts of one program, on one mesh of some hardware."""
+    """Cost estimator for the layouts of one program on one mesh and hardware."""
 
     def __init__(self, program: FoldedProgram, mesh_name: str, hardware: Hardware) -> None:
         self._program = program
         mesh = named_meshes(program.module)[mesh_name]
         self._costs = OperationCosts(program.module, mesh_name, mesh, hardware)
         self._least = [least_seconds(each, mesh, hardware) for each in program.operations]
-        self._numbers_of = [_picked(each.nodes) for each in program.operations]
-        """Of each operation, what picks the numbers of its tensors' shardings from those of all nodes."""
-        self._known: list[dict[Hashable, _CostOfEqual]] = [{} for _ in program.operations]
+        self._numbers_of = [_getter(each.nodes) for each in program.operations]
+        """For each operation, a function that selects the sharding numbers of its tensors from those of all nodes."""
+        self._known: list[dict[Hashable, _GroupCost]] = [{} for _ in program.operations]
+        """For each operation, its cost by the sharding numbers of its tensors."""
         self._find = [known.get for known in self._known]
         self._bytes: list[dict[int, float]] = [{} for _ in program.values]
-        """The bytes that a device has of a value of each node, by the number of its sharding."""
+        """For each node, the bytes per device of one value, by its sharding number."""
         self._find_bytes = [known.get for known in self._bytes]
         self._steps = memoized_steps(program.snapshot.meshes)
-        """What the numbers of shardings in `_known` and `_bytes` refer to."""
+        """Interned shardings, which the numbers in `_known` and `_bytes` refer to."""
         self._rounds = Rounds(self._steps, program.snapshot.kinds)
         self._alive = program.alive.counts.astype(np.float64)  # products of one type are fast
-        self.asked = 0
-        """How many layouts were estimated."""
+        self.estimated = 0
+        """The number of estimates so far."""
         self.least_seconds = sum(self._least)
-        """What no layout can do without."""
+        """A lower bound of the step time of all layouts."""
 
     def estimate(self, layout: Layout, is_too_much: Callable[[StepCost], bool] = lambda _: False) -> Estimate:
-        """What a step costs with this layout; or that it costs at least so much, once that `is_too_much`.
+        """Estimate the cost of a step with a layout.
 
-        What was never met before takes most of the time, and of most layouts little need be known to see that others
-        are better.
+        Args:
+            layout: The shardings before propagation.
+            is_too_much: Stops the estimate early if it is true of a lower bound of the cost. Operations with new
+                shardings take most of the time, and most layouts are worse than the best one long before all of their
+                operations are estimated.
+
+        Returns:
+            The cost, or a lower bound of it if the estimate stopped early.
         """
-        self.asked += 1
+        self.estimated += 1
         numbers = self._solved(layout).numbers
         sharding_of = self._steps.shardings.__getitem__
         costs = [find(numbers_of(numbers)) for find, numbers_of in zip(self._find, self._numbers_of, strict=True)]
         sum_ = _Sum(self._alive @ self._bytes_of_nodes(numbers), self._program.alive.times)
         sum_.add([cost for cost in costs if cost is not None])
-        # What can cost most comes first.
+        # The operations with the largest lower bounds come first.
         unknown = sorted([index for index, cost in enumerate(costs) if cost is None], key=lambda i: -self._least[i])
         sum_.least = sum(map(self._least.__getitem__, unknown))
         for index in unknown:
             if is_too_much(least := sum_.cost()):
                 return Estimate(least, is_exact=False)
             sum_.least -= self._least[index]
-            sum_.add([self._find_out(index, numbers)])
+            sum_.add([self._compute_cost(index, numbers)])
         sum_.least = 0.0
         for argument, (value, _) in self._program.returned.items():
             next_value = self._resharded(value, sharding_of(numbers[value]), sharding_of(numbers[argument]))
             sum_.send(len(self._program.arguments[argument]), next_value)
         return Estimate(sum_.cost(), is_exact=True)
 
-    def _find_out(self, index: int, numbers: Sequence[int]) -> "_CostOfEqual":
-        """What the operations `index` stands for cost, which are met with such shardings for the first time."""
+    def _compute_cost(self, index: int, numbers: Sequence[int]) -> "_GroupCost":
+        """Compute and memoize the cost of the equal operations at `index` with new shardings."""
         each = self._program.operations[index]
         shardings = tuple([self._steps.shardings[numbers[node]] for node in each.nodes])
         cost = self._costs.of(each.operation, each.key, each.work, shardings)
-        found = _CostOfEqual(each, cost, each.times * cost.compute, not (cost.communication or cost.reshards))
-        self._known[index][self._numbers_of[index](numbers)] = found
-        return found
+        total = _GroupCost(each, cost, each.times * cost.compute, not (cost.communication or cost.reshards))
+        self._known[index][self._numbers_of[index](numbers)] = total
+        return total
 
     def shardings(self, layout: Layout) -> Sequence[TensorSharding | None]:
-        """What propagation gives to each node."""
+        """Return the sharding of each node after propagation."""
         return self._solved(layout).solution().shardings
 
     def _solved(self, layout: Layout) -> Solver:
         steps = memoized_steps(self._program.snapshot.meshes)
-        if steps is not self._steps:  # after so many steps, shardings are numbered anew
+        if steps is not self._steps:  # the table of interned shardings was full and has been cleared
             self._steps = steps
             self._rounds = Rounds(steps, self._program.snapshot.kinds)
             for known in (*self._known, *self._bytes):
@@ -130,30 +138,30 @@ class Estimator:
         return solver
 
     def largest(self, layout: Layout) -> list[Held]:
-        """What takes memory when most of it is taken, the largest first."""
+        """Return the values that are live at peak memory, the largest first."""
         bytes_ = self._bytes_of_nodes(self._solved(layout).numbers)
         alive = self._alive[(self._alive @ bytes_).argmax()]
-        taken = (alive * bytes_).astype(int).tolist()
-        values = zip(taken, alive.tolist(), self._program.values, strict=True)
-        held = [Held(value, int(times), taken) for taken, times, value in values if taken and value is not None]
+        totals = (alive * bytes_).astype(int).tolist()
+        values = zip(totals, alive.tolist(), self._program.values, strict=True)
+        held = [Held(value, int(times), total) for total, times, value in values if total and value is not None]
         return sorted(held, key=lambda each: -each.bytes)
 
-    def taken_by_nodes(self, layout: Layout) -> Floats:
-        """The bytes that the values of each node take on a device at the time when they take most."""
+    def peak_bytes_by_node(self, layout: Layout) -> Floats:
+        """Return, for each node, the maximum over time of the bytes per device of its live values."""
         return (self._alive * self._bytes_of_nodes(self._solved(layout).numbers)).max(0)
 
     def _bytes_of_nodes(self, numbers: Sequence[int]) -> Floats:
-        """The bytes that a device has of a value of each node."""
+        """Return the bytes per device of one value of each node."""
         bytes_ = [find(number) for find, number in zip(self._find_bytes, numbers, strict=True)]
         while None in bytes_:
             node = bytes_.index(None)
             value, sharding = self._program.values[node], self._steps.shardings[numbers[node]]
-            found = 0.0 if value is None else self._costs.local_bytes(value, sharding)
-            bytes_[node] = self._bytes[node][numbers[node]] = found
+            local = 0.0 if value is None else self._costs.local_bytes(value, sharding)
+            bytes_[node] = self._bytes[node][numbers[node]] = local
         return np.array(bytes_)
 
     def _resharded(self, node: int, source: TensorSharding | None, target: TensorSharding | None) -> Seconds:
-        """What is sent where a value of `node` goes from one sharding to another."""
+        """Return the communication seconds of resharding a value of `node`."""
         value = self._program.values[node]
         if value is None or equivalent(source, target):
             return {}
@@ -161,26 +169,26 @@ class Estimator:
 
 
 @dataclass(frozen=True, slots=True)
-class _CostOfEqual:
-    """What equal operations cost, with the same shardings."""
+class _GroupCost:
+    """Cost of a group of equal operations with the same shardings."""
 
     operation: FoldedOperation
     cost: OperationCost
-    """Of each of them."""
+    """The cost of each operation."""
     compute: float
-    """The seconds of all of them together."""
+    """The compute seconds of all operations."""
     is_local: bool
-    """Whether they exchange nothing, as most do, which is then soon added up."""
+    """True if they do not communicate. This is most operations, and their costs are cheap to add."""
 
 
 class _Sum:
-    """What operations cost together."""
+    """Accumulator for the cost of a step."""
 
     def __init__(self, memory: Floats, times: Ints) -> None:
         self.least = 0.0
-        """The seconds that operations which were not added take at least."""
+        """A lower bound of the seconds of the operations that have not been added."""
         self._memory = memory
-        """The bytes of all values, before they are resharded, at certain times."""
+        """The bytes of all live values, before reshards, at each of `times`."""
         self._times = times
         self._compute = 0.0
         self._communication: dict[AxisNames, float] = defaultdict(float)
@@ -188,8 +196,8 @@ class _Sum:
             list
         )
 
-    def add(self, costs: Sequence[_CostOfEqual]) -> None:
-        """Add what operations cost."""
+    def add(self, costs: Sequence[_GroupCost]) -> None:
+        """Add the costs of operations."""
         self._compute += sum([each.compute for each in costs])
         for each in [each for each in costs if not each.is_local]:
             self.send(each.operation.times, each.cost.communication)
@@ -198,39 +206,40 @@ class _Sum:
                 users.append((each.operation, reshard))
 
     def send(self, times: int, seconds: Seconds) -> None:
-        """Add what is sent so many times."""
+        """Add the communication of `times` runs."""
         for axes, each in seconds.items():
             self._communication[axes] += times * each
 
     def cost(self) -> StepCost:
-        """What all cost that were added, and the others at least."""
+        """Return the cost of the added operations, plus the lower bound of the others."""
         communication = self._communication.copy()
         for users in self._reshards.values():
             times = max(operation.times for operation, _ in users)
             for axes, each in users[0][1].communication.items():
                 communication[axes] += times * each
-        return StepCost(self._compute + self.least, dict(communication), self._most_memory())
+        return StepCost(self._compute + self.least, dict(communication), self._peak_memory())
 
-    def _most_memory(self) -> int:
-        """The bytes at the time when most is taken, with what values are after they were resharded.
+    def _peak_memory(self) -> int:
+        """Return the peak memory in bytes, including resharded copies of values.
 
-        What several users share is held from the first to the last. Where layers go by between two users, as between
-        the forward and the backward ones, it is held for all layers at once. What has one user is soon gone.
+        A copy with several users is live from the first to the last. If a user in the forward pass and one in the
+        backward pass share it, the copies of all layers are live at the same time. A copy with one user is live only
+        for that user.
         """
         memory = self._memory.copy()
-        alone = 0
+        single_use = 0
         for users in self._reshards.values():
             operation, reshard = users[0]
             if len(users) == 1:
-                alone = max(alone, reshard.bytes)
+                single_use = max(single_use, reshard.bytes)
                 continue
             begins, ends = zip(*[operation.span for operation, _ in users], strict=True)
             times = operation.times if max(begins) > min(ends) else 1
             begin, end = np.searchsorted(self._times, [min(begins), max(ends) + 1])
             memory[begin:end] += times * reshard.bytes
-        return int(memory.max()) + alone
+        return int(memory.max()) + single_use
 
 
-def _picked(nodes: Sequence[int]) -> Callable[[Sequence[int]], Hashable]:
-    """What picks what is at `nodes` from a sequence: a tuple, or of one node what is there."""
+def _getter(nodes: Sequence[int]) -> Callable[[Sequence[int]], Hashable]:
+    """Return a function that selects the items at `nodes`, as `itemgetter` does, also for no nodes."""
     return itemgetter(*nodes) if nodes else lambda _: None

@@ -1,6 +1,6 @@
-"""The layouts that an expert would begin with, where a program trains: named as people name them.
+"""Expert layouts: data parallel, fully sharded, tensor parallel, sequence parallel, and combinations.
 
-What a step gets and gives back is its state, parameters and what an optimizer knows of them; the rest is data.
+The state of a step is its parameters and the optimizer's state, whose next values it returns. Other arguments are data.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,12 +13,11 @@ from sdy.passes.auto.search import Search
 from sdy.sharding import TensorSharding
 
 _SEQUENCE = 1
-"""The dimension of a batch of sequences that the elements of each lie along."""
+"""The sequence dimension of a batch of sequences."""
 
 
 def expert_layouts(choices: Sequence[Choice], mesh: Mesh, search: Search) -> Mapping[str, Assignment]:
-    """Expert's layouts by name: replicated, data parallel, fully sharded, tensor parallel, these together, and the last
-    with sequences split where tensor parallelism leaves them whole."""
+    """Return the expert layouts of a program by name; only the replicated one if it has no state or no data."""
     layouts: dict[str, Assignment] = {"replicated": {choice.node: choice.options[0] for choice in choices}}
     state = [choice for choice in choices if choice.is_state]
     data = [choice for choice in choices if not choice.is_state]
@@ -38,14 +37,14 @@ def expert_layouts(choices: Sequence[Choice], mesh: Mesh, search: Search) -> Map
             fully = {**tensor, **_with_axes(state, tensor, axes)}
             layouts[f"fully sharded over {over}, tensor parallel over {', '.join(others)}"] = fully
             for name, layout in {"data parallel": tensor, "fully sharded": fully}.items():
-                if sequences := _sequences(layout, others, search):
+                if sequences := _sequence_parallel(layout, others, search):
                     name = f"{name} over {over}, tensor and sequence parallel over {', '.join(others)}"
                     layouts[name] = {**layout, **sequences}
     return layouts
 
 
 def _sets_of_axes(mesh: Mesh) -> Sequence[tuple[str, ...]]:
-    """All axes, and all but the last."""
+    """Return all axes, and all but the last."""
     names = mesh.axis_names
     return [names, names[:-1]] if len(names) > 1 else [names]
 
@@ -53,22 +52,24 @@ def _sets_of_axes(mesh: Mesh) -> Sequence[tuple[str, ...]]:
 def _with_axes(
     choices: Sequence[Choice], present: Assignment, axes: tuple[str, ...], first_dim: bool = False
 ) -> dict[int, TensorSharding]:
-    """The options in which `axes` split the first dimension of each choice, or the largest that they divide and that is
-    not split at present, or that is."""
-    chosen: dict[int, TensorSharding] = {}
+    """Return the options that add `axes` to one dimension of each choice.
+
+    The dimension is the first one if `first_dim`, or else the largest divisible one, unsharded dimensions first.
+    """
+    layout: dict[int, TensorSharding] = {}
     for choice in choices:
         before = present.get(choice.node)
-        split = before.dim_axes if before is not None else ((),) * len(choice.shape)
-        largest = sorted(range(len(choice.shape)), key=lambda dim: (bool(split[dim]), -choice.shape[dim]))
+        dim_axes = before.dim_axes if before is not None else ((),) * len(choice.shape)
+        largest = sorted(range(len(choice.shape)), key=lambda dim: (bool(dim_axes[dim]), -choice.shape[dim]))
         dims = range(1) if first_dim else largest
         wanted = (option for dim in dims for option in choice.options if _adds(option, before, dim, axes))
         if (option := next(wanted, None)) is not None:
-            chosen[choice.node] = option
-    return chosen
+            layout[choice.node] = option
+    return layout
 
 
 def _adds(option: TensorSharding, before: TensorSharding | None, dim: int, axes: tuple[str, ...]) -> bool:
-    """Whether `option` is `before` with `axes` on dimension `dim`, and nothing else."""
+    """Return whether `option` is `before` with `axes` added to dimension `dim`."""
     old = before.dim_axes if before is not None else ((),) * option.rank
     refs = {AxisRef(name) for name in axes}
     return all(
@@ -80,7 +81,7 @@ def _adds(option: TensorSharding, before: TensorSharding | None, dim: int, axes:
 def _tensor_parallel(
     state: Sequence[Choice], parallel: Assignment, axes: tuple[str, ...], search: Search
 ) -> Assignment:
-    """What is best where the state alone is split over `axes`, beside what the data are split over."""
+    """Return the best layout that shards state over `axes`, in addition to the data layout `parallel`."""
     refs = {AxisRef(name) for name in axes}
     restricted = [
         replace(choice, options=tuple([option for option in choice.options if {*option.axes()} <= refs]))
@@ -89,12 +90,12 @@ def _tensor_parallel(
     return search.descend(search.candidate("tensor parallel", parallel), restricted).assignment
 
 
-def _sequences(layout: Assignment, axes: tuple[str, ...], search: Search) -> dict[int, TensorSharding]:
-    """The options in which `axes` split the second dimension of large results that `layout` does not split so."""
+def _sequence_parallel(layout: Assignment, axes: tuple[str, ...], search: Search) -> dict[int, TensorSharding]:
+    """Return the options that add `axes` to the sequence dimension of large results of `layout`."""
     shardings = search.shardings(layout)
-    chosen: dict[int, TensorSharding] = {}
+    sequences: dict[int, TensorSharding] = {}
     for choice in search.choices_of_results(layout):
         option = next((each for each in choice.options if _adds(each, shardings[choice.node], _SEQUENCE, axes)), None)
         if option is not None:
-            chosen[choice.node] = option
-    return chosen
+            sequences[choice.node] = option
+    return sequences

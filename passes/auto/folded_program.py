@@ -1,11 +1,11 @@
-"""A program with its repeated parts folded together, so that what is asked of it takes as long as one of them.
+"""Folded programs: repeated layers merged into one, so that analyses take time proportional to one layer.
 
-A deep model is the same layer many times over. Operations are equal that have one key and work on equal values; values
-are equal that have one type and are made and used by equal operations. What is equal is one operation, or one node, of
-the folded program, with how often there is it: the layers become a loop around one layer. What is near the ends of the
-stack, and so not equal to what is between, stays by itself.
+Folding computes equivalence classes by partition refinement. Operations are equal if they have equal keys and equal
+operands and results. Values are equal if they have the same type and equal definitions and uses, up to a distance of
+`_ROUNDS` operations. Each class becomes one operation or one node of the folded program, with its number of
+occurrences. Layers at the ends of a stack differ from those in between and remain separate.
 
-As a program folds, so does its snapshot, which is solved like any other.
+The propagation snapshot of the program is folded likewise, and propagation runs on it as on any other.
 """
 
 from collections import defaultdict
@@ -20,7 +20,7 @@ from xdsl.ir import Operation, SSAValue
 from sdy.dialect.ops import DataFlowEdgeOp, NamedComputationOp
 from sdy.ir.operation_key import MemoizedByKey
 from sdy.ir.traits import is_terminator
-from sdy.passes.auto.lifetimes import Alive, most_alive
+from sdy.passes.auto.liveness import LiveCounts, peak_candidates
 from sdy.passes.auto.origins import number_of
 from sdy.passes.auto.state import find_state
 from sdy.passes.common.call_graph import main_function
@@ -32,57 +32,57 @@ from sdy.passes.spmd.costs.fusion import FusedValues
 from sdy.passes.spmd.costs.work import Work, work_of
 
 _ROUNDS = 4
-"""So many operations away what two values are made of, and used by, is to be equal for them to be."""
+"""Distance, in operations, up to which the definitions and uses of equal values are equal."""
 
 _ROUNDS_OF_LIKENESS = 1
-"""So many operations away, for them to be alike: the parameters of the first layer and of those in between."""
+"""The same distance for similar values, such as the parameters of the first layer and of those in between."""
 
 _NO_DEAD_CODE = DeadCode((), {}, {}, {}, (), (), {})
 
 
 @dataclass(frozen=True, eq=False)
 class FoldedOperation:
-    """Equal operations of a program."""
+    """A class of equal operations of a program."""
 
     operation: Operation
-    """One of them."""
+    """A representative."""
     key: int
-    """Operations are equal but for the values that they work on if they have one key."""
+    """Number of the operation's name, attributes and types; equal operations have equal keys."""
     work: Work
     nodes: tuple[int, ...]
     """The nodes of its operands and results."""
     times: int
-    """How many of them run in a step."""
+    """The number of runs of the class in a step."""
     span: tuple[int, int]
-    """The places of the first and the last of them in the program."""
+    """The positions of the first and the last operation of the class in the program."""
 
 
 @dataclass(frozen=True, eq=False)
 class FoldedProgram:
-    """A module as the search sees it."""
+    """A module with equal operations and values merged. A node is a class of equal values."""
 
     module: ModuleOp
     snapshot: Snapshot
-    """That of the folded program."""
+    """The folded propagation snapshot."""
     operations: Sequence[FoldedOperation]
     values: Sequence[SSAValue | None]
-    """One of the values of each node."""
+    """A representative value of each node."""
     arguments: Mapping[int, tuple[int, ...]]
-    """The arguments of the main function, by their index, that each node stands for."""
+    """The indices of the main function's arguments in each node."""
     likeness: Mapping[int, int]
-    """A number for each node, one for all that are made and used alike nearby, if not further away."""
+    """The similarity class of each node: values with equal definitions and uses at distance one."""
     state: Mapping[int, int]
-    """The arguments whose next value the main function gives back, and which result that is, by their index."""
+    """The result index of the next value of each state argument, by argument index."""
     returned: Mapping[int, tuple[int, int]]
-    """The nodes of what is returned as the next value of an argument's node, and of the result; by that node."""
+    """For each node of a state argument, the node of the returned next value and the node of the function result."""
     origins: Mapping[int, tuple[int, ...]]
-    """The numbers of the results that each node stands for, of those that have one."""
-    alive: Alive
-    """How many values of each node are alive at the times that may need the most memory."""
+    """The numbers in `choosable_results` of the results in each node."""
+    alive: LiveCounts
+    """The number of live values of each node, at the times that can be the memory peak."""
 
 
 def fold(module: ModuleOp) -> FoldedProgram:
-    """Fold `module`, in which calls are inlined and data flow is explicit."""
+    """Fold a module in which calls are inlined and data flow edges are explicit."""
     snapshot, binding = read(module)
     return _Folding(module, snapshot, binding).program()
 
@@ -95,7 +95,7 @@ class _Folding:
         self._places = {
             id(op): place for place, op in enumerate(binding.operations) if place not in snapshot.dead_code.sizes
         }
-        """The place of each operation that propagation does not erase, by its `id`."""
+        """The position of each operation that propagation does not erase, by its `id`."""
         self._keys = self._find_keys()
         self._nodes = [self._nodes_of(op) for op in binding.operations]
         self._classes = self._find_classes()
@@ -120,7 +120,7 @@ class _Folding:
             self._state,
             self._returned,
             self._find_origins(),
-            most_alive(self._module, len(values), self._class_of, self._places),
+            peak_candidates(self._module, len(values), self._class_of, self._places),
         )
 
     def _class_of(self, value: SSAValue) -> int:
@@ -136,7 +136,7 @@ class _Folding:
         return tuple([self._binding.nodes.get(id(value), UNSHARDABLE) for value in (*op.operands, *op.results)])
 
     def _find_classes(self) -> Sequence[int]:
-        """The class of each node, numbered as they are met; node 0 is one of its own."""
+        """Return the class of each node by partition refinement; node 0, `UNSHARDABLE`, is a class of its own."""
         snapshot = self._snapshot
         arguments = {node for function in snapshot.functions for node in function.arguments}
         self._likeness: Sequence[int] = ()
@@ -144,21 +144,21 @@ class _Folding:
             (value and value.type, node in arguments, snapshot.given.get(node))
             for node, value in enumerate(self._binding.values)
         )
-        # The place at which a value is returned says nothing of it.
-        around_values = [
+        # The position at which a value is returned does not distinguish it.
+        uses_and_definitions = [
             (key, nodes)
             for op, key, nodes in zip(self._binding.operations, self._keys, self._nodes, strict=True)
             if nodes and not is_terminator(op) and id(op) in self._places
         ]
-        for done in range(_ROUNDS):
-            if done == _ROUNDS_OF_LIKENESS:
+        for completed in range(_ROUNDS):
+            if completed == _ROUNDS_OF_LIKENESS:
                 self._likeness = classes
-            around: list[list[tuple[int, int]]] = [[] for _ in classes]
-            kinds = _numbered((key, *[classes[node] for node in nodes]) for key, nodes in around_values)
-            for kind, (_, nodes) in zip(kinds, around_values, strict=True):
+            neighbors: list[list[tuple[int, int]]] = [[] for _ in classes]
+            kinds = _numbered((key, *[classes[node] for node in nodes]) for key, nodes in uses_and_definitions)
+            for kind, (_, nodes) in zip(kinds, uses_and_definitions, strict=True):
                 for position, node in enumerate(nodes):
-                    around[node].append((kind, position))
-            classes = _numbered((own, *sorted(each)) for own, each in zip(classes, around, strict=True))
+                    neighbors[node].append((kind, position))
+            classes = _numbered((own, *sorted(each)) for own, each in zip(classes, neighbors, strict=True))
         own: list[Hashable] = [*classes]
         for _, (value, result) in snapshot.returns:
             own[result] = "returned", classes[value], snapshot.given.get(result)
@@ -222,7 +222,7 @@ class _Folding:
         )
 
     def _folded_returns(self) -> Iterable[Return]:
-        """What is returned, tied to the results, and these to the arguments whose next value they are."""
+        """Fold the edges from returned values to results, and add edges from state arguments to their next values."""
         folded = dict.fromkeys(
             Return(kind, (self._classes[value], self._classes[result]))
             for kind, (value, result) in self._snapshot.returns
@@ -260,29 +260,29 @@ class _Folding:
 
 
 def _numbered(values: Iterable[Hashable], first: int = 0) -> list[int]:
-    """A number for each value, equal ones for equal values, in the order in which they are met."""
+    """Number values in order of first occurrence, equal values equally."""
     numbers: dict[Hashable, int] = {}
     return [numbers.setdefault(value, first + len(numbers)) for value in values]
 
 
 _Folded = tuple[int, tuple[int, ...]]
-"""By which operations are equal: their keys, and the nodes of their operands and results."""
+"""Identity of a class of operations: its key, and the nodes of its operands and results."""
 
 
 def _has_cost(op: Operation) -> bool:
-    """Whether `op` takes time itself: not what joins others, or is part of one that is a whole, as a sum's body is."""
-    around = op.parent_op()
+    """Return whether `op` itself takes time: not a terminator, a data flow edge, or part of the body of a reduction."""
+    parent = op.parent_op()
     return (
         bool(op.results)
         and not is_terminator(op)
         and not isinstance(op, DataFlowEdgeOp | NamedComputationOp)
         and op.name != "stablehlo.while"
-        and around is not None
-        and around.name in _AROUND
+        and parent is not None
+        and parent.name in _CONTAINERS
     )
 
 
-_AROUND = {
+_CONTAINERS = {
     "func.func",
     "sdy.named_computation",
     "sdy.manual_computation",
@@ -290,4 +290,4 @@ _AROUND = {
     "stablehlo.case",
     "stablehlo.if",
 }
-"""Operations the operations in which run one by one."""
+"""Operations whose bodies are sequences of operations that each take time."""

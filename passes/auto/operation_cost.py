@@ -1,8 +1,8 @@
-"""What one operation costs each device, for the shardings of its operands and results: the partitioner's own answer.
+"""Cost of one operation per device, given the shardings of its operands and results, as the partitioner implements it.
 
-Where the shardings agree, and no device needs what another has but for sums, that follows from the operation's rule.
-Otherwise the operation is partitioned alone, in a function of its own, and what came of it is read off. Either is done
-once for all operations that are equal.
+If the shardings are compatible, and devices exchange only partial sums, the cost follows from the operation's sharding
+rule. Otherwise the operation is outlined into a function, partitioned, and the cost of the result is computed. Costs
+are memoized for equal operations.
 """
 
 import math
@@ -37,36 +37,38 @@ from sdy.stablehlo import AllGatherOp, AllToAllOp, CollectivePermuteOp, DynamicS
 from sdy.stablehlo.shape import ReshapeOp
 
 _RESHARDING = AllGatherOp | AllToAllOp | CollectivePermuteOp | DynamicSliceOp | ReshapeOp
-"""What brings an operand to another sharding before it is used."""
+"""Operations that reshard an operand before it is used."""
 
 Shardings = tuple[TensorSharding | None, ...]
 Seconds = Mapping[AxisNames, float]
+"""Communication time by the mesh axes of the collectives."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperandReshard:
-    """What an operand goes through before anything is computed; users that want the same share it."""
+    """Reshard of an operand before the operation; users with equal reshards of a value share one."""
 
     operand: int
+    """The index of the operand."""
     steps: tuple[str, ...]
-    """What is done to it, by which two of these are equal."""
+    """The names and types of the resharding operations; reshards with equal steps are equal."""
     bytes: int
-    """What it is then, on each device."""
+    """The bytes per device of the resharded operand."""
     communication: Seconds
 
 
 @dataclass(frozen=True, slots=True)
 class OperationCost:
-    """What an operation costs each device."""
+    """Cost of an operation per device, in seconds."""
 
     compute: float
     communication: Seconds
-    """Of what it does itself, such as sums."""
+    """The collectives other than reshards of operands, such as all-reduces of partial sums."""
     reshards: tuple[OperandReshard, ...] = ()
 
 
 class OperationCosts:
-    """The costs of a module's operations on some hardware, found when they are first asked for."""
+    """Memoized costs of a module's operations on some hardware."""
 
     def __init__(self, module: ModuleOp, mesh_name: str, mesh: Mesh, hardware: Hardware) -> None:
         self._module = module
@@ -77,20 +79,27 @@ class OperationCosts:
         self._costs: dict[tuple[int, Work, Shardings], OperationCost] = {}
 
     def of(self, op: Operation, key: int, work: Work, shardings: Shardings) -> OperationCost:
-        """What `op` costs where its operands and results have `shardings`; equal operations have one `key`."""
-        found = self._costs.get((key, work, shardings))
-        if found is None:
-            found = self._of_agreeing(op, work, shardings) or self._alone(op, shardings)
-            self._costs[key, work, shardings] = found
-        return found
+        """Return the cost of `op`.
+
+        Args:
+            op: The operation.
+            key: A number that equal operations share.
+            work: The work of the operation.
+            shardings: The shardings of the operands, then of the results.
+        """
+        cost = self._costs.get((key, work, shardings))
+        if cost is None:
+            cost = self._of_compatible(op, work, shardings) or self._of_partitioned(op, shardings)
+            self._costs[key, work, shardings] = cost
+        return cost
 
     def of_reshard(self, value: SSAValue, source: TensorSharding | None, target: TensorSharding | None) -> Seconds:
-        """What is sent where `value` goes from one sharding to another."""
+        """Return the communication seconds of resharding `value` from `source` to `target`."""
         key = value.type, source, target
         if key not in self._reshards:
-            whole = TensorSharding.replicated_closed(self._mesh_name, len(shape_of(value)))
-            reshard = ReshardOp(value, target or whole)
-            cost = self._alone(reshard, (source, target))
+            replicated = TensorSharding.replicated_closed(self._mesh_name, len(shape_of(value)))
+            reshard = ReshardOp(value, target or replicated)
+            cost = self._of_partitioned(reshard, (source, target))
             reshard.drop_all_references()
             sent: dict[AxisNames, float] = defaultdict(float)
             for seconds in (cost.communication, *(each.communication for each in cost.reshards)):
@@ -99,52 +108,55 @@ class OperationCosts:
             self._reshards[key] = sent
         return self._reshards[key]
 
-    def _of_agreeing(self, op: Operation, work: Work, shardings: Shardings) -> OperationCost | None:
-        """The cost where nothing but sums is exchanged; None where that may not be so."""
+    def _of_compatible(self, op: Operation, work: Work, shardings: Shardings) -> OperationCost | None:
+        """Return the cost if the shardings are compatible and only partial sums are exchanged, or else None."""
         if not op.operands:
-            return OperationCost(self._seconds_of_parts(op, work, shardings, 1), {})
+            return OperationCost(self._seconds_per_shard(op, work, shardings, 1), {})
         rule = sharding_rule(op)
         if rule is None:
             return None
         values = (*op.operands, *op.results)
         tensors = Tensors(rule, shardings, tuple(map(num_elements, values)))
         plan = plan_operation(tensors, self._mesh_name, {self._mesh_name: self._mesh}, isinstance(op, ReshapeOp))
-        exchanged = (*rule.need_replication, *rule.permutation)
-        parts_per_factor = [total_size(axes, self._mesh) for axes in plan.axes_per_factor]
-        is_uneven = any(size % parts for size, parts in zip(rule.factor_sizes, parts_per_factor, strict=True))
-        if any(plan.shardings) or any(plan.axes_per_factor[factor] for factor in exchanged) or is_uneven:
+        communicating = (*rule.need_replication, *rule.permutation)
+        shards_per_factor = [total_size(axes, self._mesh) for axes in plan.axes_per_factor]
+        is_uneven = any(size % count for size, count in zip(rule.factor_sizes, shards_per_factor, strict=True))
+        if any(plan.shardings) or any(plan.axes_per_factor[factor] for factor in communicating) or is_uneven:
             return None
-        parts = math.prod(parts_per_factor)
-        summed = sum(map(self.local_bytes, op.results, shardings[len(op.operands) :]))
-        compute = self._seconds_of_parts(op, work, shardings, parts)
-        return OperationCost(compute, self._of_sum(plan.reduction_axes, summed))
+        num_shards = math.prod(shards_per_factor)
+        result_bytes = sum(map(self.local_bytes, op.results, shardings[len(op.operands) :]))
+        compute = self._seconds_per_shard(op, work, shardings, num_shards)
+        return OperationCost(compute, self._of_all_reduce(plan.reduction_axes, result_bytes))
 
-    def _seconds_of_parts(self, op: Operation, work: Work, shardings: Shardings, parts: int) -> float:
-        """How long a device computes that does one of so many parts, and has its parts of operands and results."""
+    def _seconds_per_shard(self, op: Operation, work: Work, shardings: Shardings, num_shards: int) -> float:
+        """Return the compute time in seconds of one of `num_shards` equal shards of the operation."""
         local_bytes = map(self.local_bytes, (*op.operands, *op.results), shardings)
-        return work.seconds(parts, local_bytes, self._hardware)
+        return work.seconds(num_shards, local_bytes, self._hardware)
 
-    def _of_sum(self, axes: Sequence[AxisRef], summed: float) -> Seconds:
-        if not axes or not summed:
+    def _of_all_reduce(self, axes: Sequence[AxisRef], local_bytes: float) -> Seconds:
+        if not axes or not local_bytes:
             return {}
         names = tuple([name for name in self._mesh.axis_names if any(axis.name == name for axis in axes)])
-        parts = total_size(axes, self._mesh)
-        bytes_ = 2 * summed * (parts - 1) / parts
+        devices = total_size(axes, self._mesh)
+        bytes_ = 2 * local_bytes * (devices - 1) / devices
         return {names: seconds_of_messages(names, bytes_, 1, self._mesh, self._hardware)}
 
     def local_bytes(self, value: SSAValue, sharding: TensorSharding | None) -> float:
-        """The bytes of `value` that a device has."""
-        whole = value_bytes(value)
-        if sharding is None or not whole:
-            return whole
+        """Return the bytes per device of `value`, including padding."""
+        total = value_bytes(value)
+        if sharding is None or not total:
+            return total
         sizes = shape_of(value)
         local = math.prod(
             -(-size // total_size(axes, self._mesh)) for size, axes in zip(sizes, sharding.dim_axes, strict=True)
         )
-        return whole * local / math.prod(sizes)
+        return total * local / math.prod(sizes)
 
-    def _alone(self, op: Operation, shardings: Shardings) -> OperationCost:
-        """The cost of `op` as the partitioner has it alone; of what cannot be, of the whole on each device."""
+    def _of_partitioned(self, op: Operation, shardings: Shardings) -> OperationCost:
+        """Partition `op` in a function of its own and return its cost.
+
+        An operation that captures values or has operands other than tensors is costed as replicated.
+        """
         values = (*op.operands, *op.results)
         if captured_values(op) or not all(isinstance(value.type, TensorType) for value in values):
             return OperationCost(seconds_of(op, self._hardware, FusedValues()), {})
@@ -154,7 +166,7 @@ class OperationCosts:
         ]
         inputs, outputs = closed[: len(op.operands)], closed[len(op.operands) :]
         local, function = outline(self._module, op, inputs, outputs)
-        del function.properties["sym_visibility"]  # partitioning drops private functions that nobody calls
+        del function.properties["sym_visibility"]  # partitioning drops private functions without callers
         copy = function.body.block.first_op
         assert copy is not None
         if not isinstance(copy, ReshardOp):
@@ -167,7 +179,7 @@ class OperationCosts:
         return self._read(local)
 
     def _read(self, local: ModuleOp) -> OperationCost:
-        """What there is in a partitioned function of one operation."""
+        """Compute the cost of a partitioned function of one operation."""
         operands: dict[SSAValue, int] = {value: index for index, value in enumerate(main_function(local).args)}
         steps: dict[int, list[Operation]] = defaultdict(list)
         sent: dict[int, dict[AxisNames, float]] = defaultdict(lambda: defaultdict(float))
@@ -179,9 +191,9 @@ class OperationCosts:
                 operands[op.results[0]] = operand
                 steps[operand].append(op)
             for inner in op.walk():
-                if (found := of_collective.get(inner)) is not None:
+                if (traffic := of_collective.get(inner)) is not None:
                     axes = axes_of(inner, Grid(1, self._mesh.size), self._mesh)
-                    seconds = seconds_of_messages(axes, found.bytes, found.times, self._mesh, self._hardware)
+                    seconds = seconds_of_messages(axes, traffic.bytes, traffic.times, self._mesh, self._hardware)
                     (communication if operand is None else sent[operand])[axes] += seconds
         return OperationCost(
             compute_seconds(local, self._hardware),

@@ -1,6 +1,7 @@
-"""Where operations of a prepared copy come from: what is chosen for their results is written into the module itself.
+"""Correspondence between the operations of a module and of its prepared copy.
 
-Preparation inlines functions and takes composites apart, and so has several copies of some operations, or none.
+The search works on the copy, in which calls are inlined and composites are decomposed, so that an operation of the
+module has several copies or none. Numbers in attributes lead from a copy to the result whose sharding is written.
 """
 
 from collections.abc import Sequence
@@ -17,19 +18,21 @@ _LEAST_RANK = 2
 
 
 def choosable_results(module: ModuleOp) -> Sequence[OpResult]:
-    """The results that can be chosen of, each called by its index: of an operation that computes one tensor of several
-    dimensions from others, whose sharding it keeps itself."""
+    """Return the results for which a sharding can be chosen; a result's number is its index in this list.
+
+    They are those of operations with operands and one result of rank 2 or more, on which a sharding can be written.
+    """
     return [op.results[0] for op in operations(module) if _has_choosable_result(op)]
 
 
 def number_operations(module: ModuleOp) -> None:
-    """Let each operation that a result can be chosen of know that result's number, which its copies have, too."""
+    """Store the number of each choosable result in an attribute of its operation, which copies inherit."""
     for number, result in enumerate(choosable_results(module)):
         result.op.attributes[_NUMBER] = IntAttr(number)
 
 
 def number_of(op: Operation) -> int | None:
-    """The number of the result that that of `op` is a copy of; None where there is none, or nothing to choose."""
+    """Return the number of the choosable result that the result of `op` is a copy of, or None."""
     number = op.attributes.get(_NUMBER)
     return None if number is None else cast("IntAttr[int]", number).data
 

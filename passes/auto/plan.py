@@ -1,4 +1,4 @@
-"""What the automatic partitioner chose: the layout, what it costs, and what else there was."""
+"""Result of the automatic partitioner: the chosen shardings, their predicted cost, and the alternatives."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,50 +13,52 @@ from sdy.passes.spmd.costs.step_time import AxisNames, StepCost
 from sdy.sharding import TensorSharding
 from sdy.shown_text import shown
 
-_COUNTS = 1e-6
-"""Of the time of a step, what is no difference."""
+_NEGLIGIBLE = 1e-6
+"""Time differences below this fraction of a step are not shown."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """Arguments that are equal, as those of the layers of a model are, and their sharding."""
+    """Equal arguments or results, such as those of the layers of a model, and their sharding."""
 
     arguments: tuple[int, ...]
+    """The indices of the arguments; empty for results of operations."""
     names: tuple[str, ...]
     type: str
     sharding: TensorSharding | None
     runner_up: TensorSharding | None = None
-    """The next best option, None where the choice was given, or there is no other."""
+    """The next best sharding, or None if there was no alternative."""
     more_seconds: float | None = None
-    """How many more a step was estimated to take with it."""
+    """The estimated additional seconds of a step with the runner-up."""
 
 
 @dataclass(frozen=True, repr=False)
 class Plan:
-    """A layout of a program's arguments, which the module now has; as text, tables."""
+    """Shardings chosen by `sdy.auto`, which the module now has; `str` formats them as tables."""
 
     mesh: Mesh
     hardware: Hardware
     memory: int
     """The bytes that a device may use."""
     rows: Sequence[Row]
+    """The chosen shardings."""
     cost: StepCost
-    """As predicted of the program that each device runs."""
+    """The predicted cost of a step of the partitioned program."""
     found_from: str
-    """Where the search for it began."""
+    """The name of the layout that the search started from."""
     largest: Sequence[str]
-    """What takes most memory when most of it is taken, in words, the most first."""
+    """Descriptions of the largest values that are live at peak memory, in decreasing order of bytes."""
     others: Mapping[str, StepCost]
-    """What other layouts would cost, by name: as predicted of what each device runs where one of the best, or else as
+    """The costs of expert layouts by name: predicted from the partitioned program for the best ones, or else
     estimated."""
     least_seconds: float
-    """No layout is faster than this, as far as costs are predicted rightly."""
+    """A lower bound of the predicted step time of all layouts."""
     estimated: int
-    """How many layouts were compared."""
+    """The number of layouts that the search estimated."""
 
     @property
     def fits(self) -> bool:
-        """Whether the program needs no more memory than it may use."""
+        """True if the program needs no more memory than a device may use."""
         return self.cost.memory <= self.memory
 
     def __str__(self) -> str:
@@ -66,21 +68,21 @@ class Plan:
 
     def _summary(self) -> str:
         ratio = self.cost.seconds / self.least_seconds if self.least_seconds else 1.0
-        fits = "" if self.fits else ", which is MORE THAN THERE IS: no layout was found that needs less"
+        fits = "" if self.fits else ", which is TOO MUCH: no layout that needs less was found"
         return "\n".join(
             [
                 f"  mesh          {shown_mesh(self.mesh)}",
                 f"  hardware      {shown(self.hardware.name)}",
-                f"  step          {shown_seconds(self.cost.seconds)}, at most {ratio:.2f} times the least there can be "
-                f"({shown_seconds(self.least_seconds)})",
+                f"  step time     {shown_seconds(self.cost.seconds)} (predicted), within {ratio:.2f} times the lower "
+                f"bound of {shown_seconds(self.least_seconds)}",
                 f"  memory        {shown_bytes(self.cost.memory)} of {shown_bytes(self.memory)}{fits}",
                 *(f"  {'':14}{shown(each)}" for each in self.largest),
-                f"  found from    {self.found_from}, of {self.estimated:,} layouts",
+                f"  search        {self.estimated:,} layouts estimated; best start: {self.found_from}",
             ]
         )
 
     def _arguments(self) -> str:
-        table = [["arguments", "type", "sharding", "otherwise", ""]]
+        table = [["arguments", "type", "sharding", "runner-up", ""]]
         for row in self.rows:
             more = row.more_seconds
             table.append(
@@ -95,11 +97,11 @@ class Plan:
         return "\n".join(columns(table))
 
     def _shown_more(self, seconds: float) -> str:
-        return f"+{shown_seconds(seconds)}" if seconds > _COUNTS * self.cost.seconds else "as fast"
+        return f"+{shown_seconds(seconds)}" if seconds > _NEGLIGIBLE * self.cost.seconds else "as fast"
 
     def _comparison(self) -> str:
         axes = list(dict.fromkeys(axes for cost in (self.cost, *self.others.values()) for axes in cost.communication))
-        table = [["layout", "step", "compute", *map(_axes, axes), "memory"]]
+        table = [["layout", "step time", "compute", *map(_axes, axes), "memory"]]
         for name, cost in {"this plan": self.cost, **self.others}.items():
             sent = [shown_seconds(cost.communication.get(each, 0.0)) for each in axes]
             table.append(
@@ -109,7 +111,7 @@ class Plan:
 
 
 def shown_mesh(mesh: Mesh) -> str:
-    """The axes of a mesh, as `data=4, model=2`."""
+    """Format the axes of a mesh as `data=4, model=2`."""
     return ", ".join(f"{shown(name)}={size}" for name, size in mesh.axes)
 
 

@@ -1,4 +1,4 @@
-"""The shardings that were chosen for results of operations, as a policy for the same program traced anew."""
+"""Chosen shardings of operation results, as a policy that applies them when the same function is traced again."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,33 +16,33 @@ from sdy.warning_categories import LostShardingWarning
 
 
 def policies_of_results(module: ModuleOp) -> Sequence[Policy]:
-    """The policy that gives results of operations the shardings that they have in `module`; none where none has one.
+    """Return a policy that applies the shardings of operation results in `module` to other traces of the program.
 
-    Programs are the same that have the same operations of which results can be chosen. In another, one that the program
-    of `module` is a part of, nothing is given, which a warning says.
+    The policy recognizes the program by its sequence of choosable results. If the function is traced as part of a
+    larger program, the policy applies nothing and warns. Without sharded results, there is no policy.
     """
-    chosen = {
+    shardings = {
         number: sharding
         for number, result in enumerate(choosable_results(module))
         if (sharding := get_sharding(result)) is not None
     }
-    if not chosen:
+    if not shardings:
         return ()
     kinds = _kinds(module)
     (mesh,) = named_meshes(module).values()
 
-    def give(operations: Sequence[Operation]) -> None:
+    def apply(operations: Sequence[Operation]) -> None:
         target = enclosing_module(operations[0]) if operations else None
         if target is None or _kinds(target) != kinds:
-            lost = "what was chosen for results of operations is left out, as the function is part of a larger program"
+            lost = "the shardings chosen for operation results are dropped: the function is part of a larger program"
             warn(lost, LostShardingWarning, stacklevel=2)
             return
         name = _name_of(mesh, target)
         results = choosable_results(target)
-        for number, sharding in chosen.items():
+        for number, sharding in shardings.items():
             set_sharding(results[number], replace(sharding, mesh=name))
 
-    return (give,)
+    return (apply,)
 
 
 def _kinds(module: ModuleOp) -> Sequence[tuple[str, Attribute]]:
@@ -50,5 +50,5 @@ def _kinds(module: ModuleOp) -> Sequence[tuple[str, Attribute]]:
 
 
 def _name_of(mesh: Mesh, module: ModuleOp) -> str | Mesh:
-    """What `module` calls a mesh with these axes; the mesh itself where it has none."""
+    """Return the name of a mesh with the same axes in `module`, or else the mesh itself."""
     return next((name for name, each in named_meshes(module).items() if each.axes == mesh.axes), mesh)

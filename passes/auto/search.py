@@ -1,7 +1,7 @@
-"""Finding a layout: from several places to begin with, one choice after the other is made anew while that helps.
+"""Multi-start coordinate descent over the layout choices.
 
-What is propagated from an argument reaches whatever has to do with it, so that most of a layout follows from few
-choices, each of which can be judged by itself: by what the whole program then costs.
+Propagation derives most of a layout from few choices. Each choice is optimized in turn, with the others fixed, by the
+estimated cost of the program.
 """
 
 import math
@@ -19,50 +19,56 @@ from sdy.sharding import TensorSharding, equivalent
 
 @dataclass(frozen=True)
 class Candidate:
-    """A layout, and what it is estimated to cost."""
+    """A layout and its estimated cost."""
 
     name: str
-    """Where the search for it began."""
+    """The name of the layout that the search started from."""
     assignment: Assignment
     cost: StepCost
     is_exact: bool = True
-    """Whether it costs so much, rather than at least so much, which is told of what others are better than."""
+    """False if `cost` is only a lower bound, as of a candidate that is worse than a known one."""
 
 
 _BEGINS = 3
-"""With so many layouts the search begins."""
+"""Number of layouts that the search starts from."""
 
 _WORTH_A_START = 1.25
-"""And with none that is so many times slower than another one."""
+"""The search starts from no layout that is slower than another one by this factor."""
 
 _PROMISING = 3
-"""So many options of a choice are tried again."""
+"""Number of the best options of a choice that are tried again after the first sweep."""
 
 _MOST_RESULTS = 12
-"""Of so many results, those that take most memory, it is tried to split them more."""
+"""Number of intermediate values, those that take the most memory, whose choices are searched."""
 
 _PAIRED = 6
-"""So many choices are made anew two at once."""
+"""Number of the largest choices that are optimized in pairs."""
 
 _DIGITS = 5
-"""So many digits of a time count: of layouts that are equal in these, the one is better that needs less memory."""
+"""Significant digits of a step time. Of layouts with equal digits, the one with less memory is better."""
 
 _CLEARLY = 0.9999
-"""What takes this part of the time, or more, is better by nothing that counts: the search goes on for less alone."""
+"""A layout is a clear improvement if its time is below this fraction of the previous one; descent goes on only then."""
 
 _Rank = tuple[float, float, int]
-"""The bytes that a layout needs and there are not, its seconds, and of what is as fast, all bytes that it needs."""
+"""Lexicographic objective: bytes in excess of the memory, rounded seconds, peak bytes."""
 
 _Key = frozenset[tuple[int, TensorSharding]]
-"""An assignment, as what is known of it is found by."""
+"""Hashable form of an assignment."""
 
 _NOTHING_CHOSEN = Candidate("one choice", {}, StepCost(0.0, {}, 0))
 
 
 class Search:
-    """Looks for layouts that fit into `memory`, in bytes, and take least time, until a deadline.
+    """Search for the fastest layout that fits into memory.
 
-    `progress` is told of each layout that is better than those before.
+    Args:
+        estimator: Estimates the costs of layouts.
+        choices: The choices of arguments.
+        of_results: The choices of intermediate values.
+        memory: The bytes that a device may use.
+        deadline: The value of `time.monotonic()` at which the search ends.
+        progress: Called with each layout that is better than those before.
     """
 
     def __init__(
@@ -80,7 +86,7 @@ class Search:
         self._nodes = {choice.node: choice.nodes for choice in (*choices, *of_results)}
         self._memory = memory
         self._allowed = memory
-        """As `memory`, but while it is left out of account."""
+        """The memory limit that ranks use: `memory`, or infinity while the limit is ignored."""
         self._deadline = deadline
         self._progress = progress
         self._known: dict[_Key, Estimate] = {}
@@ -88,26 +94,31 @@ class Search:
         self._best: Candidate | None = None
 
     def run(self, starts: Mapping[str, Assignment]) -> list[Candidate]:
-        """The layouts that were arrived at, with those of `starts`, the best first.
+        """Run the search until it converges, the deadline passes, or an interrupt occurs.
 
-        The search begins with the best few of `starts`, and of those in which one choice alone was made. An interrupt
-        ends it, as the deadline does.
+        It starts from the best few of `starts` and of the layouts with a single choice made.
+
+        Args:
+            starts: Layouts by name.
+
+        Returns:
+            The local optima and the layouts of `starts`, the best first.
         """
-        found = [self.candidate(name, start) for name, start in starts.items()]
+        candidates = [self.candidate(name, start) for name, start in starts.items()]
         with suppress(KeyboardInterrupt, _TimeIsUpError):
-            begins = [*found, *self._one_choice_each(min(found, key=self.rank))]
-            found.extend(self.descend(begin, self._choices) for begin in self.different(begins)[:_BEGINS])
-            found.append(self.descend(self._two_at_once(min(found, key=self.rank)), self._choices))
-            best = min(found, key=self.rank)
-            for begin in self.different([best, self._fastest(found)]):
+            begins = [*candidates, *self._single_choices(min(candidates, key=self.rank))]
+            candidates.extend(self.descend(begin, self._choices) for begin in self.different(begins)[:_BEGINS])
+            candidates.append(self.descend(self._best_pair_change(min(candidates, key=self.rank)), self._choices))
+            best = min(candidates, key=self.rank)
+            for begin in self.different([best, self._fastest(candidates)]):
                 settled = self._settled(begin)
                 if of_results := self.choices_of_results(settled.assignment):
-                    found.append(self.descend(settled, of_results))
-        return sorted([*found, *([] if self._best is None else [self._best])], key=self.rank)
+                    candidates.append(self.descend(settled, of_results))
+        return sorted([*candidates, *([] if self._best is None else [self._best])], key=self.rank)
 
-    def _fastest(self, found: Sequence[Candidate]) -> Candidate:
-        """What would be best if there were more memory; it may come to fit when results are split."""
-        best = min(found, key=self.rank)
+    def _fastest(self, candidates: Sequence[Candidate]) -> Candidate:
+        """Return the best layout without the memory limit; sharding intermediate values may make it fit."""
+        best = min(candidates, key=self.rank)
         if not any(
             each.cost.memory > self._memory and each.cost.seconds < best.cost.seconds for each in self._known.values()
         ):
@@ -119,53 +130,53 @@ class Search:
             self._allowed = self._memory
 
     def choices_of_results(self, assignment: Assignment) -> Sequence[Choice]:
-        """Of the results that take most memory with a layout, the choices to split them more."""
+        """Return choices that shard further the intermediate values that take the most memory in a layout."""
         shardings = self.shardings(assignment)
-        taken = self._estimator.taken_by_nodes(self._layout(assignment))
+        bytes_ = self._estimator.peak_bytes_by_node(self._layout(assignment))
         choices: list[Choice] = []
-        for choice in sorted(self._of_results, key=lambda choice: -taken[list(choice.nodes)].sum()):
-            options = tuple([option for option in choice.options if _splits_more(option, shardings[choice.node])])
-            if options and taken[list(choice.nodes)].any():
+        for choice in sorted(self._of_results, key=lambda choice: -bytes_[list(choice.nodes)].sum()):
+            options = tuple([option for option in choice.options if _refines(option, shardings[choice.node])])
+            if options and bytes_[list(choice.nodes)].any():
                 choices.append(replace(choice, options=options))
         return choices[:_MOST_RESULTS]
 
-    def _one_choice_each(self, known: Candidate) -> Iterator[Candidate]:
-        """The layouts in which one choice alone was made, as far as they are not much slower than a known one."""
+    def _single_choices(self, known: Candidate) -> Iterator[Candidate]:
+        """Yield the layouts with a single choice made that are not much slower than a known one."""
         for choice in self._choices:
             for each in self._others(choice, _NOTHING_CHOSEN, choice.options, self.rank_of(known.cost, _WORTH_A_START)):
                 if each.is_exact:
                     yield each
 
     def candidate(self, name: str, assignment: Assignment, to_beat: _Rank | None = None) -> Candidate:
-        """A layout with its cost; if its rank is not below `to_beat`, perhaps with what it costs at least."""
+        """Estimate the cost of a layout; the estimate may stop at a lower bound that is not below `to_beat`."""
         estimate = self._estimate(assignment, to_beat)
-        found = Candidate(name, assignment, estimate.cost, estimate.is_exact)
-        if found.is_exact and self._is_better_than_all(found):
-            self._best = found
-            self._progress(found)
-        return found
+        candidate = Candidate(name, assignment, estimate.cost, estimate.is_exact)
+        if candidate.is_exact and self._is_better_than_all(candidate):
+            self._best = candidate
+            self._progress(candidate)
+        return candidate
 
     def _is_better_than_all(self, candidate: Candidate) -> bool:
         known = self._best
         return known is None or _rank(candidate.cost, self._memory) < _rank(known.cost, self._memory)
 
     def rank(self, candidate: Candidate) -> _Rank:
-        """What fits comes before what does not, which is the better the less it needs."""
+        """Return the sort key of a candidate: those that fit come first; of the others, those that need less."""
         return self.rank_of(candidate.cost)
 
     def rank_of(self, cost: StepCost, slower: float = 1.0) -> _Rank:
-        """That of what costs so much, or of what is so many times slower."""
+        """Return the sort key of a cost, with its time multiplied by `slower`."""
         return _rank(cost, self._allowed, slower)
 
     def different(self, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """Those of `candidates` that differ in what they cost, the best first."""
+        """Return the candidates without those of equal cost, the best first."""
         ranked = sorted(candidates, key=self.rank, reverse=True)
         return list({(each.cost.seconds, each.cost.memory): each for each in ranked}.values())[::-1]
 
     def descend(self, begin: Candidate, choices: Sequence[Choice]) -> Candidate:
-        """Make one of `choices` after the other anew, until no option is better by anything that counts, or time is up.
+        """Coordinate descent: optimize one choice after the other until none improves clearly, or time is up.
 
-        When all options were tried once, only those that were best of each choice are tried again.
+        The first sweep tries all options; later ones only the best few of each choice.
         """
         best = begin
         unchanged = 0
@@ -180,11 +191,11 @@ class Search:
                     best = better
         return best
 
-    def _two_at_once(self, begin: Candidate) -> Candidate:
-        """The best layout that differs from `begin` in two of the largest choices, or in none, if there is no better.
+    def _best_pair_change(self, begin: Candidate) -> Candidate:
+        """Return the best layout that changes two of the largest choices of `begin`, or `begin` if none is better.
 
-        Where each of two arguments is split as suits the other, changing one of them alone does not help. The others
-        stay as they are, also those that propagation decides.
+        If two arguments are sharded to match each other, a change of one of them alone does not help. All other
+        choices keep their shardings, including those that propagation decides.
         """
         settled = self._settled(begin)
         largest = sorted(self._choices, key=lambda choice: -math.prod(choice.shape))[:_PAIRED]
@@ -198,47 +209,46 @@ class Search:
         return best
 
     def _settled(self, candidate: Candidate) -> Candidate:
-        """The same layout with all arguments chosen, which stay as they are whatever else is."""
+        """Fix all argument shardings of a candidate to those that propagation gives them."""
         shardings = self.shardings(candidate.assignment)
-        chosen = {choice.node: choice.final(shardings[choice.node]) for choice in self._choices}
-        return self.candidate(candidate.name, {**candidate.assignment, **chosen})
+        propagated = {choice.node: choice.final(shardings[choice.node]) for choice in self._choices}
+        return self.candidate(candidate.name, {**candidate.assignment, **propagated})
 
     def _is_clearly_better(self, candidate: Candidate, than: Candidate) -> bool:
         excess, seconds, _ = self.rank(candidate)
         old_excess, old_seconds, _ = self.rank(than)
         return excess < _CLEARLY * old_excess or (excess == old_excess and seconds < _CLEARLY * old_seconds)
 
-    def runner_up(self, choice: Choice, chosen: Candidate) -> Candidate | None:
-        """The best layout in which the arguments of `choice` have another sharding than in `chosen`, and all others may
-        be chosen as there; None where there is none, or no time."""
-        present = choice.final(self.shardings(chosen.assignment)[choice.node])
+    def runner_up(self, choice: Choice, best: Candidate) -> Candidate | None:
+        """Return the best layout that differs from `best` in `choice`, or None without another option or time."""
+        present = choice.final(self.shardings(best.assignment)[choice.node])
         others: list[Candidate] = []
         with suppress(_TimeIsUpError):
-            others.extend(self._others(choice, chosen, self._options(choice), self.rank(chosen)))
+            others.extend(self._others(choice, best, self._options(choice), self.rank(best)))
         while others:
-            best = min(others, key=self.rank)
-            if equivalent(choice.final(self.shardings(best.assignment)[choice.node]), present):
-                others.remove(best)
-            elif best.is_exact:
-                return best
+            other = min(others, key=self.rank)
+            if equivalent(choice.final(self.shardings(other.assignment)[choice.node]), present):
+                others.remove(other)
+            elif other.is_exact:
+                return other
             else:
-                others[others.index(best)] = self.candidate(best.name, best.assignment)
+                others[others.index(other)] = self.candidate(other.name, other.assignment)
         return None
 
     def shardings(self, assignment: Assignment) -> Sequence[TensorSharding | None]:
-        """What propagation gives to each node with a layout."""
+        """Return the sharding of each node after propagation."""
         key = frozenset(assignment.items())
         if key not in self._shardings:
             self._shardings[key] = self._estimator.shardings(self._layout(assignment))
         return self._shardings[key]
 
     def largest(self, candidate: Candidate) -> Sequence[Held]:
-        """What takes memory when most of it is taken, the largest first."""
+        """Return the values that are live at peak memory, the largest first."""
         return self._estimator.largest(self._layout(candidate.assignment))
 
     @staticmethod
     def _options(choice: Choice) -> Sequence[TensorSharding | None]:
-        """What there is for a choice; None leaves it to propagation."""
+        """Return the options of a choice; None leaves it to propagation."""
         return (None, *choice.options)
 
     def _others(
@@ -248,7 +258,7 @@ class Search:
         options: Sequence[TensorSharding | None],
         to_beat: _Rank | None = None,
     ) -> Iterator[Candidate]:
-        """What `present` would be with others of these options of `choice`, as `candidate` tells it."""
+        """Yield the candidates that replace the option of `choice` in `present` by another one of `options`."""
         rest = {node: sharding for node, sharding in present.assignment.items() if node != choice.node}
         for option in options:
             if time.monotonic() > self._deadline:
@@ -258,7 +268,7 @@ class Search:
                 yield self.candidate(present.name, assignment, to_beat)
 
     def _estimate(self, assignment: Assignment, to_beat: _Rank | None) -> Estimate:
-        """What is known of a layout, or is found out: at least whether its rank is less than that `to_beat`."""
+        """Return the memoized estimate of a layout, precise enough to decide whether its rank is below `to_beat`."""
         key = frozenset(assignment.items())
 
         def is_too_much(cost: StepCost) -> bool:
@@ -273,8 +283,8 @@ class Search:
         return {node: sharding for one, sharding in assignment.items() for node in self._nodes[one]}
 
 
-def _splits_more(option: TensorSharding, present: TensorSharding | None) -> bool:
-    """Whether `option` splits what `present` does, and more."""
+def _refines(option: TensorSharding, present: TensorSharding | None) -> bool:
+    """Return whether `option` has the axes of `present` as prefixes, and more axes."""
     if present is None:
         return not option.is_fully_replicated
     dims = list(zip(option.dim_axes, present.dim_axes, strict=True))
@@ -282,9 +292,9 @@ def _splits_more(option: TensorSharding, present: TensorSharding | None) -> bool
 
 
 def _rank(cost: StepCost, memory: float, slower: float = 1.0) -> _Rank:
-    """That of what costs so much, or takes so many times longer, where there is so much memory."""
+    """Return the sort key of a cost under a memory limit, with its time multiplied by `slower`."""
     return max(cost.memory - memory, 0.0), float(f"{cost.seconds * slower:.{_DIGITS}g}"), cost.memory
 
 
 class _TimeIsUpError(Exception):
-    """The deadline is over."""
+    """The deadline has passed."""

@@ -1,4 +1,4 @@
-"""What a step gets and gives back: parameters, and what an optimizer knows of them."""
+"""State of a training step: the arguments, such as parameters and optimizer state, whose next values it returns."""
 
 from collections import defaultdict, deque
 from collections.abc import Mapping
@@ -9,14 +9,14 @@ from xdsl.ir import Attribute
 from sdy.ir.shapes import shape
 
 _FEWEST = 2
-"""A single result of the type of an argument need not be its next value."""
+"""Minimum number of state arguments; a single result can have the type of an argument by coincidence."""
 
 
 def find_state(main: FuncOp) -> Mapping[int, int]:
-    """The arguments whose next value `main` gives back, and which result that is, by their index.
+    """Return the state arguments of `main`, as a map from argument index to the result index of the next value.
 
-    Types tell, as they do where jax finds a use for donated arguments: the first result of a type is the next value of
-    the first argument of that type, and so on. Scalars do not matter.
+    Arguments and results are matched by type, as JAX matches donated arguments: the first result of a type is the next
+    value of the first argument of that type, and so on. Scalars are ignored.
     """
     results: dict[Attribute, deque[int]] = defaultdict(deque)
     for index, type_ in enumerate(main.function_type.outputs):

@@ -1,4 +1,4 @@
-"""What a layout comes to when the module is propagated and partitioned with it: what a device would run."""
+"""Cost of a layout on the propagated and partitioned module, as opposed to its estimate on the folded program."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,15 +20,15 @@ from sdy.sharding import TensorSharding
 
 @dataclass(frozen=True)
 class LayoutOfModule:
-    """What is written into a module for a layout."""
+    """Shardings that a layout writes into a module."""
 
     arguments: Mapping[int, TensorSharding]
-    """The shardings of arguments of the main function, by their index."""
+    """The shardings of arguments of the main function, by index."""
     results: Mapping[int, TensorSharding] = field(default_factory=dict[int, TensorSharding])
-    """The shardings of results of operations, by their index in `choosable_results`."""
+    """The shardings of results of operations, by index in `choosable_results`."""
 
     def write(self, module: ModuleOp) -> None:
-        """Give the arguments, their next values if the main function returns these, and the results their shardings."""
+        """Write the shardings of arguments, of the next values of state arguments, and of operation results."""
         main = main_function(module)
         state = find_state(main)
         for index, sharding in self.arguments.items():
@@ -42,15 +42,15 @@ class LayoutOfModule:
 
 @dataclass(frozen=True)
 class Truth:
-    """What came of a layout."""
+    """Cost of a partitioned module, with the diagnostics of its propagation."""
 
     cost: StepCost
     reported: Sequence[Diagnostic]
-    """What propagation had to say."""
+    """The diagnostics that propagation reported."""
 
 
 def truth_of(module: ModuleOp, layout: LayoutOfModule, mesh_name: str, hardware: Hardware) -> Truth:
-    """What a step of `module`, which stays as it is, costs with `layout`."""
+    """Propagate and partition a copy of `module` with `layout`, and return the cost of a step."""
     local = clone(module)
     layout.write(local)
     mesh = named_meshes(local)[mesh_name]

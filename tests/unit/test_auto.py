@@ -228,7 +228,7 @@ def test_what_does_not_fit_is_told() -> None:
         sdy.parse(train_step(1, 64, 256, 256)), mesh={"data": 2}, hardware=TPU, memory="64K", time_limit=SECONDS
     )
     assert not plan.fits
-    assert "MORE THAN THERE IS: no layout was found that needs less" in str(plan)
+    assert "TOO MUCH: no layout that needs less was found" in str(plan)
     assert len(plan.largest) == 3
     assert all("tensor<" in each for each in plan.largest)
 
@@ -351,12 +351,16 @@ def test_no_plan_is_faster_than_the_bound() -> None:
 @pytest.mark.parametrize(
     ("text", "options", "problem"),
     [
-        (train_step(1, 8, 8, 8), {}, "the module has no mesh: say which one it is to run on"),
-        ('sdy.mesh @a = <["x"=2]>\nsdy.mesh @b = <["y"=2]>\n' + train_step(1, 8, 8, 8), {}, "has 2 meshes: @a, @b"),
+        (train_step(1, 8, 8, 8), {}, "the module has no mesh: specify one"),
+        (
+            'sdy.mesh @a = <["x"=2]>\nsdy.mesh @b = <["y"=2]>\n' + train_step(1, 8, 8, 8),
+            {},
+            "has 2 meshes, but",
+        ),
         (
             'sdy.mesh @mesh = <["x"=2]>\n' + train_step(1, 8, 8, 8),
             {"mesh": {"x": 4}},
-            "the module has a mesh already, @mesh of x=2: leave out the other one",
+            "the module already has a mesh, @mesh with x=2: omit the other one",
         ),
         (train_step(1, 8, 8, 8), {"mesh": MESH, "hardware": "abacus"}, "no hardware of this name"),
         ("func.func private @main(tensor<8xf32>)", {"mesh": MESH}, "function named @main|no body"),
@@ -378,7 +382,7 @@ def test_axes_that_nothing_can_be_split_over_are_told() -> None:
         plan = sdy.auto(module, mesh={"data": 64, "model": 2}, hardware=TPU, time_limit=SECONDS)
     assert plan.fits
     assert [diagnostic.message for diagnostic in told] == [
-        "nothing can be split over axis 'data' of 64 devices: it divides no dimension, of which the largest is 8, of "
+        "axis 'data' of size 64 cannot shard any tensor, since it divides no dimension; the largest dimension is 8, of "
         "argument 0 (x)"
     ]
 

@@ -1,4 +1,4 @@
-"""How many values of each node of a folded program are alive at once."""
+"""Liveness: the number of live values of each node of a folded program over time."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,29 +14,34 @@ from sdy.passes.spmd.costs.sizes import value_bytes
 
 
 @dataclass(frozen=True, eq=False)
-class Alive:
-    """The numbers of values of each node that are alive at some times, in their order."""
+class LiveCounts:
+    """Numbers of live values of each node at some times, in program order."""
 
     counts: Ints
-    """A row for each time."""
+    """The number of live values: shape (times, nodes)."""
     times: Ints
-    """The place in the program of the operation that runs then."""
+    """The position in the program of the operation that runs at each time."""
 
 
-def most_alive(
+def peak_candidates(
     module: ModuleOp, num_nodes: int, node_of: Callable[[SSAValue], int], places: Mapping[int, int]
-) -> Alive:
-    """What is alive at each time that may need the most memory.
+) -> LiveCounts:
+    """Return the live values at each time that can be the memory peak.
 
-    As `peak_bytes` counts them: arguments and results of the main function always, other values from what makes them
-    to what uses them last, and those never that are computed as part of what uses them. Of all times at which one kind
-    of operation runs, there is the one at which whole tensors take most. Those operations run whose `id` has one of the
-    `places`.
+    Liveness is that of `peak_bytes`: arguments and results of the main function are always live, other values from
+    their definition to their last use, and fused values never. For each class of equal operations, the result has the
+    time at which the unpartitioned live values take the most bytes.
+
+    Args:
+        module: The module.
+        num_nodes: The number of nodes.
+        node_of: Returns the node of a value.
+        places: The positions of the operations that run, by their `id`; others are skipped.
     """
-    return _Lifetimes(num_nodes, node_of, places).of(main_function(module).body.block)
+    return _Liveness(num_nodes, node_of, places).of(main_function(module).body.block)
 
 
-class _Lifetimes:
+class _Liveness:
     def __init__(self, num_nodes: int, node_of: Callable[[SSAValue], int], places: Mapping[int, int]) -> None:
         self._node_of = node_of
         self._places = places
@@ -45,13 +50,13 @@ class _Lifetimes:
         self._bytes = 0
         self._most: dict[tuple[int, ...], tuple[int, Ints, int]] = {}
 
-    def of(self, block: Block) -> Alive:
+    def of(self, block: Block) -> LiveCounts:
         returned = dict.fromkeys(block.last_op.operands if block.last_op is not None else ())
         for value in dict.fromkeys((*block.args, *returned)):
             self._change(value, 1)
         self._block(block, {*returned})
         most = sorted(self._most.values(), key=lambda each: each[2]) or [(0, self._alive, 0)]
-        return Alive(np.array([alive for _, alive, _ in most]), np.array([place for _, _, place in most]))
+        return LiveCounts(np.array([alive for _, alive, _ in most]), np.array([place for _, _, place in most]))
 
     def _block(self, block: Block, elsewhere: set[SSAValue]) -> None:
         operations = [op for op in block.ops if id(op) in self._places]
@@ -62,7 +67,7 @@ class _Lifetimes:
                 if result not in elsewhere and result in last_use and result not in self._fused:
                     self._change(result, 1)
                     ending.setdefault(last_use[result], []).append(result)
-            self._remember(op)
+            self._record(op)
             for region in op.regions:
                 for inner in region.blocks:
                     self._block(inner, set())
@@ -73,13 +78,13 @@ class _Lifetimes:
         self._alive[self._node_of(value)] += by
         self._bytes += by * value_bytes(value)
 
-    def _remember(self, op: Operation) -> None:
-        """Keep what is alive now, if it is more than at equal operations before."""
+    def _record(self, op: Operation) -> None:
+        """Record the live values at `op`, if they take more bytes than at equal operations before."""
         kind = tuple(map(self._node_of, (*op.operands, *op.results)))
         if kind not in self._most or self._most[kind][0] < self._bytes:
             self._most[kind] = self._bytes, self._alive.copy(), self._places[id(op)]
 
 
 def _used(op: Operation) -> Sequence[SSAValue]:
-    """What an operation uses, or operations inside it."""
+    """Return the operands of an operation, including those of the operations in its regions."""
     return op.operands if not op.regions else [operand for inner in op.walk() for operand in inner.operands]
