@@ -17,7 +17,7 @@ from typing import Any
 import sdy
 
 CLASSES = "an entry for each class of operations or attributes"
-REGISTRY = "what is registered for a name, once"
+REGISTRY = "one registration per name"
 
 UNBOUNDED_CACHES = {
     "sdy.foreign_dialects._is_foreign_class": CLASSES,
@@ -49,17 +49,17 @@ UNBOUNDED_CACHES = {
     "sdy.text.verification.verifier._may_be_terminator": CLASSES,
     "sdy.text.verification.verifier._needs_more_than_key": CLASSES,
 }
-"""The caches that hold any number of entries, and why these do not become many."""
+"""Unbounded caches, and why they stay small."""
 
 STATE = {
     "sdy.blocks.costs._intermediates": REGISTRY,
     "sdy.blocks.registry._functions": REGISTRY,
     "sdy.diagnostics._sources": "64 texts, under a lock",
     "sdy.interpreter.registry._meanings": REGISTRY,
-    "sdy.ir.walking._kept": "what was found in a module, until a `with` block ends",
+    "sdy.ir.walking._cache": "walks over a module, until a `with` block ends",
     "sdy.operators.registry._operators": REGISTRY,
-    "sdy.plugins._loaded": "the dialects of other packages, under a lock",
-    "sdy.plugins._pending": "the entry points of other packages that are not loaded yet, under a lock",
+    "sdy.plugins._loaded": "the dialects of plugins, under a lock",
+    "sdy.plugins._pending": "the entry points of plugins that are not loaded yet, under a lock",
     "sdy.passes.jax.from_bindings._known": "so many attributes, then all are forgotten",
     "sdy.passes.propagation.step._steps": "so many steps, then all are forgotten",
     "sdy.rules.call_targets._own": REGISTRY,
@@ -77,7 +77,7 @@ STATE = {
     "sdy.text.printing.names._names_of_type": CLASSES,
     "sdy.text.reading.attribute_cache._tensor_types": "so many types, then all are forgotten",
 }
-"""The containers of modules that change, and what bounds each."""
+"""Mutable module-level containers, and the bound of each."""
 
 
 def modules() -> Iterator[ModuleType]:
