@@ -55,7 +55,7 @@ class Builder:
 
         Args:
             shape: The global shape, in elements.
-            dims: The sharding of each dimension; without it, propagation chooses the sharding.
+            *dims: The sharding of each dimension; without it, propagation chooses the sharding.
             element_type: The element type.
 
         Raises:
@@ -126,7 +126,7 @@ class Builder:
 
         Args:
             value: The tensor to constrain.
-            dims: The sharding of each dimension.
+            *dims: The sharding of each dimension.
 
         Returns:
             The result of the constraint.

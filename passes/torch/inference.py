@@ -26,6 +26,8 @@ def forward(
 ) -> "Forward":
     """Compile `model` as a function of its arguments for the devices of `mesh`.
 
+        scores = sdy.torch.forward(model.eval(), mesh=mesh, shardings={"*.q_proj.weight": P("model", None)})(x)
+
     Arguments of the function are tensors or arrays, its results JAX arrays on the devices.
 
     Args:
@@ -39,9 +41,6 @@ def forward(
         NotImplementedError: The model is in training mode, and would draw random numbers or change its buffers; or the
             model is not supported, as in `train_step`.
         ValueError: Shardings do not fit the model or the mesh.
-
-    Example:
-        scores = sdy.torch.forward(model.eval(), mesh=mesh, shardings={"*.q_proj.weight": P("model", None)})(x)
     """
     if model.training:
         raise NotImplementedError(

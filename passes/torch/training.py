@@ -38,6 +38,12 @@ def train_step(
 ) -> "TrainStep":
     """Compile a training step of `model` for the devices of `mesh`; see `TrainStep`.
 
+        def loss(model, x, y):
+            return torch.nn.functional.cross_entropy(model(x), y)
+
+        step = sdy.torch.train_step(model, loss, optimizer, mesh=mesh, shardings={"*.q_proj.weight": P("model", None)})
+        value = step(x, y)
+
     JAX computes the gradients, of the torch operations that torchax runs on JAX arrays; the optimizer's step is torch's
     own code, traced. Learning rates are read from the optimizer before each step, so that schedulers work; a change of
     any other setting recompiles the step. The model and the optimizer are not modified.
@@ -58,13 +64,6 @@ def train_step(
     Raises:
         ValueError: Shardings do not fit the model or the mesh; the message names the pattern or the parameter.
         NotImplementedError: The model or the optimizer would not compute the same as in torch.
-
-    Example:
-        def loss(model, x, y):
-            return torch.nn.functional.cross_entropy(model(x), y)
-
-        step = sdy.torch.train_step(model, loss, optimizer, mesh=mesh, shardings={"*.q_proj.weight": P("model", None)})
-        value = step(x, y)
     """
     return TrainStep(Model(model), loss, optimizer, mesh, shardings, batch, seed, policy)
 
