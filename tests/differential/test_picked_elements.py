@@ -70,11 +70,16 @@ def take(dim: int) -> Function:
     return taken_from
 
 
+def elements(x: jax.Array, rows: jax.Array, columns: jax.Array) -> jax.Array:
+    return x[rows, columns]
+
+
 CASES: dict[str, tuple[str, Function, list[str], list[str]]] = {
     "top_k of uneven rows": ("2x4", top_k(4, slice(1)), ["bfloat16[3, 5]"], ["[3/y, 4]"]),
     "top_k whose results differ": ("2x4", top_k(5), ["float32[3/x.y, 8]"], ["[3/y, 5]", "[3, 5/x]"]),
     "top_k of one row": ("2x2x2", top_k(2, slice(1)), ["bfloat16[4/y.x.z, 1, 2]"], ["[4, 1/x, 2/z.y]"]),
     "take that keeps rows split": ("8", take(1), ["float32[8/x, 6]", "int32[1/x, 8]"], ["[8, 1, 8/x]"]),
+    "elements of columns that indices split": ("2x4", elements, ["float32[5, 2/x.y]", *["int32[6]"] * 2], ["[6/x]"]),
 }
 
 

@@ -29,7 +29,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from sdy.axes import AxisRef, merge_sub_axes, prefix_without_overlap, subtract, total_size
 from sdy.factors import project
@@ -73,14 +73,14 @@ def _plans_of_sides(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> Iter
         {factor: () if factor in rule.need_replication else part.axes for factor, part in tensor.factors.items()}
         for tensor in project(rule, closed_if_missing(tensors, mesh_name), mesh).tensors
     ]
-    for kept in sides:
+    for kept, free in itertools.product(sides, (prefix_without_overlap, partial(subtract, mesh=mesh))):
         used = [axis for axes in kept.values() for axis in axes]
         axes_per_factor: list[Axes] = []
         for factor in range(rule.num_factors):
             axes = kept.get(factor)
             if axes is None:
                 given = max((side.get(factor, ()) for side in sides), key=lambda axes: total_size(axes, mesh))
-                axes = prefix_without_overlap(given, used)
+                axes = free(given, used)
                 used += axes
             axes_per_factor.append(axes)
         candidate = plan_with_axes(tensors, tuple(axes_per_factor), mesh_name, mesh)

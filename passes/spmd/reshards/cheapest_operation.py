@@ -169,12 +169,14 @@ def _cost(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh)
 
 
 def _bytes_held(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh) -> int:
-    """Return the bytes that a device holds of all tensors of `op`, one that is resharded in both layouts."""
-    return sum(
-        local_bytes(value.type, sharding, mesh)
-        for value, old, new in zip((*op.operands, *op.results), tensors.shardings, plan.shardings, strict=True)
-        for sharding in dict.fromkeys((old, new or old))
-    )
+    """Return the bytes that a device holds of the tensors of `op`, one that a loop shares in both layouts."""
+    values = (*op.operands, *op.results)
+    held = 0
+    for index, (value, old, new) in enumerate(zip(values, tensors.shardings, plan.shardings, strict=True)):
+        held += local_bytes(value.type, new or old, mesh)
+        if new is not None and index < len(op.operands) and iterations_of_operand(op, value) < iterations(op):
+            held += local_bytes(value.type, old, mesh)
+    return held
 
 
 def _received_in_reshards(op: Operation, shardings: Sequence[TensorSharding | None]) -> float:

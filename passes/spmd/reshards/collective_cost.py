@@ -7,6 +7,7 @@ from itertools import chain
 from sdy.axes import total_size
 from sdy.device_groups import places
 from sdy.mesh import MOST_DEVICES, Mesh
+from sdy.passes.spmd.layout import round_up
 from sdy.passes.spmd.reshards.collective_steps import AllGather, AllSlice, AllToAll, AxesPerDim, Collective
 
 
@@ -47,12 +48,21 @@ def _received(fused: Sequence[Collective], before: AxesPerDim, shape: Sequence[i
             return local * mesh.size * (total_size(chain(*axes), mesh) - 1)
         case AllToAll():
             parts = math.prod(total_size(step.axes, mesh) for step in fused if isinstance(step, AllToAll))
-            return local * mesh.size * (parts - 1) // parts
+            counts = ([total_size(axes, mesh) for axes in side] for side in (before, fused[-1].after))
+            return elements_in_exchange(shape, *counts) * mesh.size * (parts - 1) // parts
         case _ if mesh.size > MOST_DEVICES:
             return local * mesh.size
         case _:
             old, new = (places(tuple(chain(*axes)), mesh) for axes in (before, fused[0].after))
             return local * sum(here != there for here, there in zip(old, new, strict=True))
+
+
+def elements_in_exchange(shape: Sequence[int], parts_before: Sequence[int], parts_after: Sequence[int]) -> int:
+    """Return the elements that a device has in an all-to-all, each dimension padded for the parts on both sides."""
+    return math.prod(
+        round_up(size, math.lcm(before, after)) // before
+        for size, before, after in zip(shape, parts_before, parts_after, strict=True)
+    )
 
 
 def local_elements(axes_per_dim: AxesPerDim, shape: Sequence[int], mesh: Mesh) -> int:

@@ -16,6 +16,7 @@ import numpy as np
 
 from sdy.box import Ints
 from sdy.passes.spmd.layout import round_up
+from sdy.passes.spmd.reshards.collective_cost import elements_in_exchange
 
 Layout = tuple[tuple[int, ...], ...]
 """For each dimension, the pieces that split it, as indices into the sizes of all pieces."""
@@ -149,7 +150,8 @@ class _Graph:
             yield after, local * (self._parts(layout) // self._parts(after) - 1) * devices
         for after, parts in self._exchanged(layout):
             if is_next(after):
-                yield after, local * (devices - devices // parts)
+                counts = (tuple(map(self.grid.parts, side)) for side in (layout, after))
+                yield after, elements_in_exchange(self.shape, *counts) * (devices - devices // parts)
         for after in filter(is_next, self.grid.layouts(tuple(map(self.grid.parts, layout)))):
             yield after, local * int(np.count_nonzero(place != self.grid.place(after)))
 
