@@ -20,7 +20,7 @@ from sdy.passes.auto.choices import Choice, find_choices
 from sdy.passes.auto.folded_program import fold
 from sdy.passes.auto.plan import Plan
 from sdy.passes.auto.truth import LayoutOfModule, truth_of
-from sdy.passes.common.shown_sharding import dims_of
+from sdy.passes.common.format_sharding import format_dims
 from sdy.passes.spmd.costs.hardware import hardware_of, presets
 from sdy.passes.spmd.costs.step_time import StepCost
 
@@ -87,6 +87,6 @@ def _tried(program: SmallProgram, module: ModuleOp, choices: Sequence[Choice], h
         for layout in layouts
     ]
     best = min(range(len(costs)), key=lambda number: (costs[number].memory > plan.memory, costs[number].seconds))
-    chosen = " ".join(dims_of(row.sharding) for row in plan.rows)
-    shown = " ".join(map(dims_of, layouts[best]))
+    chosen = " ".join(format_dims(row.sharding) for row in plan.rows)
+    shown = " ".join(map(format_dims, layouts[best]))
     return Tried(program.name, mesh, hardware, len(layouts), plan, chosen, costs[best], shown)

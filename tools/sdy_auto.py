@@ -13,7 +13,7 @@ from sdy.passes.auto.auto import auto
 from sdy.passes.auto.mesh_shapes import mesh_shapes
 from sdy.passes.auto.plan import Plan, shown_mesh
 from sdy.passes.auto.search import Candidate
-from sdy.passes.common.shown_seconds import shown_seconds
+from sdy.passes.common.format_seconds import format_seconds
 from sdy.passes.driver import STANDARD_STREAM, read, write
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of, presets
 from sdy.progress import current_reporter, report_to, task
@@ -147,7 +147,7 @@ def _plan(
 
         def tell_best(best: Candidate) -> None:
             if tell:
-                tell(f"{best.name}: {shown_seconds(best.cost.seconds)}, {shown_bytes(best.cost.memory)}")
+                tell(f"{best.name}: {format_seconds(best.cost.seconds)}, {shown_bytes(best.cost.memory)}")
 
         # The passes that each layout goes through say nothing of how far the search is.
         with report_to(None):
@@ -165,7 +165,7 @@ def _plan(
 
 def _outcome(plan: Plan) -> str:
     fits = "" if plan.fits else ", more than there is"
-    return f"{shown_seconds(plan.cost.seconds)}, {shown_bytes(plan.cost.memory)}{fits}"
+    return f"{format_seconds(plan.cost.seconds)}, {shown_bytes(plan.cost.memory)}{fits}"
 
 
 if __name__ == "__main__":

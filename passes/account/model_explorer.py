@@ -23,9 +23,9 @@ from sdy.dialect.meshes import find_mesh, named_meshes
 from sdy.dialect.shardings import get_sharding
 from sdy.foreign_dialects import adopt
 from sdy.passes.common.call_graph import find_main_function
-from sdy.passes.common.computed_whole import local_bytes
+from sdy.passes.common.format_sharding import format_dims
 from sdy.passes.common.num_bytes import num_bytes
-from sdy.passes.common.shown_sharding import dims_of
+from sdy.passes.common.replication_cost import local_bytes
 from sdy.passes.propagation.provenance.axis_trace import Place, axis_trace
 from sdy.text.printing.names import Names
 
@@ -130,7 +130,7 @@ class _Graph:
         if isa(value.type, TensorType[Attribute]):
             sharding = get_sharding(value)
             mesh = None if sharding is None else find_mesh(sharding, self._module)
-            metadata["sharding"] = dims_of(sharding)
+            metadata["sharding"] = format_dims(sharding)
             metadata["bytes"] = shown_bytes(num_bytes(value.type))
             metadata["bytes per device"] = shown_bytes(local_bytes(value.type, sharding, mesh))
         return metadata

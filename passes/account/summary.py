@@ -22,7 +22,7 @@ from sdy.ir.walking import operations
 from sdy.mesh import Mesh
 from sdy.passes.common.argument_names import argument_names
 from sdy.passes.common.call_graph import main_function
-from sdy.passes.common.shown_sharding import dims_of
+from sdy.passes.common.format_sharding import format_dims
 from sdy.passes.layouts import PartitionedLayout
 from sdy.passes.spmd.costs.communication import bytes_received, received
 from sdy.passes.spmd.costs.footprint import peak_bytes
@@ -82,7 +82,7 @@ def _axes(mesh: Mesh) -> str:
 
 def _dims(sharding: TensorSharding | None) -> str:
     """Format the axes of each dimension without quotes, which JSON would escape."""
-    return dims_of(sharding).replace('"', "")
+    return format_dims(sharding).replace('"', "")
 
 
 def _values(module: ModuleOp, lines: dict[str, Location]) -> Mapping[str, str]:

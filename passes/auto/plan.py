@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from sdy.byte_sizes import shown_bytes
 from sdy.mesh import Mesh
 from sdy.passes.common.columns import columns
-from sdy.passes.common.shown_seconds import shown_seconds
-from sdy.passes.common.shown_sharding import dims_of
+from sdy.passes.common.format_seconds import format_seconds
+from sdy.passes.common.format_sharding import format_dims
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.step_time import AxisNames, StepCost
 from sdy.sharding import TensorSharding
@@ -73,8 +73,8 @@ class Plan:
             [
                 f"  mesh          {shown_mesh(self.mesh)}",
                 f"  hardware      {shown(self.hardware.name)}",
-                f"  step time     {shown_seconds(self.cost.seconds)} (predicted), within {ratio:.2f} times the lower "
-                f"bound of {shown_seconds(self.least_seconds)}",
+                f"  step time     {format_seconds(self.cost.seconds)} (predicted), within {ratio:.2f} times the lower "
+                f"bound of {format_seconds(self.least_seconds)}",
                 f"  memory        {shown_bytes(self.cost.memory)} of {shown_bytes(self.memory)}{fits}",
                 *(f"  {'':14}{shown(each)}" for each in self.largest),
                 f"  search        {self.estimated:,} layouts estimated; best start: {self.found_from}",
@@ -89,23 +89,23 @@ class Plan:
                 [
                     _names(row),
                     shown(row.type),
-                    dims_of(row.sharding),
-                    "" if more is None else dims_of(row.runner_up),
+                    format_dims(row.sharding),
+                    "" if more is None else format_dims(row.runner_up),
                     "" if more is None else self._shown_more(more),
                 ]
             )
         return "\n".join(columns(table))
 
     def _shown_more(self, seconds: float) -> str:
-        return f"+{shown_seconds(seconds)}" if seconds > _NEGLIGIBLE * self.cost.seconds else "as fast"
+        return f"+{format_seconds(seconds)}" if seconds > _NEGLIGIBLE * self.cost.seconds else "as fast"
 
     def _comparison(self) -> str:
         axes = list(dict.fromkeys(axes for cost in (self.cost, *self.others.values()) for axes in cost.communication))
         table = [["layout", "step time", "compute", *map(_axes, axes), "memory"]]
         for name, cost in {"this plan": self.cost, **self.others}.items():
-            sent = [shown_seconds(cost.communication.get(each, 0.0)) for each in axes]
+            sent = [format_seconds(cost.communication.get(each, 0.0)) for each in axes]
             table.append(
-                [name, shown_seconds(cost.seconds), shown_seconds(cost.compute), *sent, shown_bytes(cost.memory)]
+                [name, format_seconds(cost.seconds), format_seconds(cost.compute), *sent, shown_bytes(cost.memory)]
             )
         return "\n".join(columns(table, numbers=range(1, len(table[0]))))
 

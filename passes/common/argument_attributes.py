@@ -23,8 +23,8 @@ def check_donations(function: FuncOp) -> None:
     entries = [*function.arg_attrs]
     results = function.function_type.outputs.data
     for index, (entry, type_) in enumerate(zip(function.arg_attrs, function.function_type.inputs, strict=True)):
-        taker = entry.data.get(_ALIASED)
-        if isinstance(taker, IntegerAttr) and results[taker.value.data : taker.value.data + 1] != (type_,):
+        alias = entry.data.get(_ALIASED)
+        if isinstance(alias, IntegerAttr) and results[alias.value.data : alias.value.data + 1] != (type_,):
             others = {name: value for name, value in entry.data.items() if name != _ALIASED}
             entries[index] = DictionaryAttr({**others, _DONOR: BoolAttr.from_bool(True)})
     function.arg_attrs = ArrayAttr(entries)
@@ -41,24 +41,29 @@ def set_result_attribute(function: FuncOp, index: int, name: str, value: Attribu
 
 
 def _with_entry(
-    given: ArrayAttr[DictionaryAttr] | None, count: int, index: int, name: str, value: Attribute
+    attributes: ArrayAttr[DictionaryAttr] | None, count: int, index: int, name: str, value: Attribute
 ) -> ArrayAttr[DictionaryAttr]:
-    entries = list(given or (DictionaryAttr({}),) * count)
+    entries = list(attributes or (DictionaryAttr({}),) * count)
     entries[index] = DictionaryAttr({**entries[index].data, name: value})
     return ArrayAttr(entries)
 
 
 def attribute_names(function: FuncOp) -> set[str]:
     """Return the names of all attributes of the arguments and results of `function`."""
-    return {name for given in (function.arg_attrs, function.res_attrs) for entry in given or () for name in entry.data}
+    return {
+        name
+        for attributes in (function.arg_attrs, function.res_attrs)
+        for entry in attributes or ()
+        for name in entry.data
+    }
 
 
 def remove_from_arguments_and_results(function: FuncOp, names: Set[str]) -> None:
     """Remove attributes by name from every argument and result of `function`."""
-    for kind, given in (("arg_attrs", function.arg_attrs), ("res_attrs", function.res_attrs)):
-        if given is None:
+    for kind, attributes in (("arg_attrs", function.arg_attrs), ("res_attrs", function.res_attrs)):
+        if attributes is None:
             continue
-        kept = [{name: value for name, value in entry.data.items() if name not in names} for entry in given]
+        kept = [{name: value for name, value in entry.data.items() if name not in names} for entry in attributes]
         if any(kept):
             function.properties[kind] = ArrayAttr(map(DictionaryAttr, kept))
         else:

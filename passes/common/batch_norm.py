@@ -30,10 +30,10 @@ class _Features:
 
     def results(self, *values: SSAValue) -> list[SSAValue]:
         """Convert `values` to the element types of the operation's results."""
-        wanted = [tensor_type(result).element_type for result in self._op.results]
+        element_types = [tensor_type(result).element_type for result in self._op.results]
         return [
             value if tensor_type(value).element_type == type_ else self._emit.convert(value, type_)
-            for value, type_ in zip(values, wanted, strict=True)
+            for value, type_ in zip(values, element_types, strict=True)
         ]
 
     def sum(self, value: SSAValue) -> SSAValue:
@@ -82,10 +82,10 @@ def expand_gradient(op: BatchNormGradOp) -> list[SSAValue]:
     x, scale, mean, variance, gradient = map(features.wide, op.operands)
     deviation = features.deviation(variance)
     centered = features.binary(SubtractOp, x, features.each(mean))
-    of_offset = features.sum(gradient)
-    of_scale = features.binary(DivOp, features.sum(features.binary(MulOp, gradient, centered)), deviation)
-    slope = features.each(features.over_count(features.binary(DivOp, of_scale, deviation)))
-    rest = features.binary(SubtractOp, gradient, features.each(features.over_count(of_offset)))
+    offset_gradient = features.sum(gradient)
+    scale_gradient = features.binary(DivOp, features.sum(features.binary(MulOp, gradient, centered)), deviation)
+    slope = features.each(features.over_count(features.binary(DivOp, scale_gradient, deviation)))
+    rest = features.binary(SubtractOp, gradient, features.each(features.over_count(offset_gradient)))
     rest = features.binary(SubtractOp, rest, features.binary(MulOp, centered, slope))
-    of_x = features.binary(MulOp, features.each(features.binary(DivOp, scale, deviation)), rest)
-    return features.results(of_x, of_scale, of_offset)
+    x_gradient = features.binary(MulOp, features.each(features.binary(DivOp, scale, deviation)), rest)
+    return features.results(x_gradient, scale_gradient, offset_gradient)

@@ -43,14 +43,14 @@ def calls_in(root: Operation) -> Sequence[CallOp]:
 
 def calls_by_function(module: ModuleOp) -> dict[Operation, list[CallOp]]:
     """Return the calls in each function that has calls, in pre-order."""
-    found: dict[Operation, list[CallOp]] = {}
+    calls: dict[Operation, list[CallOp]] = {}
     for call in calls_in(module):
         function = call
         while (parent := function.parent_op()) is not module:
             assert parent is not None
             function = parent
-        found.setdefault(function, []).append(call)
-    return found
+        calls.setdefault(function, []).append(call)
+    return calls
 
 
 def callee(call: CallOp, symbols: Symbols) -> FuncOp:

@@ -58,11 +58,11 @@ class CanonicalizePass(AnalysisPreservingPass):
         roots = [root for group in groups for root in group.roots]
         if operations_of(op, *roots) or any(map(is_trivially_dead, operations(op)[1:])):
             applier = GreedyRewritePatternApplier([pattern for group in groups for pattern in group.patterns])
-            SeededWalker(applier, seeds=lambda root: _changeable(root, roots)).rewrite_module(op)
+            SeededWalker(applier, seeds=lambda root: _candidates(root, roots)).rewrite_module(op)
             invalidate()
 
 
-def _changeable(root: Operation, classes: Sequence[type[Operation]]) -> Iterator[Operation]:
+def _candidates(root: Operation, classes: Sequence[type[Operation]]) -> Iterator[Operation]:
     """Yield the operations in `root` that a pattern may match, of `classes` or dead, in reverse order."""
     invalidate()
     matched = set(map(id, operations_of(root, *classes)))

@@ -21,13 +21,13 @@ Shardings = tuple[TensorSharding, ...]
 def function_argument_shardings(function: FuncOp) -> Shardings | None:
     """Return the sharding of each argument, open by default; None if no argument is sharded over several devices."""
     types = function.function_type.inputs.data
-    return _completed(function, types, [func_arg_sharding(function, index) for index in range(len(types))])
+    return _with_defaults(function, types, [func_arg_sharding(function, index) for index in range(len(types))])
 
 
 def function_result_shardings(function: FuncOp) -> Shardings | None:
     """Return the sharding of each result, open by default; None if no result is sharded over several devices."""
     types = function.function_type.outputs.data
-    return _completed(function, types, [func_result_sharding(function, index) for index in range(len(types))])
+    return _with_defaults(function, types, [func_result_sharding(function, index) for index in range(len(types))])
 
 
 def change_input_output_shardings(
@@ -43,14 +43,14 @@ def change_input_output_shardings(
         set_all(function, [sharding and change(sharding, type_) for sharding, type_ in pairs])
 
 
-def _completed(
+def _with_defaults(
     function: FuncOp, types: Iterable[Attribute], shardings: list[TensorSharding | None]
 ) -> Shardings | None:
-    over_devices = (given for given in shardings if given and not mesh_of(given, function).is_maximal)
+    over_devices = (sharding for sharding in shardings if sharding and not mesh_of(sharding, function).is_maximal)
     example = next(over_devices, None)
     if example is None:
         return None
     return tuple(
-        given or TensorSharding.replicated_open(example.mesh, rank(type_))
-        for given, type_ in zip(shardings, types, strict=True)
+        sharding or TensorSharding.replicated_open(example.mesh, rank(type_))
+        for sharding, type_ in zip(shardings, types, strict=True)
     )

@@ -14,10 +14,10 @@ from sdy.stablehlo.mixed_elementwise import CompareOp
 
 def loops_around(op: Operation) -> Iterator[WhileOp]:
     """Yield the loops around `op`, innermost first."""
-    while (around := op.parent_op()) is not None:
-        if isinstance(around, WhileOp):
-            yield around
-        op = around
+    while (parent := op.parent_op()) is not None:
+        if isinstance(parent, WhileOp):
+            yield parent
+        op = parent
 
 
 def carried_unchanged(loop: WhileOp) -> dict[SSAValue, SSAValue]:
@@ -30,30 +30,30 @@ def carried_unchanged(loop: WhileOp) -> dict[SSAValue, SSAValue]:
     }
 
 
-class Invariants:
+class LoopInvariants:
     """The invariants of a loop: values that the same operations could compute before it."""
 
     def __init__(self, loop: WhileOp):
-        self.begins = carried_unchanged(loop)
+        self.initial_values = carried_unchanged(loop)
         """The region arguments that are carried unchanged, with their initial values."""
         self._loop = loop
 
-    def made_by(self, values: Sequence[SSAValue]) -> list[Operation] | None:
+    def producers(self, values: Sequence[SSAValue]) -> list[Operation] | None:
         """Return the operations in the loop that compute `values`, in topological order; None if one may vary."""
         ordered: dict[Operation, None] = {}
         pending = [*values]
         while pending:
             value = pending[-1]
             op = value.owner
-            if op in ordered or value in self.begins or not self._is_inside(value):
+            if op in ordered or value in self.initial_values or not self._is_inside(value):
                 pending.pop()
                 continue
-            if not isinstance(op, Operation) or not self._may_come_before(op):
+            if not isinstance(op, Operation) or not self._is_hoistable(op):
                 return None
             missing = [
                 operand
                 for operand in op.operands
-                if operand.owner not in ordered and operand not in self.begins and self._is_inside(operand)
+                if operand.owner not in ordered and operand not in self.initial_values and self._is_inside(operand)
             ]
             pending += missing
             if not missing:
@@ -63,13 +63,13 @@ class Invariants:
 
     def _is_inside(self, value: SSAValue) -> bool:
         block = value.owner if isinstance(value.owner, Block) else value.owner.parent
-        around = block.parent_op() if block is not None else None
-        return around is self._loop or (around is not None and self._loop in loops_around(around))
+        parent = block.parent_op() if block is not None else None
+        return parent is self._loop or (parent is not None and self._loop in loops_around(parent))
 
-    def _may_come_before(self, op: Operation) -> bool:
+    def _is_hoistable(self, op: Operation) -> bool:
         """Return whether an operation can be hoisted; operations in branches cannot, as they may never be executed."""
-        in_each_turn = op.parent in (self._loop.cond.block, self._loop.body.block)
-        return in_each_turn and not op.regions and is_pure(op) and not isinstance(op, OptimizationBarrierOp)
+        is_unconditional = op.parent in (self._loop.cond.block, self._loop.body.block)
+        return is_unconditional and not op.regions and is_pure(op) and not isinstance(op, OptimizationBarrierOp)
 
 
 def loop_trips(op: WhileOp) -> int | None:

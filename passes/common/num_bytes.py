@@ -10,7 +10,7 @@ from sdy.stablehlo.checks.agreement import bit_width
 from sdy.stablehlo.types.quantized import UniformQuantizedType
 
 _BYTE = 8
-_OF_PARTS = {ComplexType, UniformQuantizedType}
+_COMPOUND_ELEMENTS = {ComplexType, UniformQuantizedType}
 
 
 def num_bytes(type_: Attribute) -> int:
@@ -25,5 +25,5 @@ def element_bytes(type_: Attribute) -> int:
     if type(type_) is not TensorType:
         return 0
     element: Attribute = type_.element_type
-    is_sized = type(element) in _OF_PARTS or isinstance(element, FixedBitwidthType)
+    is_sized = type(element) in _COMPOUND_ELEMENTS or isinstance(element, FixedBitwidthType)
     return -(-bit_width(element) // _BYTE) if is_sized else 0

@@ -38,12 +38,12 @@ def transform_shardings(root: Operation, change: Callable[[TensorSharding], Tens
     Shardings are visited in textual order: operations in pre-order, arguments before results, inputs before outputs.
     `change` is called once per distinct sharding.
     """
-    _transform(root, _OfShardings(change))
+    _transform(root, _ShardingTransform(change))
 
 
 def transform_meshes(root: Operation, change: Callable[[str | Mesh], str | Mesh]) -> None:
     """Apply `change` to each mesh or mesh name in `root`: in shardings, then in replica groups."""
-    in_shardings = _OfShardings(lambda sharding: replace(sharding, mesh=change(sharding.mesh)))
+    in_shardings = _ShardingTransform(lambda sharding: replace(sharding, mesh=change(sharding.mesh)))
     _transform(root, in_shardings, partial(transform_mesh, change=change))
 
 
@@ -61,7 +61,7 @@ def _transform(root: Operation, *transforms: Callable[[Attribute], Attribute]) -
 
 
 @dataclass
-class _OfShardings:
+class _ShardingTransform:
     change: Callable[[TensorSharding], TensorSharding]
     shardings: dict[TensorSharding, TensorSharding] = field(default_factory=dict[TensorSharding, TensorSharding])
 

@@ -36,16 +36,16 @@ class SymbolDcePass(AnalysisPreservingPass):
     name = "symbol-dce"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        there = operations_at_top(op)
-        live = {operation for operation in there if not _is_discardable(operation)}
-        if len(live) == len(there):
+        symbol_ops = operations_at_top(op)
+        live = {operation for operation in symbol_ops if not _is_discardable(operation)}
+        if len(live) == len(symbol_ops):
             return
         symbols, calls = Symbols(op), calls_by_function(op)
         # Most references are calls, which are faster to collect than symbol names in attributes.
         _add_reached(live, symbols, lambda root: [call.callee.root_reference.data for call in calls.get(root, ())])
-        if not live.issuperset(there):
+        if not live.issuperset(symbol_ops):
             _add_reached(live, symbols, lambda root: _names_in(attributes_in(root)))
-        for operation in there:
+        for operation in symbol_ops:
             if operation not in live:
                 symbols.erase(operation)
 
@@ -68,11 +68,11 @@ def _add_reached(live: set[Operation], symbols: Symbols, names_in: Callable[[Ope
 
 def _names_in(attributes: Iterable[Attribute]) -> Iterator[str]:
     """Yield the symbol names in `attributes` and nested ones, visiting each object once."""
-    pending, met = list(attributes), set[int]()
+    pending, visited = list(attributes), set[int]()
     while pending:
         attribute = pending.pop()
-        if id(attribute) not in met:
-            met.add(id(attribute))
+        if id(attribute) not in visited:
+            visited.add(id(attribute))
             if type(attribute) is SymbolRefAttr:
                 yield attribute.root_reference.data
             elif type(attribute) is TensorShardingAttr:
@@ -81,7 +81,7 @@ def _names_in(attributes: Iterable[Attribute]) -> Iterator[str]:
                 yield from _meshes_of(*attribute.data)
             elif type(attribute) is ReplicaGroupMeshAxesAttr:
                 pending.append(attribute.data.mesh)
-            elif (parts_of := _way_to_parts(attribute.__class__)) is not None:
+            elif (parts_of := _nested_attributes_getter(attribute.__class__)) is not None:
                 pending += parts_of(attribute)
 
 
@@ -92,7 +92,7 @@ def _meshes_of(*shardings: TensorSharding) -> Iterator[str]:
 
 
 @cache
-def _way_to_parts(attribute_class: type[Attribute]) -> Callable[[Any], Iterable[Attribute]] | None:
+def _nested_attributes_getter(attribute_class: type[Attribute]) -> Callable[[Any], Iterable[Attribute]] | None:
     """Return a function that gets the nested attributes of a class, None if it has none."""
     if issubclass(attribute_class, ArrayAttr):
         return attrgetter("data")

@@ -30,16 +30,16 @@ class Symbols:
 
     def function(self, name: str) -> FuncOp | None:
         """Return the function of this name, or None."""
-        found = self._by_name.get(name)
-        return found if isinstance(found, FuncOp) else None
+        operation = self._by_name.get(name)
+        return operation if isinstance(operation, FuncOp) else None
 
     def insert(self, operation: Operation) -> str:
         """Add `operation`, by default at the end of the module, and return its possibly changed name."""
         if operation.parent is None:
             insert(operation, InsertPoint.at_end(self.module.body.block))
-        wanted = name = symbol_name(operation)
+        base = name = symbol_name(operation)
         while name in self._by_name:
-            name = f"{wanted}_{self._next_suffix}"
+            name = f"{base}_{self._next_suffix}"
             self._next_suffix += 1
         _rename(operation, name)
         self._by_name[name] = operation

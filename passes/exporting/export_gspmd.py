@@ -29,10 +29,10 @@ from sdy.ir.walking import innermost_first, operations, operations_of
 from sdy.passes.exporting.drop_sharding_rules import DropShardingRulesPass
 from sdy.passes.exporting.export_named_computations import ExportNamedComputationsPass
 from sdy.passes.gspmd.calls import inline_calls_in
-from sdy.passes.gspmd.exported import ExportedShardings, custom_call
-from sdy.passes.gspmd.inlined import inline_manual_computation
+from sdy.passes.gspmd.export_shardings import ExportedShardings, custom_call
+from sdy.passes.gspmd.inline_manual import inline_manual_computation
 from sdy.passes.gspmd.named_shardings import NUM_PARTITIONS
-from sdy.passes.gspmd.texts import HLO_SHARDING, SHARDING_CALL
+from sdy.passes.gspmd.sharding_texts import HLO_SHARDING, SHARDING_CALL
 from sdy.stablehlo import constants
 
 

@@ -12,7 +12,7 @@ from sdy.diagnostics import op_error
 from sdy.ir.companions import clone
 from sdy.ir.walking import operations
 from sdy.passes.common.argument_attributes import attribute_names
-from sdy.passes.gspmd.texts import HLO_SHARDING
+from sdy.passes.gspmd.sharding_texts import HLO_SHARDING
 from sdy.text import format
 from sdy.text.bytecode.conversion import check_known, hlo_of
 

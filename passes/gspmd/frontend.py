@@ -27,8 +27,8 @@ from sdy.ir.walking import operations
 from sdy.passes.common.argument_attributes import remove_from_arguments_and_results, set_result_attribute
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.gspmd.frontend_texts import MESHES, FrontendTexts
-from sdy.passes.gspmd.round_trip import restore_manual_computations
-from sdy.passes.gspmd.texts import HLO_SHARDING, SHARDING_CALL, is_call, without_text
+from sdy.passes.gspmd.restore_manual import restore_manual_computations
+from sdy.passes.gspmd.sharding_texts import HLO_SHARDING, SHARDING_CALL, is_call, without_text
 from sdy.stablehlo.custom_call import CustomCallOp
 
 _SHARDING = "xla.sdy.sharding"

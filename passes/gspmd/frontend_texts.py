@@ -10,7 +10,7 @@ from xdsl.utils.exceptions import ParseError
 
 from sdy.diagnostics import DiagnosticError, error
 from sdy.dialect.attributes import TensorShardingAttr, TensorShardingPerValueAttr
-from sdy.passes.gspmd.texts import text_in
+from sdy.passes.gspmd.sharding_texts import text_in
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.custom_call import CustomCallOp
 from sdy.text import Parser

@@ -18,7 +18,7 @@ from sdy.ir.shapes import rank
 from sdy.ir.walking import operations_at_top
 from sdy.mesh import Mesh
 from sdy.passes.common.symbols import Symbols
-from sdy.passes.gspmd.texts import HLO_SHARDING, Texts
+from sdy.passes.gspmd.sharding_texts import HLO_SHARDING, Texts
 from sdy.sharding import TensorSharding
 
 NUM_PARTITIONS = "mhlo.num_partitions"
@@ -62,7 +62,7 @@ class NamedShardings:
         assert isinstance(found.mesh, Mesh)
         return replace(found, mesh=self._name(found.mesh))
 
-    def nothing_said(self, type_: Attribute) -> TensorSharding:
+    def unspecified(self, type_: Attribute) -> TensorSharding:
         """Return the open sharding of a value without a GSPMD sharding."""
         return TensorSharding.replicated_open(self._name(self.meshes[0]), rank(type_))
 

@@ -20,8 +20,8 @@ from sdy.passes.common.num_bytes import num_bytes
 from sdy.passes.gspmd.frontend import import_frontend_attributes
 from sdy.passes.gspmd.frontend_texts import MESHES
 from sdy.passes.gspmd.named_shardings import NamedShardings
-from sdy.passes.gspmd.outline import outline_manual_parts
-from sdy.passes.gspmd.texts import (
+from sdy.passes.gspmd.outline_manual import outline_manual_parts
+from sdy.passes.gspmd.sharding_texts import (
     FULL_TO_SHARD,
     SHARD_TO_FULL,
     SHARDING_CALL,
@@ -142,7 +142,7 @@ def _import_results(op: Operation, named: NamedShardings) -> None:
     converted = [None if _is_unspecified(one, type_, op) else named.sharding(one, type_, op) for one, type_ in pairs]
     if any(converted):
         types = op.result_types
-        shardings = [one or named.nothing_said(type_) for one, type_ in zip(converted, types, strict=True)]
+        shardings = [one or named.unspecified(type_) for one, type_ in zip(converted, types, strict=True)]
         set_result_shardings(op, shardings)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import jax
 
 from sdy.passes.jax.device_mesh import AnyMesh
-from sdy.passes.policy.policy import Policy, policies_in_turn
+from sdy.passes.policy.policy import Policy, chain_policies
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def choosing(compilers: tuple[Compiler, ...]) -> AbstractContextManager[None]:
 def policy_of(compilers: Iterable[Compiler]) -> Policy | None:
     """The policies of `compilers`, one after the other."""
     policies = [compiler.policy for compiler in dict.fromkeys(compilers) if compiler.policy is not None]
-    return policies_in_turn(policies) if policies else None
+    return chain_policies(policies) if policies else None
 
 
 def compares_layouts(compilers: Iterable[Compiler]) -> bool:

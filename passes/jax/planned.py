@@ -24,7 +24,7 @@ from sdy.passes.jax.device_mesh import AnyMesh
 from sdy.passes.jax.from_jax import from_jax
 from sdy.passes.jax.given_shardings import GivenShardings, Tree, leaf_for_each
 from sdy.passes.jax.stages import Lowerable, Lowered
-from sdy.passes.policy.policy import Policy, apply_policy, policies_in_turn
+from sdy.passes.policy.policy import Policy, apply_policy, chain_policies
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.sharding import TensorSharding
 
@@ -142,7 +142,7 @@ class Planned(Lowerable):
         if results is None:
             results = tree_unflatten(tree_structure(jax.eval_shape(jitted, *types)), func_result_shardings(main))
         shardings = {"in_shardings": arguments, "out_shardings": results}
-        policy = policies_in_turn([*self._policies, *policies_of_results(module)])
+        policy = chain_policies([*self._policies, *policies_of_results(module)])
         return _Made(plan, arguments, self._compiled(self._fun, mesh=self._mesh, policy=policy, **shardings))
 
     def _give(self, module: ModuleOp, args: tuple[Any, ...]) -> None:

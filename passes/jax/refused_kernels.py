@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from sdy.diagnostics import DiagnosticError, Location, error
-from sdy.passes.common.rule_to_write import operator_to_write
+from sdy.passes.common.suggested_rule import suggest_operator
 from sdy.passes.jax.equations import equations_of
 
 _REFUSED = "cannot be automatically partitioned"
@@ -36,7 +36,7 @@ def _refusal(kernel: Any, problem: NotImplementedError) -> DiagnosticError:
     called = f"the Pallas kernel '{name}'" if name else "a Pallas kernel"
     given, made = ([each.aval.shape for each in values] for values in (kernel.invars, kernel.outvars))
     message = f"{called} has no annotation, and jax does not let a compiler partition one without: {problem}"
-    return error(_place(problem), message, operator_to_write(given, made))
+    return error(_place(problem), message, suggest_operator(given, made))
 
 
 def _place(problem: NotImplementedError) -> Location | None:

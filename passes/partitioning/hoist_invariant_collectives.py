@@ -9,7 +9,7 @@ from xdsl.rewriter import InsertPoint
 
 from sdy.ir.editing import AnalysisPreservingPass, insert
 from sdy.ir.walking import innermost_first, operations_of
-from sdy.passes.common.loops import Invariants
+from sdy.passes.common.loops import LoopInvariants
 from sdy.passes.spmd.device_collectives import COLLECTIVES
 from sdy.stablehlo.control_flow import WhileOp
 
@@ -48,10 +48,10 @@ class HoistInvariantCollectivesPass(AnalysisPreservingPass):
 
 
 def _hoist(collectives: Sequence[Operation], loop: WhileOp) -> None:
-    invariants = Invariants(loop)
+    invariants = LoopInvariants(loop)
     for collective in collectives:
-        makers = invariants.made_by(collective.operands)
+        makers = invariants.producers(collective.operands)
         for op in () if makers is None else (*makers, collective):
             op.detach()
-            op.operands = [invariants.begins.get(operand, operand) for operand in op.operands]
+            op.operands = [invariants.initial_values.get(operand, operand) for operand in op.operands]
             insert(op, InsertPoint.before(loop))

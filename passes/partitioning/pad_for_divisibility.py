@@ -19,7 +19,7 @@ from sdy.dialect.interfaces import data_flow_of
 from sdy.dialect.shardings import set_sharding
 from sdy.ir.traits import is_terminator
 from sdy.ir.walking import operations
-from sdy.passes.common.computed_whole import HeldBytes, warn_of_whole
+from sdy.passes.common.replication_cost import LocalBytes, warn_of_cost
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.layouts import Layouts
 from sdy.passes.spmd.ops import partitioning_of
@@ -130,11 +130,11 @@ def _compute_without_padding(site: Site[Operation], rule: OpShardingRule | None,
         raise op_error(op, "cannot be computed in parts, as the collective behind it expects: they are uneven")
     if op.operands:
         before, after = (
-            HeldBytes(*(sum(map(bytes_of, layouts)) for layouts in (site.operands, site.results)))
+            LocalBytes(*(sum(map(bytes_of, layouts)) for layouts in (site.operands, site.results)))
             for bytes_of in (_local_bytes, _bytes_without_padding)
         )
         what = "is computed whole along the dimensions that its axes do not divide"
-        warn_of_whole(op, what, before, after, *(rule_notes(site) if rule is None else ()))
+        warn_of_cost(op, what, before, after, *(rule_notes(site) if rule is None else ()))
     for index, (operand, layout) in enumerate(zip(op.operands, site.operands, strict=True)):
         if layout.uneven_dims:
             op.operands[index] = padding.take_off(Insertion.before(op), operand, layout)

@@ -9,7 +9,7 @@ from xdsl.passes import ModulePass
 
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.walking import operations
-from sdy.passes.common.computed_whole import HeldBytes, shardings_around, warn_of_whole
+from sdy.passes.common.replication_cost import LocalBytes, current_shardings, warn_of_cost
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning
 from sdy.passes.spmd.ops import partitioning_of
@@ -70,10 +70,10 @@ class ResolvePermutationFactorsPass(ModulePass):
         exchange = partitioning.exchange if self.enable_halo_exchange else None
         if exchange is not None and exchange(op, resolution):
             return
-        before = shardings_around(op)
+        before = current_shardings(op)
         if partitioning.replicate(op, resolution) and self.enable_halo_exchange:
             what = "is computed whole along the dimensions in which elements change devices"
-            warn_of_whole(op, what, HeldBytes.by(op, before), HeldBytes.by(op, shardings_around(op)))
+            warn_of_cost(op, what, LocalBytes.by(op, before), LocalBytes.by(op, current_shardings(op)))
 
 
 def _is_split(value: SSAValue) -> bool:

@@ -19,7 +19,7 @@ Policy = Callable[[Sequence[Operation]], None]
 
 
 @dataclass(frozen=True, eq=False)
-class _PoliciesInTurn:
+class _PolicyChain:
     """A sequence of policies as one policy."""
 
     policies: tuple[Policy, ...]
@@ -29,9 +29,9 @@ class _PoliciesInTurn:
             policy(operations)
 
 
-def policies_in_turn(policies: Sequence[Policy]) -> Policy:
+def chain_policies(policies: Sequence[Policy]) -> Policy:
     """Return a policy that calls `policies` in order."""
-    return _PoliciesInTurn(tuple(policies))
+    return _PolicyChain(tuple(policies))
 
 
 def apply_policy(module: ModuleOp, policy: Policy) -> None:
@@ -41,7 +41,7 @@ def apply_policy(module: ModuleOp, policy: Policy) -> None:
     """
     functions = [op for op in operations_at_top(module) if isinstance(op, FuncOp)]
     given = [op for function in functions for op in operations(function)[1:]]
-    for each in policy.policies if isinstance(policy, _PoliciesInTurn) else (policy,):
+    for each in policy.policies if isinstance(policy, _PolicyChain) else (policy,):
         before = [_state(op) for op in given]
         each(given)
         if before == [_state(op) for op in given]:

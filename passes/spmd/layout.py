@@ -15,7 +15,7 @@ from sdy.dialect.mesh_syntax import mesh_text
 from sdy.dialect.meshes import mesh_of
 from sdy.ir.shapes import tensor_of
 from sdy.mesh import MOST_DEVICES, Mesh
-from sdy.passes.common.computed_whole import local_bytes
+from sdy.passes.common.replication_cost import local_bytes
 from sdy.sharding import DimSharding, TensorSharding
 
 _NO_MESH = Mesh()

@@ -13,8 +13,8 @@ from xdsl.rewriter import Rewriter
 from sdy.axes import AxisRef
 from sdy.diagnostics import DiagnosticError, error, op_error
 from sdy.dialect import AllReduceOp, ReduceScatterOp
-from sdy.passes.common.computed_whole import HeldBytes, named, warn_of_whole
-from sdy.passes.common.rule_to_write import rule_to_write
+from sdy.passes.common.replication_cost import LocalBytes, describe_op, warn_of_cost
+from sdy.passes.common.suggested_rule import suggest_rule
 from sdy.passes.spmd.communication import gather
 from sdy.passes.spmd.compatibility import NO_RULE, combined_axes, users_behind_padding
 from sdy.passes.spmd.layout import Layout
@@ -51,7 +51,7 @@ def replicate_along(site: Site[Any], obstacle: Obstacle) -> Site[Any]:
     notes = rule_notes(site) if obstacle.reason == NO_RULE else []
     if not site.target.allow_replication:
         illegal = error(op, f"failed to legalize operation '{op.name}' that was explicitly marked illegal")
-        raise DiagnosticError(error(op, f"{named(op)} {obstacle.reason}", *notes).diagnostic, illegal.diagnostic)
+        raise DiagnosticError(error(op, f"{describe_op(op)} {obstacle.reason}", *notes).diagnostic, illegal.diagnostic)
     larger = Site(
         op,
         tuple(layout.without_axes(obstacle.axes) for layout in site.operands),
@@ -63,7 +63,7 @@ def replicate_along(site: Site[Any], obstacle: Obstacle) -> Site[Any]:
         for result in op.results
     ]
     what = f"is computed whole {_where(obstacle, larger)}: {obstacle.reason}"
-    warn_of_whole(op, what, _held(site), _held(larger), *notes)
+    warn_of_cost(op, what, _held(site), _held(larger), *notes)
     emit = site.before()
     for index, (layout, kept) in enumerate(zip(site.operands, larger.operands, strict=True)):
         if layout.axes != kept.axes:
@@ -83,13 +83,13 @@ def replicate_along(site: Site[Any], obstacle: Obstacle) -> Site[Any]:
     return larger
 
 
-def _held(site: Site[Any]) -> HeldBytes:
-    return HeldBytes(*(sum(layout.local_bytes for layout in layouts) for layouts in (site.operands, site.results)))
+def _held(site: Site[Any]) -> LocalBytes:
+    return LocalBytes(*(sum(layout.local_bytes for layout in layouts) for layouts in (site.operands, site.results)))
 
 
 def rule_notes(site: Site[Any]) -> list[str]:
     """What a person can write so that an operation without a sharding rule is computed in parts."""
-    line = rule_to_write(site.op, *([layout.type for layout in each] for each in (site.operands, site.results)))
+    line = suggest_rule(site.op, *([layout.type for layout in each] for each in (site.operands, site.results)))
     return [line] if line else []
 
 

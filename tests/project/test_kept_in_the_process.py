@@ -30,7 +30,7 @@ UNBOUNDED_CACHES = {
     "sdy.ir.families._defined": "an entry for each file that defines operations, and one for attributes",
     "sdy.ir.traits.trait_of_class": CLASSES,
     "sdy.ir.walking._is_one_of": CLASSES,
-    "sdy.passes.common.symbol_dce._way_to_parts": CLASSES,
+    "sdy.passes.common.symbol_dce._nested_attributes_getter": CLASSES,
     "sdy.passes.jax.compiler.let_jax_ask": "a call without arguments",
     "sdy.passes.jax.persistent_cache._source": "a call without arguments",
     "sdy.passes.jax.rounding._epsilon": "an entry for each element type",

@@ -24,7 +24,7 @@ from sdy.passes.auto.folded_program import FoldedProgram, fold
 from sdy.passes.auto.plan import Plan
 from sdy.passes.auto.truth import LayoutOfModule, truth_of
 from sdy.passes.common.call_graph import main_function
-from sdy.passes.common.shown_sharding import dims_of
+from sdy.passes.common.format_sharding import format_dims
 from sdy.passes.spmd.costs.hardware import Link, hardware_of
 from sdy.passes.spmd.costs.step_time import StepCost
 from sdy.tools import sdy_auto
@@ -144,7 +144,9 @@ def transformer_step(layers: int, batch: int, length: int, width: int, heads: in
 
 def parameter_dims(plan: Plan) -> dict[str, str]:
     """The shardings of a transformer's parameters, by their names in all layers."""
-    return {name.split("'")[-2]: dims_of(row.sharding) for row in plan.rows for name in row.names if "params" in name}
+    return {
+        name.split("'")[-2]: format_dims(row.sharding) for row in plan.rows for name in row.names if "params" in name
+    }
 
 
 def test_megatron_is_found_where_the_batch_is_small() -> None:
@@ -164,7 +166,7 @@ def test_all_is_sharded_where_the_batch_is_large_and_links_are_slow() -> None:
     plan = sdy.auto(transformer_step(2, 512, 512, 2048, 16), mesh={"data": 8}, hardware=slow, time_limit=SECONDS)
     *parameters, x = plan.rows
     assert x.sharding is not None
-    assert dims_of(x.sharding) == '[{"data"}, {}, {}]'
+    assert format_dims(x.sharding) == '[{"data"}, {}, {}]'
     assert all(row.sharding is not None and not row.sharding.is_fully_replicated for row in parameters)
 
 
@@ -204,7 +206,7 @@ def test_uneven_parts_are_taken_where_they_pay() -> None:
         whole = sdy.auto(module.clone(), mesh={"model": 8}, hardware=TPU, intermediates=False, time_limit=SECONDS)
     plan = sdy.auto(module, mesh={"model": 8}, hardware=TPU, time_limit=SECONDS)
     assert plan.cost.seconds < 0.5 * whole.cost.seconds
-    assert [dims_of(row.sharding) for row in plan.rows] == ["replicated", "replicated", '[{}, {"model"}]']
+    assert [format_dims(row.sharding) for row in plan.rows] == ["replicated", "replicated", '[{}, {"model"}]']
     assert plan.rows[1].runner_up is None
 
 

@@ -18,7 +18,7 @@ import sdy
 from sdy.diagnostics import DiagnosticError
 
 REFUSAL = "Mosaic kernels cannot be automatically partitioned. Please wrap the call in a shard_map."
-ADVICE = 'write @sdy.register_op("a^ b^, a^ b^ -> a^ b^") above the function that calls it, and leave out the ^ of'
+ADVICE = 'write @sdy.register_op("a^ b^, a^ b^ -> a^ b^") above the function that calls it, and remove the ^ of'
 
 
 def add(x: jax.Array, y: jax.Array) -> jax.Array:

@@ -24,7 +24,7 @@ from sdy.passes.account.lint.thresholds import Thresholds
 from sdy.passes.account.lint.use_def import UseDefChains
 from sdy.passes.common.argument_names import argument_names
 from sdy.passes.common.call_graph import functions, main_function
-from sdy.passes.common.computed_whole import local_bytes
+from sdy.passes.common.replication_cost import local_bytes
 from sdy.passes.propagation.provenance.explain import Explainer
 from sdy.passes.propagation.provenance.explanation import Chain, Origin
 from sdy.passes.propagation.provenance.history import PropagationRun, history_of

@@ -3,18 +3,18 @@
 from collections.abc import Sequence
 
 from sdy.axes import AxisRef
-from sdy.passes.common.shown_sharding import dims_of
+from sdy.passes.common.format_sharding import format_dims
 from sdy.sharding import TensorSharding
 
 
 def from_to(before: TensorSharding | None, after: TensorSharding | None) -> str:
     """Format a reshard as `from [{"x"}, {}] to replicated`."""
-    return f"from {dims_of(before)} to {dims_of(after)}"
+    return f"from {format_dims(before)} to {format_dims(after)}"
 
 
 def sharded_as(sharding: TensorSharding | None) -> str:
     """Format a sharding as `sharded as [{"x"}, {}]`, or as `replicated`."""
-    dims = dims_of(sharding)
+    dims = format_dims(sharding)
     return f"sharded as {dims}" if dims.startswith("[") else dims
 
 

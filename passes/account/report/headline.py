@@ -8,7 +8,7 @@ from sdy.diagnostics import Where, location_of
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.report.exchanges import Groups
 from sdy.passes.account.summary import name_of_place
-from sdy.passes.common.shown_seconds import shown_seconds
+from sdy.passes.common.format_seconds import format_seconds
 from sdy.passes.spmd.costs.footprint import Footprint
 from sdy.shown_text import shown
 
@@ -58,8 +58,8 @@ def _memory(footprint: Footprint) -> str:
 
 
 def _time(computation: float, communication: float) -> Iterator[str]:
-    step = f"A step is predicted to take {shown_seconds(computation + communication)}"
-    yield f"{step}, including {shown_seconds(communication)} of communication."
+    step = f"A step is predicted to take {format_seconds(computation + communication)}"
+    yield f"{step}, including {format_seconds(communication)} of communication."
 
 
 def _of(collective: Collective) -> str:

@@ -11,9 +11,9 @@ from sdy.device_groups import shard_indices
 from sdy.diagnostics import Location, Where, location_of
 from sdy.dialect.meshes import device_count, find_mesh
 from sdy.ir.shapes import shape
-from sdy.passes.common.computed_whole import local_bytes
+from sdy.passes.common.format_sharding import format_dims
 from sdy.passes.common.num_bytes import num_bytes
-from sdy.passes.common.shown_sharding import dims_of
+from sdy.passes.common.replication_cost import local_bytes
 from sdy.sharding import TensorSharding
 from sdy.shown_text import shown
 
@@ -107,7 +107,7 @@ class Numbers:
             Its text, the number of shards of each dimension, the shard that each device holds, and the number of
             replicas of each shard.
         """
-        text = shown(dims_of(sharding).replace('"', ""))
+        text = shown(format_dims(sharding).replace('"', ""))
         mesh = None if sharding is None else find_mesh(sharding, self._module)
         if sharding is None or mesh is None or mesh.is_maximal:
             return {"text": text, "parts": [], "holds": [], "copies": device_count(self._module)}

@@ -22,7 +22,7 @@ from sdy.dialect.rule_syntax import rule_text
 from sdy.mesh import Mesh
 from sdy.operators.call import OperatorCall
 from sdy.operators.rules import OperatorRule
-from sdy.passes.common.computed_whole import HeldBytes
+from sdy.passes.common.replication_cost import LocalBytes
 from sdy.passes.jax.operators.constants import with_constants
 from sdy.passes.jax.operators.on_device import on_device
 from sdy.passes.jax.operators.traced import traced_call
@@ -115,12 +115,12 @@ def _warn_of_whole(
         f"`{name}` of size {rule.fitted.sizes[name]}" for name in rule.factors if rule.factors[name] in uneven
     )
     before, after = (
-        HeldBytes(sum(held[:num_operands]), sum(held[num_operands:]))
+        LocalBytes(sum(held[:num_operands]), sum(held[num_operands:]))
         for held in (
             [_bytes(*each, mesh) for each in zip(tensors, shardings, strict=True)] for shardings in (given, planned)
         )
     )
-    if names and (cost := before.cost_after(after)):
+    if names and (cost := before.describe_increase(after)):
         what = f"is computed in fewer parts along {names}, which its axes do not divide"
         advice = "compile with sdy.jit, which pads it, or pad the arrays"
         warn(None, f"operator '{call.name}' {what} ({cost}); {advice}", category=ComputedWholeWarning)

@@ -21,7 +21,7 @@ from sdy.axes import AxisRef, total_size
 from sdy.device_groups import places, shard_indices
 from sdy.dialect.collectives import CollectiveOp
 from sdy.mesh import Mesh
-from sdy.passes.common.computed_whole import HeldBytes, warn_of_whole
+from sdy.passes.common.replication_cost import LocalBytes, warn_of_cost
 from sdy.passes.spmd.communication import all_reduce, all_reduce_bits, between, gather, reducer
 from sdy.passes.spmd.compatibility import why_not_by_rule
 from sdy.passes.spmd.layout import Layout, round_up
@@ -254,7 +254,9 @@ def _resized(
         return padding.resize(at, parts, layout, shape)
     if dims:
         what = f"moves dimensions {dims} whole: their parts before and after differ"
-        warn_of_whole(at.source, what, HeldBytes(layout.local_bytes, 0), HeldBytes(layout.without(dims).local_bytes, 0))
+        warn_of_cost(
+            at.source, what, LocalBytes(layout.local_bytes, 0), LocalBytes(layout.without(dims).local_bytes, 0)
+        )
     gathered = padding.gather(at, value, layout, dims)
     return padding.split(at, padding.resize(at, gathered, layout.without(dims), shape), layout, dims)
 

@@ -2,8 +2,8 @@
 
 from sdy.axes import AxisRef
 from sdy.dialect.meshes import enclosing_module, named_meshes
-from sdy.passes.common.computed_whole import HeldBytes, warn_of_whole
 from sdy.passes.common.num_bytes import num_bytes
+from sdy.passes.common.replication_cost import LocalBytes, warn_of_cost
 from sdy.passes.spmd.communication import all_reduce
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
@@ -22,8 +22,8 @@ def _lower_numbers(site: Site[RngOp]) -> None:
     name = next((name for name, mesh in meshes.items() if mesh.size > 1), None)
     if name is None:
         return
-    sent = HeldBytes(num_bytes(result.type), 0)
-    warn_of_whole(op, "is computed on one device, which sends the numbers to all others", HeldBytes(0, 0), sent)
+    sent = LocalBytes(num_bytes(result.type), 0)
+    warn_of_cost(op, "is computed on one device, which sends the numbers to all others", LocalBytes(0, 0), sent)
     mesh, emit = meshes[name], site.before()
     drawn = emit.insert(RngOp.create(operands=op.operands, properties=op.properties, result_types=[result.type]))
     axes = [AxisRef(axis) for axis in mesh if axis not in site.manual_axes]

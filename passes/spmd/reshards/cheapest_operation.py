@@ -47,8 +47,8 @@ from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import rank, shape
 from sdy.mesh import Mesh
-from sdy.passes.common.computed_whole import local_bytes
 from sdy.passes.common.num_bytes import element_bytes
+from sdy.passes.common.replication_cost import local_bytes
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.reshards.candidate_plans import (
     plans_of_exchanged_reshape,

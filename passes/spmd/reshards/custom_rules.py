@@ -6,7 +6,7 @@ from xdsl.ir import Operation
 
 from sdy.axes import subtract
 from sdy.mesh import Mesh
-from sdy.passes.common.computed_whole import HeldBytes, shardings_around, warn_of_whole
+from sdy.passes.common.replication_cost import LocalBytes, current_shardings, warn_of_cost
 from sdy.passes.spmd.reshards.operation_plan import OperationShardings
 from sdy.rule import FactorKind, OpShardingRule, factors_in
 from sdy.sharding import TensorSharding
@@ -28,4 +28,4 @@ def warn_of_what_is_whole(
     if lost := [str(axis) for axis in dict.fromkeys(subtract(given, kept, mesh))]:
         where = f"along {', '.join(lost)}" if kept else "on every device"
         what = f"is computed whole {where}: its sharding rule does not let these dimensions be split"
-        warn_of_whole(op, what, HeldBytes.by(op, shardings), HeldBytes.by(op, shardings_around(op)))
+        warn_of_cost(op, what, LocalBytes.by(op, shardings), LocalBytes.by(op, current_shardings(op)))

@@ -18,8 +18,8 @@ from sdy.ir.editing import insert_for_other_uses, insert_for_use
 from sdy.ir.shapes import num_elements, rank
 from sdy.mesh import Mesh
 from sdy.operators.registry import operator_rule_of
-from sdy.passes.common.computed_whole import shardings_around
 from sdy.passes.common.manual_axes import ManualAxes
+from sdy.passes.common.replication_cost import current_shardings
 from sdy.passes.spmd.operator_parts import summed_axes_of_results
 from sdy.passes.spmd.reshards.concatenated_parts import rule_of_exchange
 from sdy.passes.spmd.reshards.convolution_factors import rule_of_convolution
@@ -140,7 +140,7 @@ def reshard_around(
             compatible.setdefault((op.__class__, shardings), set()).add(own_rule)
         if operator is not None:
             refused = {**identifiers_cut_unevenly(operator, shardings, mesh), **refused}
-        before = shardings_around(op) if is_custom or refused else []
+        before = current_shardings(op) if is_custom or refused else []
         _reshard_operation(op, plan, mesh_name)
         if is_custom:
             warn_of_what_is_whole(op, plan, before, mesh)

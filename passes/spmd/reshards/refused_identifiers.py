@@ -9,7 +9,7 @@ from sdy.axes import AxisRef, total_size
 from sdy.mesh import Mesh
 from sdy.operators.call import call_of
 from sdy.operators.registry import operator_of
-from sdy.passes.common.computed_whole import HeldBytes, shardings_around, warn_of_whole
+from sdy.passes.common.replication_cost import LocalBytes, current_shardings, warn_of_cost
 from sdy.passes.spmd.operator_parts import OperatorParts
 from sdy.sharding import TensorSharding
 
@@ -54,5 +54,5 @@ def warn_of_refused_identifiers(
     what = f"is computed in fewer parts along {sizes}, which its axes do not divide"
     notes = [f"`{name}`: {reason}" for name, reason in refused.items()]
     advice = "pad the arrays to a multiple of the number of devices, or write ^ behind the identifier to accept it"
-    after = HeldBytes.by(op, shardings_around(op))
-    warn_of_whole(op, what, HeldBytes.by(op, before), after, *notes, f"instead: {advice}")
+    after = LocalBytes.by(op, current_shardings(op))
+    warn_of_cost(op, what, LocalBytes.by(op, before), after, *notes, f"instead: {advice}")

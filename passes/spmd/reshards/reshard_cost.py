@@ -16,7 +16,7 @@ from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import func_result_sharding, get_sharding
 from sdy.ir.shapes import rank, shape
-from sdy.passes.common.loops import Invariants, loop_trips, loops_around
+from sdy.passes.common.loops import LoopInvariants, loop_trips, loops_around
 from sdy.passes.spmd.reshards.cheapest_plan import cheapest_plan
 from sdy.passes.spmd.reshards.collective_cost import elements_received
 from sdy.sharding import TensorSharding
@@ -47,10 +47,10 @@ def iterations_of_operand(op: Operation, value: SSAValue) -> int:
     """How many values `value`, which `op` uses, has in all: as `iterations`, without loops in which it is invariant."""
     loops = list(loops_around(op))
     while loops:
-        invariants = Invariants(loops[0])
-        if invariants.made_by([value]) is None:
+        invariants = LoopInvariants(loops[0])
+        if invariants.producers([value]) is None:
             break
-        value = invariants.begins.get(value, value)
+        value = invariants.initial_values.get(value, value)
         loops.pop(0)
     return math.prod(map(_trip_count, loops))
 

@@ -25,8 +25,8 @@ from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.finding import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import quoted_axes
-from sdy.passes.common.computed_whole import named
-from sdy.passes.common.rule_to_write import rule_to_write
+from sdy.passes.common.replication_cost import describe_op
+from sdy.passes.common.suggested_rule import suggest_rule
 from sdy.rules.registry import sharding_rule
 from sdy.stablehlo.custom_call import CustomCallOp
 
@@ -48,7 +48,7 @@ def _kernel(op: Operation) -> str | None:
     """Return the name of an opaque operation, or None for any other."""
     if name := operator_name(op):
         return f"the operator {name}"
-    return named(op) if isinstance(op, CustomCallOp | UnregisteredOp) else None
+    return describe_op(op) if isinstance(op, CustomCallOp | UnregisteredOp) else None
 
 
 def _suspicion(collective: Collective, op: Operation, called: str) -> Suspicion:
@@ -58,7 +58,7 @@ def _suspicion(collective: Collective, op: Operation, called: str) -> Suspicion:
     elif sharding_rule(op) is not None:
         cure = "shard only its independent dimensions, such as a batch"
     else:
-        line = rule_to_write(op, op.operand_types, op.result_types)
+        line = suggest_rule(op, op.operand_types, op.result_types)
         cure = line or "call it inside jax.shard_map, on the shards of each device"
     return Suspicion(
         op,

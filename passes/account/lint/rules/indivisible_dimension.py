@@ -24,7 +24,7 @@ from sdy.ir.shapes import is_static_tensor, shape_of
 from sdy.passes.account.lint.finding import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import sharded_as
-from sdy.passes.common.shown_sharding import dims_of
+from sdy.passes.common.format_sharding import format_dims
 from sdy.sharding import DimSharding, TensorSharding
 
 
@@ -102,7 +102,7 @@ def _dropped_of(
     for uneven in _uneven(program, value, given if given != kept else None):
         yield Suspicion(
             value,
-            f"{called}, {value.type}, is annotated with {dims_of(given)}, whose axes do not divide dimension "
+            f"{called}, {value.type}, is annotated with {format_dims(given)}, whose axes do not divide dimension "
             f"{uneven.index}; it is {sharded_as(kept)} instead",
             uneven.cure,
             held=max(program.local_bytes(value, kept) - program.local_bytes(value, given), 0),

@@ -20,7 +20,7 @@ from sdy.passes.account.causes import Cause, Purpose
 from sdy.passes.account.lint.finding import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import moves, sharded_as
-from sdy.passes.common.shown_sharding import dims_of
+from sdy.passes.common.format_sharding import format_dims
 from sdy.sharding import equivalent
 
 
@@ -40,8 +40,8 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             )
             yield Suspicion(
                 constraint,
-                f"every use of {constraint.result.type} reshards it from its constraint {dims_of(wanted)}",
-                f"constrain it to {dims_of(uses[0].after)}, as its use requires, or remove the constraint",
+                f"every use of {constraint.result.type} reshards it from its constraint {format_dims(wanted)}",
+                f"constrain it to {format_dims(uses[0].after)}, as its use requires, or remove the constraint",
                 [*places],
                 received=sum(each.bytes for each in collectives),
                 collectives=[each.op for each in collectives],

@@ -26,7 +26,7 @@ from sdy.passes.account.lint.finding import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.rules.gather_before_custom_call import is_kernel
 from sdy.passes.account.lint.wording import quoted_axes
-from sdy.passes.common.shown_sharding import dims_of
+from sdy.passes.common.format_sharding import format_dims
 from sdy.passes.spmd.costs.sizes import value_bytes
 from sdy.sharding import TensorSharding
 
@@ -50,8 +50,8 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
         if _is_split_again(collective, before, after) and value_bytes(collective.op.results[0]) > held:
             yield Suspicion(
                 op,
-                f"{program.called(tensor)}, {tensor.type}, sharded as {dims_of(before)}, is all-gathered over "
-                f"{quoted_axes(collective.axes)} for {op.name}, and sharded again as {dims_of(after)}",
+                f"{program.called(tensor)}, {tensor.type}, sharded as {format_dims(before)}, is all-gathered over "
+                f"{quoted_axes(collective.axes)} for {op.name}, and sharded again as {format_dims(after)}",
                 _CURE,
                 [GivenBy(tensor)],
                 received=collective.bytes,

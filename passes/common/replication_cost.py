@@ -19,7 +19,7 @@ from sdy.stablehlo.custom_call import CustomCallOp
 from sdy.warning_categories import ComputedWholeWarning
 
 
-def named(op: Operation) -> str:
+def describe_op(op: Operation) -> str:
     """Return an operation's name in messages: `'stablehlo.custom_call' op @target (kernel 'name')`."""
     if not isinstance(op, CustomCallOp):
         return f"'{name_of(op)}' op"
@@ -27,7 +27,7 @@ def named(op: Operation) -> str:
     return f"'{name_of(op)}' op @{op.call_target_name.data}{kernel}"
 
 
-def shardings_around(op: Operation) -> list[TensorSharding | None]:
+def current_shardings(op: Operation) -> list[TensorSharding | None]:
     """Return the current shardings of the operands and the results of `op`."""
     return [get_sharding(value) for value in (*op.operands, *op.results)]
 
@@ -41,14 +41,14 @@ def local_bytes(type_: Attribute, sharding: TensorSharding | None, mesh: Mesh | 
 
 
 @dataclass(frozen=True)
-class HeldBytes:
+class LocalBytes:
     """The local bytes of an operation's operands and results on each device."""
 
     operands: int
     results: int
 
     @classmethod
-    def by(cls, op: Operation, shardings: Sequence[TensorSharding | None]) -> "HeldBytes":
+    def by(cls, op: Operation, shardings: Sequence[TensorSharding | None]) -> "LocalBytes":
         """Compute the local bytes for shardings of the operands and then the results."""
         each = [
             local_bytes(value.type, sharding, sharding and mesh_of(sharding, op))
@@ -56,14 +56,14 @@ class HeldBytes:
         ]
         return cls(sum(each[: len(op.operands)]), sum(each[len(op.operands) :]))
 
-    def cost_after(self, after: "HeldBytes") -> str:
+    def describe_increase(self, after: "LocalBytes") -> str:
         """Describe the cost per device of holding `after` instead; an empty string if there is no cost."""
         costs = {"receives": after.operands - self.operands, "makes": after.results - self.results}
-        told = [f"{verb} {count:,} bytes more" for verb, count in costs.items() if count > 0]
-        return f"each device {' and '.join(told)}" if told else ""
+        increases = [f"{verb} {count:,} bytes more" for verb, count in costs.items() if count > 0]
+        return f"each device {' and '.join(increases)}" if increases else ""
 
 
-def warn_of_whole(op: Operation, what: str, before: HeldBytes, after: HeldBytes, *notes: str) -> None:
+def warn_of_cost(op: Operation, what: str, before: LocalBytes, after: LocalBytes, *notes: str) -> None:
     """Warn about `op`, with `what` such as "is computed whole", if the change costs bytes."""
-    if cost := before.cost_after(after):
-        warn(op, f"{named(op)} {what} ({cost})", *notes, category=ComputedWholeWarning)
+    if cost := before.describe_increase(after):
+        warn(op, f"{describe_op(op)} {what} ({cost})", *notes, category=ComputedWholeWarning)

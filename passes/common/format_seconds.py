@@ -3,7 +3,7 @@
 _UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
 
 
-def shown_seconds(value: float) -> str:
+def format_seconds(value: float) -> str:
     """Format a time in seconds with a suitable unit: `1.25 ms`."""
     if not value:
         return "0"

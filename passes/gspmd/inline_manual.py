@@ -9,8 +9,8 @@ from sdy.dialect.ops import ManualComputationOp
 from sdy.ir.editing import insert
 from sdy.ir.walking import invalidate
 from sdy.passes.common.regions import inline_body
-from sdy.passes.gspmd.exported import ExportedShardings, custom_call, open_dims_text
-from sdy.passes.gspmd.texts import FULL_TO_SHARD, SHARD_TO_FULL, SHARDING_CALL
+from sdy.passes.gspmd.export_shardings import ExportedShardings, custom_call, open_dims_text
+from sdy.passes.gspmd.sharding_texts import FULL_TO_SHARD, SHARD_TO_FULL, SHARDING_CALL
 from sdy.stablehlo.custom_call import CustomCallOp
 
 

@@ -4,7 +4,7 @@ from sdy.dialect.axis_syntax import axes_text
 from sdy.sharding import TensorSharding
 
 
-def dims_of(sharding: TensorSharding | None) -> str:
+def format_dims(sharding: TensorSharding | None) -> str:
     """Format the axes of each dimension, or "replicated"."""
     if sharding is None or sharding.is_fully_replicated:
         return "replicated"

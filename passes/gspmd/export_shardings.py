@@ -14,7 +14,7 @@ from sdy.gspmd.meshes import hlo_sharding_of
 from sdy.gspmd.syntax import hlo_sharding_text
 from sdy.ir.shapes import rank
 from sdy.mesh import Mesh
-from sdy.passes.gspmd.texts import HLO_SHARDING, SHARDING_CALL
+from sdy.passes.gspmd.sharding_texts import HLO_SHARDING, SHARDING_CALL
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.control_flow import CaseOp, IfOp, WhileOp
 from sdy.stablehlo.custom_call import CustomCallOp

@@ -11,10 +11,10 @@ from sdy.ir.shapes import is_static_tensor, shape
 from sdy.rules.call_targets import WITHOUT_RULE
 from sdy.stablehlo.custom_call import CustomCallOp
 
-_ADVICE = "{how}, and leave out {whole} the dimensions that may be split (equal sizes have one name here)"
+_ADVICE = "{how}, and remove {removed} the dimensions that can be sharded (dimensions of equal size share a name)"
 
 
-def rule_to_write(op: Operation, operands: Sequence[Attribute], results: Sequence[Attribute]) -> str | None:
+def suggest_rule(op: Operation, operands: Sequence[Attribute], results: Sequence[Attribute]) -> str | None:
     """Return a line of code that registers a sharding rule for an operation, and how to edit it.
 
     The rule replicates every dimension; the user removes those that can be sharded from the braces. A kernel gets an
@@ -30,30 +30,32 @@ def rule_to_write(op: Operation, operands: Sequence[Attribute], results: Sequenc
     """
     if not isinstance(op, CustomCallOp | UnregisteredOp) or not all(map(is_static_tensor, (*operands, *results))):
         return None
-    given, made = ([shape(type_) for type_ in types] for types in (operands, results))
+    operand_shapes, result_shapes = ([shape(type_) for type_ in types] for types in (operands, results))
     if isinstance(op, CustomCallOp) and op.call_target_name.data in WITHOUT_RULE:
-        return operator_to_write(given, made)
-    names = _names([*given, *made])
-    before, after = names[: len(given)], names[len(given) :]
-    whole = "{" + ", ".join(dict.fromkeys(name for tensor in names for name in tensor)) + "}"
-    annotation = f"{_tensors(before)} -> {_tensors(after)} need_replication={whole} blocked_propagation={whole}"
+        return suggest_operator(operand_shapes, result_shapes)
+    names = _names([*operand_shapes, *result_shapes])
+    before, after = names[: len(operand_shapes)], names[len(operand_shapes) :]
+    replicated = "{" + ", ".join(dict.fromkeys(name for tensor in names for name in tensor)) + "}"
+    annotation = (
+        f"{_tensors(before)} -> {_tensors(after)} need_replication={replicated} blocked_propagation={replicated}"
+    )
     if isinstance(op, CustomCallOp):
         target = op.call_target_name.data
         how = (
             f"write `{target}: {annotation}` in a file for --custom-call-rules, "
-            f'or give the same to sdy.rules.annotate("@{target}", ...)'
+            f'or pass it to sdy.rules.annotate("@{target}", ...)'
         )
     else:
         how = f'write sdy.rules.annotate("{op.op_name.data}", "{annotation}")'
-    return _ADVICE.format(how=how, whole="of the braces")
+    return _ADVICE.format(how=how, removed="from the braces")
 
 
-def operator_to_write(operands: Sequence[Sequence[int]], results: Sequence[Sequence[int]]) -> str:
+def suggest_operator(operands: Sequence[Sequence[int]], results: Sequence[Sequence[int]]) -> str:
     """Return the suggestion for a kernel with operands and results of these shapes."""
     names = _names([*operands, *results])
     before, after = _operator(names[: len(operands)]), _operator(names[len(operands) :])
     how = f'write @sdy.register_op("{before} -> {after}") above the function that calls it'
-    return _ADVICE.format(how=how, whole="the ^ of")
+    return _ADVICE.format(how=how, removed="the ^ of")
 
 
 def _names(shapes: Iterable[Sequence[int]]) -> list[list[str]]:

@@ -17,7 +17,7 @@ from sdy.ir.walking import innermost_first, invalidate, nesting_operations
 from sdy.passes.gspmd.calls import inline_calls_in
 from sdy.passes.gspmd.manual_parts import ManualPart, manual_parts, op_index
 from sdy.passes.gspmd.named_shardings import NamedShardings
-from sdy.passes.gspmd.texts import FULL_TO_SHARD, SHARDING_CALL, is_call
+from sdy.passes.gspmd.sharding_texts import FULL_TO_SHARD, SHARDING_CALL, is_call
 from sdy.sharding import DimSharding, TensorSharding
 from sdy.stablehlo.custom_call import CustomCallOp
 
