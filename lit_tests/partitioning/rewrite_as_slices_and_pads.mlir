@@ -52,3 +52,14 @@ func.func @one_row(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [
   %2 = stablehlo.slice %arg0 [1:7:5, 0:4] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<8x4xf32>) -> tensor<2x4xf32>
   return %0, %1, %2 : tensor<1x2xf32>, tensor<8x7xf32>, tensor<2x4xf32>
 }
+
+// CHECK-LABEL: func.func @identities
+func.func @identities(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %arg1: tensor<f32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) {
+  // CHECK-NEXT:  %[[RESHARDED:.*]] = sdy.reshard %arg0 <@mesh, [{}]>
+  // CHECK-NEXT:  %[[SHIFTED:.*]] = stablehlo.pad %arg0, %arg1, low = [1], high = [-1]
+  // CHECK-NEXT:  return %arg0, %[[RESHARDED]], %[[SHIFTED]]
+  %0 = stablehlo.pad %arg0, %arg1, low = [0], high = [0], interior = [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<8xf32>, tensor<f32>) -> tensor<8xf32>
+  %1 = stablehlo.slice %arg0 [0:8] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>} : (tensor<8xf32>) -> tensor<8xf32>
+  %2 = stablehlo.pad %arg0, %arg1, low = [1], high = [-1], interior = [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<8xf32>, tensor<f32>) -> tensor<8xf32>
+  return %0, %1, %2 : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+}

@@ -84,7 +84,11 @@ def _cheapest(reshard: ReshardOp, source: TensorSharding | None, resharded: Resh
     ends = [sharding for sharding in (source, reshard.sharding.data) if sharding is not None]
     value = None
     if not any(sharding.unreduced or mesh_of(sharding, reshard).is_maximal for sharding in ends):
-        value = rematerialize(reshard, partial(_reshard_operand, reshard, resharded))
+
+        def is_resharded(operand: SSAValue, target: TensorSharding) -> bool:
+            return (reshard.parent, operand, target) in resharded
+
+        value = rematerialize(reshard, partial(_reshard_operand, reshard, resharded), is_resharded)
     value = value or _by_collectives(reshard, source, cheapest_plan)
     if value is not None:
         resharded[key] = value

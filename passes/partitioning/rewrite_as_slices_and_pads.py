@@ -7,11 +7,15 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
+from sdy.dialect.attributes import SHARDING_RULE
 from sdy.dialect.constants import constant_number
+from sdy.dialect.ops import ReshardOp
+from sdy.dialect.shardings import get_sharding
 from sdy.ir.editing import AnalysisPreservingPass, replace
-from sdy.ir.shapes import shape_of
+from sdy.ir.shapes import is_static_tensor, shape_of
 from sdy.ir.walking import operations_of
 from sdy.passes.spmd.resizes import are_equal, filling_scalar, is_filled, may_resize
+from sdy.sharding import equivalent
 from sdy.stablehlo.emitter import before
 from sdy.stablehlo.padding import PadOp
 from sdy.stablehlo.shape import ConcatenateOp
@@ -35,6 +39,8 @@ class RewriteAsSlicesAndPadsPass(AnalysisPreservingPass):
         %1 = stablehlo.slice %0 [2:10] [{"x"}] : (tensor<12xf32>) -> tensor<8xf32>
         %2 = stablehlo.pad %1, %zero, low = [4], high = [0], interior = [0] [{"x"}] : tensor<12xf32>
 
+    A slice or a pad that changes no size becomes its operand, resharded if the layouts differ.
+
     Operations stay that have a sharding rule of their own, unreduced axes or dynamic sizes, and concatenations with
     different values at both ends.
     """
@@ -42,11 +48,34 @@ class RewriteAsSlicesAndPadsPass(AnalysisPreservingPass):
     name = "sdy-rewrite-as-slices-and-pads"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for inner in operations_of(op, SliceOp, PadOp):
+            if _is_identity(inner):
+                replace(inner, [_laid_out(inner.operand, inner)])
         for inner in operations_of(op, *_REWRITES):
             if may_resize(inner) and (value := _REWRITES[type(inner)](inner)) is not None:
                 assert isinstance(value.owner, Operation)
                 value.owner.attributes.update(inner.attributes)
                 replace(inner, [value])
+
+
+def _is_identity(op: SliceOp | PadOp) -> bool:
+    """Whether `op` gives its operand back: the sizes are equal and, as for a pad by -1 and 1, no edge is not zero."""
+    edges = () if isinstance(op, SliceOp) else (op.edge_padding_low, op.edge_padding_high)
+    return (
+        SHARDING_RULE not in op.attributes
+        and is_static_tensor(op.operand.type)
+        and op.operand.type == op.result.type
+        and not any(number for column in edges for number in column.get_values())
+        and not any(sharding.unreduced for sharding in map(get_sharding, (op.operand, op.result)) if sharding)
+    )
+
+
+def _laid_out(value: SSAValue, op: SliceOp | PadOp) -> SSAValue:
+    """Return `value` in the layout of the result of `op`."""
+    sharding = get_sharding(op.result)
+    if sharding is None or equivalent(get_sharding(value), sharding):
+        return value
+    return before(op).insert(ReshardOp(value, sharding))
 
 
 def _slice(op: DynamicSliceOp) -> SSAValue | None:

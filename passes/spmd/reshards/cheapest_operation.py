@@ -43,7 +43,6 @@ from dataclasses import replace
 from xdsl.ir import Operation, SSAValue
 
 from sdy.axes import total_size
-from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import rank, shape
 from sdy.mesh import Mesh
@@ -65,6 +64,7 @@ from sdy.passes.spmd.reshards.reshard_cost import (
     iterations,
     iterations_of_operand,
 )
+from sdy.passes.spmd.reshards.shared_reshards import charge
 from sdy.sharding import DimSharding, TensorSharding, equivalent
 from sdy.stablehlo.convolution import ConvolutionOp
 from sdy.stablehlo.dot import DotGeneralOp, DotOp
@@ -165,7 +165,7 @@ def _cost(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh)
         summed += _received_in_reshape(op, shardings, mesh)
     devices = mesh.size / total_size((axis for axes in plan.axes_per_factor for axis in axes), mesh)
     work = devices * math.prod(tensors.rule.factor_sizes) * _widest(op) / _WORK
-    return _received_in_reshards(op, shardings) + iterations(op) * (summed + work)
+    return _received_in_reshards(op, shardings, mesh) + iterations(op) * (summed + work)
 
 
 def _bytes_held(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh) -> int:
@@ -179,34 +179,24 @@ def _bytes_held(op: Operation, tensors: Tensors, plan: OperationShardings, mesh:
     return held
 
 
-def _received_in_reshards(op: Operation, shardings: Sequence[TensorSharding | None]) -> float:
+def _received_in_reshards(op: Operation, shardings: Sequence[TensorSharding | None], mesh: Mesh) -> float:
     """Return the bytes that all devices receive in reshards around `op`, over all iterations of the loops around it.
 
     Loop-invariant operands are resharded before the loop, as `sdy-hoist-invariant-collectives` moves them there.
     """
     before = sum(
-        iterations_of_operand(op, value) * received / _slices_alike(op, value)
+        iterations_of_operand(op, value) * _received_in_reshard(op, before_reshards(value), sharding, mesh)
         for value, sharding in dict.fromkeys(zip(op.operands, shardings, strict=False))
-        if sharding is not None and (received := bytes_received(before_reshards(value), sharding, op))
+        if sharding is not None
     )
     results = zip(op.results, shardings[len(op.operands) :], strict=True)
     behind = sum(elements_behind(value, sharding) * element_bytes(value.type) for value, sharding in results)
     return before + iterations(op) * behind
 
 
-def _slices_alike(op: Operation, value: SSAValue) -> int:
-    """Return how many slices share a reshard of `value`: chunks of a tensor mostly have one layout."""
-    if not isinstance(op, SliceOp):
-        return 1
-    users = [use.operation for use in value.uses]
-    return sum(isinstance(_behind_reshard(user), SliceOp) for user in users)
-
-
-def _behind_reshard(user: Operation) -> Operation:
-    """Return what uses the result of the reshard `user`, if it has one use; else `user`."""
-    if isinstance(user, ReshardOp) and (use := user.result.get_user_of_unique_use()) is not None:
-        return use
-    return user
+def _received_in_reshard(op: Operation, value: SSAValue, sharding: TensorSharding, mesh: Mesh) -> float:
+    received = bytes_received(value, sharding, op)
+    return charge(received, value, sharding, op, mesh) if received and isinstance(op, SliceOp | PadOp) else received
 
 
 def _widest(op: Operation) -> int:

@@ -25,7 +25,7 @@ from sdy.ir.traits import has_trait
 from sdy.passes.common.num_bytes import num_bytes
 from sdy.passes.common.reshard_reuse import layout_before
 from sdy.passes.spmd.reshards.reshard_cost import elements_resharded
-from sdy.sharding import DimSharding, TensorSharding
+from sdy.sharding import DimSharding, TensorSharding, equivalent
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.constants import ConstantOp, IotaOp
 from sdy.stablehlo.shape import ReshapeOp, TransposeOp
@@ -39,24 +39,32 @@ _LAYOUT_OPS = (PropagationBarrierOp, ReshardOp, ShardingConstraintOp)
 
 Reshard = Callable[[SSAValue, TensorSharding], SSAValue]
 
+IsResharded = Callable[[SSAValue, TensorSharding], bool]
 
-def rematerialize(reshard: ReshardOp, reshard_operand: Reshard) -> SSAValue | None:
+
+def rematerialize(reshard: ReshardOp, reshard_operand: Reshard, is_resharded: IsResharded) -> SSAValue | None:
     """Compute the resharded value once more, if its operands are cheaper to reshard.
 
     Args:
         reshard: The reshard of a value without partial sums. The new operations are inserted before it.
         reshard_operand: Makes a value of another layout from an operand of the chain that is rematerialized.
+        is_resharded: Whether collectives in the block have made a value of that layout already.
 
     Returns:
         The value in the layout of `reshard`; None where no other way than resharding it sends fewer bytes.
     """
-    way = _Ways(reshard).cheapest(reshard.input, reshard.sharding.data, _MOST_OPERATIONS)
+    way = _Ways(reshard, is_resharded).cheapest(reshard.input, reshard.sharding.data, _MOST_OPERATIONS)
     return None if way.maker is None else _make(way, InsertPoint.before(reshard), reshard_operand, {})
 
 
 def bytes_received(value: SSAValue, sharding: TensorSharding, anchor: Operation) -> float:
     """Return the bytes that all devices receive so that `anchor` has `value` in the layout `sharding`."""
-    return _Ways(anchor).cheapest(value, sharding, _MOST_OPERATIONS).received
+    return _Ways(anchor, _none_yet).cheapest(value, sharding, _MOST_OPERATIONS).received
+
+
+def _none_yet(value: SSAValue, sharding: TensorSharding) -> bool:
+    """Return False: no collectives have been made yet."""
+    return False
 
 
 @dataclass(frozen=True)
@@ -90,8 +98,10 @@ class _Way:
 class _Ways:
     """The cheapest way to each value behind a reshard."""
 
-    def __init__(self, anchor: Operation):
+    def __init__(self, anchor: Operation, is_resharded: IsResharded):
         self._anchor = anchor
+        self._is_resharded = is_resharded
+        self._input = anchor.input if isinstance(anchor, ReshardOp) else None
         self._known: dict[tuple[SSAValue, TensorSharding], _Way] = {}
 
     def cheapest(self, value: SSAValue, sharding: TensorSharding, most_operations: int) -> _Way:
@@ -119,10 +129,24 @@ class _Ways:
         leaves = frozenset[_Leaf]().union(*(way.leaves for way in ways.values()))
         return _Way(value, sharding, leaves, op, tuple(ways.values()))
 
+    def _is_resharded_anyway(self, value: SSAValue, sharding: TensorSharding) -> bool:
+        """Whether another reshard in the block makes `value` of this layout, which then is made once."""
+        if value is self._input:
+            return False
+        others = [use.operation for use in value.uses if isinstance(use.operation, ReshardOp)]
+        return self._is_resharded(value, sharding) or any(
+            other.parent is self._anchor.parent
+            and equivalent(other.sharding.data, sharding)
+            and not all(use.operation is self._anchor for use in other.result.uses)
+            for other in others
+        )
+
     def _bytes_resharded(self, value: SSAValue, sharding: TensorSharding) -> float:
         source, count = get_sharding(value), num_elements(value)
         if source is not None and source.unreduced:
             return math.inf
+        if self._is_resharded_anyway(value, sharding):
+            return 0.0
         if source is None or source.is_fully_replicated or not count:
             return 0.0
         if not sharding.is_fully_replicated:

@@ -1,0 +1,94 @@
+"""Reshards of one value to one layout that several operations share.
+
+    %1 = stablehlo.slice %0 [1:9]    tensor<9xf32> [{}] -> tensor<8xf32> [{"x"}]
+    %2 = stablehlo.slice %0 [0:8]    tensor<9xf32> [{}] -> tensor<8xf32> [{"x"}]
+
+Alone, each slice would be resharded behind it. Both can also have %0 resharded, once, and exchange rows. Then each
+saves its own reshard, so the first slice has to be charged only what the second does not save.
+"""
+
+from collections.abc import Iterator
+
+from xdsl.ir import Operation, SSAValue
+
+from sdy.dialect.interfaces import Elementwise
+from sdy.dialect.ops import ReshardOp
+from sdy.dialect.shardings import get_sharding
+from sdy.ir.shapes import is_scalar, shape
+from sdy.ir.traits import has_trait
+from sdy.mesh import Mesh
+from sdy.passes.common.num_bytes import element_bytes
+from sdy.passes.spmd.reshards.exchange_cost import elements_exchanged
+from sdy.passes.spmd.reshards.reshard_cost import elements_behind
+from sdy.sharding import TensorSharding, equivalent
+from sdy.stablehlo.broadcast import BroadcastInDimOp
+from sdy.stablehlo.constants import ConstantOp
+from sdy.stablehlo.padding import PadOp
+from sdy.stablehlo.slicing import SliceOp
+
+
+def charge(received: float, value: SSAValue, sharding: TensorSharding, op: Operation, mesh: Mesh) -> float:
+    """Return what `op` has to save so that a reshard of `value` to `sharding` pays, given what its other users save.
+
+    Args:
+        received: The bytes that all devices receive in the reshard.
+        value: The value that is resharded, an operand of `op` or what a reshard makes one of.
+        sharding: The layout that it is resharded to.
+        op: One of the users.
+        mesh: The mesh of all layouts.
+    """
+    while isinstance(maker := value.owner, Operation) and (operand := _variable(maker)) is not None:
+        value = operand
+    source = get_sharding(value)
+    if source is None:
+        return received
+    for user, operand in _users(value):
+        if user is not op and user.parent is op.parent:
+            received -= _saved(user, operand, source, sharding, received, mesh)
+        if received <= 0:
+            return 0.0
+    return received
+
+
+def _users(value: SSAValue) -> Iterator[tuple[Operation, SSAValue]]:
+    """Yield the users of `value`, and of values that an elementwise operation makes of it and of constants alone."""
+    for use in value.uses:
+        user = use.operation
+        if isinstance(user, ReshardOp):
+            if (behind := user.result.get_user_of_unique_use()) is not None:
+                yield behind, user.result
+        elif _variable(user) is value:
+            yield from _users(user.results[0])
+        else:
+            yield user, value
+
+
+def _variable(op: Operation) -> SSAValue | None:
+    """Return the operand of an elementwise operation whose other operands are constants; None if there are several."""
+    variable = [operand for operand in op.operands if not _is_filled(operand)]
+    if has_trait(op, Elementwise) and len(op.results) == 1 and not op.regions and len(variable) == 1:
+        return variable[0]
+    return None
+
+
+def _is_filled(value: SSAValue) -> bool:
+    """Whether `value` is a constant or a scalar that is broadcast, which no device receives."""
+    op = value.owner
+    return isinstance(op, ConstantOp) or (isinstance(op, BroadcastInDimOp) and is_scalar(op.operand))
+
+
+def _saved(
+    op: Operation, operand: SSAValue, source: TensorSharding, target: TensorSharding, received: float, mesh: Mesh
+) -> float:
+    """Return the bytes that all devices receive less around `op` if its operand has the layout `target`."""
+    wanted = get_sharding(op.results[0]) if len(op.results) == 1 else None
+    if wanted is None:
+        return 0.0
+    if isinstance(op, SliceOp | PadOp) and operand is op.operands[0]:
+        here, there = (
+            elements_exchanged(op, layout.dim_axes, mesh) + elements_behind(op.result, layout)
+            for layout in (source, target)
+        )
+        return max(0, here - there) * element_bytes(op.result.type)
+    is_wanted = shape(op.results[0].type) == shape(operand.type) and equivalent(wanted, target)
+    return received if has_trait(op, Elementwise) and is_wanted else 0.0
