@@ -26,7 +26,7 @@ def is_iota_along_rows(value: SSAValue) -> bool:
             all_allowed = low is not None and high is not None and low <= 0 and high >= shape(value.type)[0] - 1
             return all_allowed and is_iota_along_rows(operation.operand)
         case SelectOp():
-            return _asks_for_negative_rows(operation.pred) and is_iota_along_rows(operation.on_false)
+            return _tests_negative_rows(operation.pred) and is_iota_along_rows(operation.on_false)
         case _:
             return False
 
@@ -35,7 +35,7 @@ def _same_rows(before: SSAValue, after: SSAValue) -> bool:
     return shape(before.type)[:1] == shape(after.type)[:1] != ()
 
 
-def _asks_for_negative_rows(predicate: SSAValue) -> bool:
+def _tests_negative_rows(predicate: SSAValue) -> bool:
     """Return whether `predicate` compares row indices with < 0, which is always false."""
     compare = predicate.owner
     return (

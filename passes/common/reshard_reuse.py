@@ -48,14 +48,14 @@ class ReuseReshard(RewritePattern):
         else:
             return
 
-        found = earlier.result
-        if found.type != root.type:
-            found = _append(ReshapeOp.create(operands=[found], result_types=[root.type]), found, rewriter)
+        value = earlier.result
+        if value.type != root.type:
+            value = _append(ReshapeOp.create(operands=[value], result_types=[root.type]), value, rewriter)
         for step in reversed(path):
             copy = step.clone()
-            copy.operands[0] = found
-            found = _append(copy, found, rewriter)
-        rewriter.replace(op, (), (found,))
+            copy.operands[0] = value
+            value = _append(copy, value, rewriter)
+        rewriter.replace(op, (), (value,))
 
 
 def _append(new: Operation, value: SSAValue, rewriter: PatternRewriter) -> SSAValue:
@@ -83,17 +83,17 @@ def layout_before(op: Operation, sharding: TensorSharding, mesh: Mesh) -> Tensor
 def _before_reshape(
     sharding: TensorSharding, shape: Sequence[int], shape_before: Sequence[int], mesh: Mesh
 ) -> TensorSharding | None:
-    found = strides(sharding, shape, mesh)
+    axis_strides = strides(sharding, shape, mesh)
     dims: list[DimSharding] = []
     for index, size in enumerate(shape_before):
         first = math.prod(shape_before[index + 1 :])
-        parts = (_part_between(axis, stride, first, first * size, mesh) for axis, stride in reversed(found))
+        parts = (_sub_axis_between(axis, stride, first, first * size, mesh) for axis, stride in reversed(axis_strides))
         dims.append(DimSharding(tuple(part for part in parts if part is not None)))
     before = replace(sharding, dims=tuple(dims))
-    return before if strides(before, shape_before, mesh) == found else None
+    return before if strides(before, shape_before, mesh) == axis_strides else None
 
 
-def _part_between(axis: AxisRef, stride: int, low: int, high: int, mesh: Mesh) -> AxisRef | None:
+def _sub_axis_between(axis: AxisRef, stride: int, low: int, high: int, mesh: Mesh) -> AxisRef | None:
     """Return the sub-axis of `axis`, with shards `stride` apart, whose shards are `low` to `high` apart."""
     end = stride * axis.size_in(mesh)
     low, high = max(low, stride), min(high, end)
@@ -135,14 +135,14 @@ def strides(sharding: TensorSharding, shape: Sequence[int], mesh: Mesh) -> list[
 
     Adjacent sub-axes are merged.
     """
-    found: list[tuple[AxisRef, int]] = []
+    axis_strides: list[tuple[AxisRef, int]] = []
     for index, dim in enumerate(sharding.dims):
         stride = math.prod(shape[index + 1 :]) * -(-shape[index] // dim.sharded_size(mesh))
         for axis in reversed(dim.axes):
-            found.append((axis, stride))
+            axis_strides.append((axis, stride))
             stride *= axis.size_in(mesh)
     merged: list[tuple[AxisRef, int]] = []
-    for axis, stride in sorted(found, key=lambda entry: entry[1]):
+    for axis, stride in sorted(axis_strides, key=lambda entry: entry[1]):
         if merged:
             minor, minor_stride = merged[-1]
             if axis.can_merge(minor) and stride == minor_stride * minor.size_in(mesh):

@@ -27,10 +27,10 @@ class ExportedShardings:
     """Memoized conversion of a module's shardings to GSPMD."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[TensorSharding, Mesh, tuple[str, ...]], HloSharding] = {}
+        self._cache: dict[tuple[TensorSharding, Mesh, tuple[str, ...]], HloSharding] = {}
 
     def sharding(self, sharding: TensorSharding, where: Operation) -> HloSharding:
-        """Return the GSPMD sharding of `sharding` at `where`. Raises DiagnosticError for partial results but sums."""
+        """Return the GSPMD sharding of `sharding` at `where`. Raises DiagnosticError for non-sum partial results."""
         if sharding.unreduced and sharding.reduction != "sum":
             raise error(where, f"has partial results to be reduced by {sharding.reduction}; GSPMD supports only sums")
         return self._of(sharding, mesh_of(sharding, where), tuple(manual_axes_around(where)))
@@ -45,10 +45,10 @@ class ExportedShardings:
 
     def manual_part(self, op: Operation) -> ManualComputationOp | None:
         """Return the manual computation around `op`, looking through loops and branches; None inside reducers."""
-        around = op.parent_op()
-        while isinstance(around, WhileOp | CaseOp | IfOp):
-            around = around.parent_op()
-        return around if isinstance(around, ManualComputationOp) else None
+        parent = op.parent_op()
+        while isinstance(parent, WhileOp | CaseOp | IfOp):
+            parent = parent.parent_op()
+        return parent if isinstance(parent, ManualComputationOp) else None
 
     def text_inside(self, type_: Attribute, computation: ManualComputationOp) -> str:
         """Return the text of the GSPMD sharding of an unconstrained value in `computation`."""
@@ -68,9 +68,9 @@ class ExportedShardings:
 
     def _of(self, sharding: TensorSharding, mesh: Mesh, manual: tuple[str, ...]) -> HloSharding:
         key = sharding, mesh, manual
-        if key not in self._found:
-            self._found[key] = hlo_sharding_of(sharding, mesh, manual)
-        return self._found[key]
+        if key not in self._cache:
+            self._cache[key] = hlo_sharding_of(sharding, mesh, manual)
+        return self._cache[key]
 
 
 def open_dims_text(sharding: TensorSharding) -> str:

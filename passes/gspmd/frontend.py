@@ -50,7 +50,7 @@ def import_frontend_attributes(module: ModuleOp, ctx: Context) -> None:
     if meshes is not None:
         _add_meshes(module, meshes)
         module.attributes = without_text(module.attributes, MESHES)
-        _drop_said_twice(module)
+        _drop_redundant_shardings(module)
     for op in list(operations(module)):
         if isinstance(op, FuncOp):
             _import_arguments(op, texts)
@@ -71,7 +71,7 @@ def _add_meshes(module: ModuleOp, meshes: DictionaryAttr) -> None:
             symbols.insert(op)
 
 
-def _drop_said_twice(module: ModuleOp) -> None:
+def _drop_redundant_shardings(module: ModuleOp) -> None:
     """Remove the redundant `mhlo.sharding` attributes, except of sharding constraints."""
     for op in operations(module):
         if not is_call(op, SHARDING_CALL):
@@ -81,12 +81,12 @@ def _drop_said_twice(module: ModuleOp) -> None:
 
 
 def _import_arguments(function: FuncOp, texts: FrontendTexts) -> None:
-    for name, given in (("arg_attrs", function.arg_attrs), ("res_attrs", function.res_attrs)):
-        if given is not None:
-            function.properties[name] = ArrayAttr(_imported(entry, function, texts) for entry in given)
+    for name, entries in (("arg_attrs", function.arg_attrs), ("res_attrs", function.res_attrs)):
+        if entries is not None:
+            function.properties[name] = ArrayAttr(_import_entry(entry, function, texts) for entry in entries)
 
 
-def _imported(entry: DictionaryAttr, function: FuncOp, texts: FrontendTexts) -> DictionaryAttr:
+def _import_entry(entry: DictionaryAttr, function: FuncOp, texts: FrontendTexts) -> DictionaryAttr:
     sharding = texts.read(entry.data, _SHARDING, TensorShardingAttr, function)
     if sharding is None:
         return entry

@@ -38,19 +38,19 @@ class FrontendTexts:
         text = text_in(attributes, name)
         if text is None:
             return None
-        found = self._parsed(text, where)
-        if not isinstance(found, kind):
-            raise error(where, f"expected '{name}' to be of kind {kind.name}, got '{found}'")
-        return found
+        attribute = self._parse(text, where)
+        if not isinstance(attribute, kind):
+            raise error(where, f"expected '{name}' to be of kind {kind.name}, got '{attribute}'")
+        return attribute
 
     def required(
         self, attributes: Mapping[str, Attribute], name: str, kind: type[AttributeT], where: Operation
     ) -> AttributeT:
         """Parse the attribute `name`. Raises DiagnosticError if it is absent."""
-        found = self.read(attributes, name, kind, where)
-        if found is None:
+        attribute = self.read(attributes, name, kind, where)
+        if attribute is None:
             raise error(where, f"has no '{name}' in its 'mhlo.frontend_attributes'")
-        return found
+        return attribute
 
     def shardings(
         self, attributes: Mapping[str, Attribute], name: str, where: Operation
@@ -66,7 +66,7 @@ class FrontendTexts:
             case other:
                 raise error(where, f"expected '{name}' to be a sharding, got '{other}'")
 
-    def _parsed(self, text: str, where: Operation) -> Attribute:
+    def _parse(self, text: str, where: Operation) -> Attribute:
         # A round trip through HLO escapes each quote with a backslash.
         try:
             return Parser(self.ctx, text.replace("\\", ""), "mhlo.frontend_attributes").parse_attribute()

@@ -17,27 +17,27 @@ from sdy.stablehlo.custom_call import CustomCallOp
 def inline_manual_computation(computation: ManualComputationOp, exported: ExportedShardings) -> None:
     """Replace `computation` by its body, between `SPMDFullToShardShape` and `SPMDShardToFullShape` calls."""
     block = computation.body.block
-    locals_: list[SSAValue] = []
+    local_values: list[SSAValue] = []
     for value, sharding, argument in zip(computation.tensors, computation.in_shardings.data, block.args, strict=True):
         constraint = exported.constraint(value, sharding, computation)
         text = exported.text_inside(argument.type, computation)
         config = open_dims_text(sharding)
         local = custom_call(FULL_TO_SHARD, constraint.results[0], argument.type, text, config)
         _insert_before(computation, [constraint, local])
-        locals_.append(local.results[0])
-    returned = block.last_op
-    assert returned is not None
-    wholes: list[SSAValue] = []
+        local_values.append(local.results[0])
+    terminator = block.last_op
+    assert terminator is not None
+    full_values: list[SSAValue] = []
     for value, sharding, result in zip(
-        returned.operands, computation.out_shardings.data, computation.outputs, strict=True
+        terminator.operands, computation.out_shardings.data, computation.outputs, strict=True
     ):
         config = open_dims_text(sharding)
         inside = custom_call(SHARDING_CALL, value, value.type, exported.text_inside(value.type, computation), config)
         text = exported.text(sharding.close(), computation)
-        whole = custom_call(SHARD_TO_FULL, inside.results[0], result.type, text, config)
-        _insert_before(returned, [inside, whole])
-        wholes.append(whole.results[0])
-    computation.operands, returned.operands = locals_, wholes
+        full = custom_call(SHARD_TO_FULL, inside.results[0], result.type, text, config)
+        _insert_before(terminator, [inside, full])
+        full_values.append(full.results[0])
+    computation.operands, terminator.operands = local_values, full_values
     inline_body(computation)
     invalidate()
 

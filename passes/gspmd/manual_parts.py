@@ -10,7 +10,7 @@ from sdy.ir.captures import captured_values
 from sdy.passes.gspmd.sharding_texts import FULL_TO_SHARD, SHARD_TO_FULL, is_call
 from sdy.stablehlo.custom_call import CustomCallOp
 
-_WITHOUT_A_CALL = (
+_MANUAL_PART_RULES = (
     f"a manual part takes its inputs from {FULL_TO_SHARD}, passes its outputs to {SHARD_TO_FULL}, and is in a single "
     "block. With Shardy, jax.shard_map lowers to sdy.manual_computation, which needs none of these"
 )
@@ -58,10 +58,10 @@ def manual_parts(block: Block) -> list[ManualPart]:
     part_of: dict[Operation, ManualPart] = {}
     for op in [op for op in block.ops if op in inner or op in ends]:
         part = ManualPart()
-        makers = [owner for value in values_used(op) if isinstance(owner := value.owner, Operation)]
-        for joined in {id(part_of[maker]): part_of[maker] for maker in makers if maker in inner}.values():
+        sources = [owner for value in values_used(op) if isinstance(owner := value.owner, Operation)]
+        for joined in {id(part_of[source]): part_of[source] for source in sources if source in inner}.values():
             part = _joined(joined, part)
-        part.begins.update({maker: None for maker in makers if is_call(maker, FULL_TO_SHARD)})
+        part.begins.update({source: None for source in sources if is_call(source, FULL_TO_SHARD)})
         part.free.update(_free_operations(op, inner))
         if is_call(op, SHARD_TO_FULL):
             part.ends.append(op)
@@ -84,7 +84,7 @@ def _inner_operations(block: Block, begins: Sequence[CustomCallOp]) -> set[Opera
     for op in block.ops:
         if not is_call(op, SHARD_TO_FULL) and any(value in manual for value in values_used(op)):
             if op is block.last_op:
-                raise error(op, f"uses the local shard of a tensor outside of a manual part: {_WITHOUT_A_CALL}")
+                raise error(op, f"uses the local shard of a tensor outside of a manual part: {_MANUAL_PART_RULES}")
             inner.add(op)
             manual.update(op.results)
     return inner
@@ -99,21 +99,21 @@ def _joined(first: ManualPart, second: ManualPart) -> ManualPart:
 def _free_operations(op: Operation, inner: set[Operation]) -> dict[Operation, None]:
     """Return the operations outside the manual part that `op` depends on, in order."""
     found: dict[Operation, None] = {}
-    pending = list(_from_around(op, inner))
+    pending = list(_outside_values(op, inner))
     while pending:
         value = pending.pop()
-        maker = value.owner
-        if not isinstance(value, OpResult) or not isinstance(maker, Operation):
-            raise error(op, f"uses a value from outside of its manual part: {_WITHOUT_A_CALL}")
-        if is_call(maker, SHARD_TO_FULL):
-            raise error(op, f"uses an unpartitioned tensor, the result of {SHARD_TO_FULL}: {_WITHOUT_A_CALL}")
-        if maker not in found:
-            found[maker] = None
-            pending += _from_around(maker, inner)
+        source = value.owner
+        if not isinstance(value, OpResult) or not isinstance(source, Operation):
+            raise error(op, f"uses a value from outside of its manual part: {_MANUAL_PART_RULES}")
+        if is_call(source, SHARD_TO_FULL):
+            raise error(op, f"uses an unpartitioned tensor, the result of {SHARD_TO_FULL}: {_MANUAL_PART_RULES}")
+        if source not in found:
+            found[source] = None
+            pending += _outside_values(source, inner)
     return dict.fromkeys(sorted(found, key=op_index))
 
 
-def _from_around(op: Operation, inner: set[Operation]) -> Iterator[SSAValue]:
+def _outside_values(op: Operation, inner: set[Operation]) -> Iterator[SSAValue]:
     for value in values_used(op):
         if value.owner not in inner and not is_call(value.owner, FULL_TO_SHARD):
             yield value

@@ -18,7 +18,7 @@ from sdy.ir.shapes import rank
 from sdy.ir.walking import operations_at_top
 from sdy.mesh import Mesh
 from sdy.passes.common.symbols import Symbols
-from sdy.passes.gspmd.sharding_texts import HLO_SHARDING, Texts
+from sdy.passes.gspmd.sharding_texts import HLO_SHARDING, ShardingTexts
 from sdy.sharding import TensorSharding
 
 NUM_PARTITIONS = "mhlo.num_partitions"
@@ -32,7 +32,7 @@ class NamedShardings:
         DiagnosticError: If the shardings are for another number of devices than the module.
     """
 
-    def __init__(self, module: ModuleOp, texts: Texts):
+    def __init__(self, module: ModuleOp, texts: ShardingTexts):
         self.texts = texts
         self._module = module
         given = named_meshes(module)

@@ -46,7 +46,7 @@ def restore_manual_computations(module: ModuleOp, texts: FrontendTexts) -> None:
         DiagnosticError: If a custom call or an attribute is missing.
     """
     calls = [call for call in operations_of(module, CallOp) if _is_body(call.callee.root_reference.data)]
-    inline_calls_in([_restored(call, texts) for call in calls], module)
+    inline_calls_in([_restore(call, texts) for call in calls], module)
     called = {call.callee.root_reference.data for call in operations_of(module, CallOp)}
     symbols = Symbols(module)
     for function in functions(module):
@@ -61,10 +61,10 @@ def _is_body(name: str) -> bool:
     return name.removeprefix("local_").startswith(_BODIES)
 
 
-def _restored(call: CallOp, texts: FrontendTexts) -> ManualComputationOp:
+def _restore(call: CallOp, texts: FrontendTexts) -> ManualComputationOp:
     """Replace `call` by its manual computation, with the call inside."""
-    begin = _one((value.owner for value in call.arguments), _BEGIN, texts, call)
-    end = _one((use.operation for value in call.res for use in value.uses), _END, texts, call)
+    begin = _only_call((value.owner for value in call.arguments), _BEGIN, texts, call)
+    end = _only_call((use.operation for value in call.res for use in value.uses), _END, texts, call)
     operands, locals_ = (begin.inputs, [*_values(begin).values()]) if begin else ((), [])
     if [*call.arguments] != locals_ or [*call.res] != [*(end.inputs if end else ())]:
         raise error(call, f"must take all results of {_BEGIN}, and return all operands of {_END}, in order")
@@ -72,14 +72,14 @@ def _restored(call: CallOp, texts: FrontendTexts) -> ManualComputationOp:
     inner = call.clone(dict(zip(call.arguments, block.args, strict=True)))
     block.add_ops([inner, ReturnOp(*inner.results)])
     types = _types(end) if end else ()
-    told_by = [op for op in (call, begin, end) if op is not None]
+    sources = [op for op in (call, begin, end) if op is not None]
     computation = ManualComputationOp(
         operands,
         Region(block),
         types,
-        _shardings(told_by, _IN, len(operands), texts),
-        _shardings(told_by, _OUT, len(types), texts),
-        _axes(told_by, texts),
+        _shardings(sources, _IN, len(operands), texts),
+        _shardings(sources, _OUT, len(types), texts),
+        _axes(sources, texts),
     )
     computation.location = call.location
     insert(computation, InsertPoint.before(call))
@@ -90,7 +90,9 @@ def _restored(call: CallOp, texts: FrontendTexts) -> ManualComputationOp:
     return computation
 
 
-def _one(ops: Iterable[Operation | Block], target: str, texts: FrontendTexts, call: CallOp) -> CustomCallOp | None:
+def _only_call(
+    ops: Iterable[Operation | Block], target: str, texts: FrontendTexts, call: CallOp
+) -> CustomCallOp | None:
     """Return the single custom call of this target among `ops`, looking through tuple elements; None without `ops`."""
     calls = {op.operand.owner if isinstance(op, GetTupleElementOp) else op: None for op in ops}
     match [*calls]:
@@ -124,18 +126,18 @@ def _with_elements(boundary: CustomCallOp | None) -> Sequence[Operation]:
     return [*(op for op in users if isinstance(op, GetTupleElementOp)), boundary]
 
 
-def _shardings(told_by: Sequence[Operation], name: str, count: int, texts: FrontendTexts) -> Sequence[TensorSharding]:
-    for op in told_by:
+def _shardings(sources: Sequence[Operation], name: str, count: int, texts: FrontendTexts) -> Sequence[TensorSharding]:
+    for op in sources:
         found = texts.shardings(op.attributes, name, op)
         if found is not None and len(found) != count:
             raise error(op, f"'{name}' has {len(found)} shardings for {count} values")
         if found is not None:
             return found
     if count:
-        raise error(told_by[0], f"belongs to a manual computation with {count} values, but has no '{name}'")
+        raise error(sources[0], f"belongs to a manual computation with {count} values, but has no '{name}'")
     return ()
 
 
-def _axes(told_by: Sequence[Operation], texts: FrontendTexts) -> Sequence[str]:
-    found = [texts.read(op.attributes, _AXES, ManualAxesAttr, op) for op in told_by]
+def _axes(sources: Sequence[Operation], texts: FrontendTexts) -> Sequence[str]:
+    found = [texts.read(op.attributes, _AXES, ManualAxesAttr, op) for op in sources]
     return next((axes.data for axes in found if axes is not None), ())

@@ -73,22 +73,22 @@ def without_text(attributes: Mapping[str, Attribute], name: str = HLO_SHARDING) 
 
 
 @dataclass
-class Texts:
+class ShardingTexts:
     """Memoized parser of GSPMD shardings."""
 
-    _read: dict[str, HloShardings] = field(default_factory=dict[str, HloShardings])
+    _parsed: dict[str, HloShardings] = field(default_factory=dict[str, HloShardings])
 
     def sharding_in(self, attributes: Mapping[str, Attribute], where: Operation) -> HloShardings | None:
         """Return the sharding or tuple of shardings in `attributes`. Raises DiagnosticError if it cannot be parsed."""
         text = text_in(attributes)
         if text is None:
             return None
-        if text not in self._read:
+        if text not in self._parsed:
             try:
-                self._read[text] = parse_hlo_sharding(text)
+                self._parsed[text] = parse_hlo_sharding(text)
             except HloShardingError as problem:
                 raise error(where, f"'{HLO_SHARDING}', {problem}") from None
-        return self._read[text]
+        return self._parsed[text]
 
     def one_in(self, attributes: Mapping[str, Attribute], where: Operation) -> HloSharding | None:
         """Return the sharding in `attributes`. Raises DiagnosticError for a tuple of several."""

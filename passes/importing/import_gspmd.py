@@ -25,7 +25,7 @@ from sdy.passes.gspmd.sharding_texts import (
     FULL_TO_SHARD,
     SHARD_TO_FULL,
     SHARDING_CALL,
-    Texts,
+    ShardingTexts,
     attributes_with_texts,
     is_call,
     open_dims,
@@ -67,7 +67,7 @@ class ImportGspmdPass(AnalysisPreservingPass):
         import_frontend_attributes(op, ctx)
         if not has_gspmd_shardings(op):
             return
-        named = NamedShardings(op, Texts())
+        named = NamedShardings(op, ShardingTexts())
         meshes = ", ".join(map(mesh_text, named.meshes))
         remark(op, f"GSPMD shardings (mhlo.sharding) are imported onto the mesh {meshes}")
         outline_manual_parts(op, named)

@@ -40,22 +40,22 @@ def apply_policy(module: ModuleOp, policy: Policy) -> None:
     Warns if a policy changes nothing in a program with annotated operators, and lists these.
     """
     functions = [op for op in operations_at_top(module) if isinstance(op, FuncOp)]
-    given = [op for function in functions for op in operations(function)[1:]]
-    for each in policy.policies if isinstance(policy, _PolicyChain) else (policy,):
-        before = [_state(op) for op in given]
-        each(given)
-        if before == [_state(op) for op in given]:
-            _warn_of_no_match(each, given)
+    ops = [op for function in functions for op in operations(function)[1:]]
+    for single in policy.policies if isinstance(policy, _PolicyChain) else (policy,):
+        before = [_state(op) for op in ops]
+        single(ops)
+        if before == [_state(op) for op in ops]:
+            _warn_of_no_match(single, ops)
 
 
-def _warn_of_no_match(policy: Policy, given: Sequence[Operation]) -> None:
-    """Warn that a user's policy changed none of the `given` operations, if these include operators."""
-    names = Counter(filter(None, map(operator_name, given)))
+def _warn_of_no_match(policy: Policy, ops: Sequence[Operation]) -> None:
+    """Warn that a user's policy changed none of `ops`, if these include operators."""
+    names = Counter(filter(None, map(operator_name, ops)))
     if not names or policy.__module__.partition(".")[0] == __name__.partition(".")[0]:
         return
     listed = ", ".join(f"'{name}'" + (f" ({count} times)" if count > 1 else "") for name, count in names.items())
     warn(
-        _place(policy),
+        _location(policy),
         f"policy '{_name(policy)}' splits no operation; the operators of this program are {listed}, "
         "as returned by sdy.operator_name(op)",
         category=LostShardingWarning,
@@ -71,7 +71,7 @@ def _name(policy: Policy) -> str:
     return getattr(policy, "__name__", type(policy).__name__)
 
 
-def _place(policy: Policy) -> Location | None:
+def _location(policy: Policy) -> Location | None:
     """Return the location of a policy's definition, None unless it is a function."""
     code = getattr(policy, "__code__", None)
     return Location(code.co_filename, code.co_firstlineno, 1) if isinstance(code, CodeType) else None

@@ -44,20 +44,20 @@ def split(op: Operation, *, operand: int, dim: int, axis: str, num: int | None =
         DiagnosticError: If the operation cannot be split this way.
     """
     try:
-        shardings = _chosen_shardings(op, operand, dim, axis, num)
+        shardings = _new_shardings(op, operand, dim, axis, num)
     except _CannotSplitError as reason:
-        who, argument = _names(op, operand)
-        raise error(op, f"{who} cannot be split along dimension {dim} of {argument}: {reason}") from None
+        title, argument = _describe(op, operand)
+        raise error(op, f"{title} cannot be split along dimension {dim} of {argument}: {reason}") from None
     for tensor, sharding in shardings.items():
-        _tell_what_is_dropped(op, tensor, sharding)
-        _choose(op, tensor, sharding)
+        _warn_of_dropped_axes(op, tensor, sharding)
+        _set_sharding(op, tensor, sharding)
 
 
 class _CannotSplitError(Exception):
     """The reason why an operation cannot be split."""
 
 
-def _names(op: Operation, operand: int) -> tuple[str, str]:
+def _describe(op: Operation, operand: int) -> tuple[str, str]:
     """Return the names of an operation and its operand for messages."""
     call = call_of(op)
     operator = operator_of(call) if call else None
@@ -68,7 +68,7 @@ def _names(op: Operation, operand: int) -> tuple[str, str]:
     return f"operator '{call.name}'", name
 
 
-def _chosen_shardings(op: Operation, operand: int, dim: int, axis: str, num: int | None) -> dict[int, TensorSharding]:
+def _new_shardings(op: Operation, operand: int, dim: int, axis: str, num: int | None) -> dict[int, TensorSharding]:
     """Return the new shardings of the tensors of `op` that are split, by number: operands, then results."""
     rule = sharding_rule(op)
     if rule is None:
@@ -76,27 +76,27 @@ def _chosen_shardings(op: Operation, operand: int, dim: int, axis: str, num: int
     if not 0 <= operand < len(rule.operands) or not 0 <= dim < len(rule.operands[operand]):
         raise _CannotSplitError("it has no such dimension")
     factor = rule.operands[operand][dim][0]
-    if reason := _why_whole(op, rule, factor):
+    if reason := _replication_reason(op, rule, factor):
         raise _CannotSplitError(reason)
     mesh_name, mesh = _mesh_with(op, axis)
     if AxisRef(axis) not in _free_axes(op, mesh):
         raise _CannotSplitError(f"axis '{axis}' is manual around it: values are local shards along it already")
-    part_of_axis = AxisRef(axis) if num is None else _part_of_axis(op, axis, num, mesh)
+    sub_axis = AxisRef(axis) if num is None else _next_sub_axis(op, axis, num, mesh)
     shardings: dict[int, TensorSharding] = {}
-    for tensor, place in _places(rule, factor):
+    for tensor, place in _dims_with_factor(rule, factor):
         name = f"operand {tensor}" if tensor < len(op.operands) else f"result {tensor - len(op.operands)}"
-        current = _chosen(op, tensor) or TensorSharding.replicated_open(mesh_name, len(rule.tensors[tensor]))
+        current = _current_sharding(op, tensor) or TensorSharding.replicated_open(mesh_name, len(rule.tensors[tensor]))
         if len(current.dims) != len(rule.tensors[tensor]):
             raise _CannotSplitError(f"{name} is on a single device")
         if rule.tensors[tensor][place][0] != factor:
             raise _CannotSplitError(f"it is not the first factor of dimension {place} of {name}")
         for index, axes in enumerate(current.dim_axes):
-            if any(part_of_axis.overlaps(other) for other in axes):
+            if any(sub_axis.overlaps(other) for other in axes):
                 raise _CannotSplitError(f"axis '{axis}' already shards dimension {index} of {name}")
         part = current.dims[place]
         if part.is_closed:
             raise _CannotSplitError(f"dimension {place} of {name} has the closed sharding {dim_sharding_text(part)}")
-        part = replace(part, axes=merge_sub_axes((*part.axes, part_of_axis), mesh))
+        part = replace(part, axes=merge_sub_axes((*part.axes, sub_axis), mesh))
         size, parts = rule.factor_sizes[factor], part.sharded_size(mesh)
         if size % parts:
             raise _CannotSplitError(f"its size {size} is not divisible by {parts} shards")
@@ -104,22 +104,22 @@ def _chosen_shardings(op: Operation, operand: int, dim: int, axis: str, num: int
     return shardings
 
 
-def _part_of_axis(op: Operation, axis: str, num: int, mesh: Mesh) -> AxisRef:
+def _next_sub_axis(op: Operation, axis: str, num: int, mesh: Mesh) -> AxisRef:
     """Return the sub-axis of size `num` that follows those already sharding the operation."""
     size = mesh.axis_size(axis)
-    chosen = [_chosen(op, tensor) for tensor in range(len(op.operands) + len(op.results))]
-    taken = [
+    chosen = [_current_sharding(op, tensor) for tensor in range(len(op.operands) + len(op.results))]
+    axes_in_use = [
         used for sharding in chosen if sharding for axes in sharding.dim_axes for used in axes if used.name == axis
     ]
-    start = max((used.end_in(mesh) for used in taken), default=1)
-    left = size // start
-    if num < 2 or left % num:
-        rest = f", with {left} remaining" if start > 1 else ""
+    start = max((used.end_in(mesh) for used in axes_in_use), default=1)
+    remaining = size // start
+    if num < 2 or remaining % num:
+        rest = f", with {remaining} remaining" if start > 1 else ""
         raise _CannotSplitError(f"num={num} must be at least 2 and divide axis '{axis}' of size {size}{rest}")
     return AxisRef(axis) if num == size else AxisRef(axis, start, num)
 
 
-def _why_whole(op: Operation, rule: OpShardingRule, factor: int) -> str | None:
+def _replication_reason(op: Operation, rule: OpShardingRule, factor: int) -> str | None:
     """Return the reason why a factor must be replicated, None if it can be sharded."""
     operator = operator_rule_of(op)
     names = [] if operator is None else [name for name, number in operator.factors.items() if number == factor]
@@ -157,7 +157,7 @@ def _free_axes(op: Operation, mesh: Mesh) -> tuple[AxisRef, ...]:
     return () if module is None else ManualAxes(module).free(op, mesh)
 
 
-def _places(rule: OpShardingRule, factor: int) -> Iterator[tuple[int, int]]:
+def _dims_with_factor(rule: OpShardingRule, factor: int) -> Iterator[tuple[int, int]]:
     """Yield the tensors and dimensions with a factor."""
     for tensor, mapping in enumerate(rule.tensors):
         for dim, factors in enumerate(mapping):
@@ -173,7 +173,7 @@ def _constraint(op: Operation, operand: int) -> ShardingConstraintOp | None:
     return constraint if not any(dim.is_closed for dim in constraint.sharding.data.dims) else None
 
 
-def _chosen(op: Operation, tensor: int) -> TensorSharding | None:
+def _current_sharding(op: Operation, tensor: int) -> TensorSharding | None:
     """Return the sharding that earlier splits gave a tensor."""
     if tensor >= len(op.operands):
         return get_sharding(op.results[tensor - len(op.operands)])
@@ -181,7 +181,7 @@ def _chosen(op: Operation, tensor: int) -> TensorSharding | None:
     return None if constraint is None else constraint.sharding.data
 
 
-def _tell_what_is_dropped(op: Operation, tensor: int, sharding: TensorSharding) -> None:
+def _warn_of_dropped_axes(op: Operation, tensor: int, sharding: TensorSharding) -> None:
     """Warn if `sharding` drops axes of the operand's own sharding that earlier splits kept."""
     if tensor >= len(op.operands):
         return
@@ -189,32 +189,32 @@ def _tell_what_is_dropped(op: Operation, tensor: int, sharding: TensorSharding) 
     value = op.operands[tensor] if constraint is None else constraint.input
     if (own := get_sharding(value)) is None:
         return
-    before = () if constraint is None else _contradicted(own, constraint.sharding.data)
-    for dim in _contradicted(own, sharding):
+    before = () if constraint is None else _conflicting_dims(own, constraint.sharding.data)
+    for dim in _conflicting_dims(own, sharding):
         if dim not in before:
-            who, argument = _names(op, tensor)
-            had = f"dimension {dim} of {argument} is sharded as {dim_sharding_text(own.dims[dim])}"
+            title, argument = _describe(op, tensor)
+            current = f"dimension {dim} of {argument} is sharded as {dim_sharding_text(own.dims[dim])}"
             warn(
                 op,
-                f"{who}: {had}, which is replaced by {sharding_text(sharding)} for this operation",
+                f"{title}: {current}, which is replaced by {sharding_text(sharding)} for this operation",
                 (value, "the tensor is defined here"),
                 category=LostShardingWarning,
             )
 
 
-def _contradicted(own: TensorSharding, chosen: TensorSharding) -> list[int]:
+def _conflicting_dims(own: TensorSharding, chosen: TensorSharding) -> list[int]:
     """Return the dimensions whose axes in `own` conflict with the open sharding `chosen`."""
-    taken = [axis for axes in chosen.dim_axes for axis in axes]
+    axes_in_use = [axis for axes in chosen.dim_axes for axis in axes]
     found: list[int] = []
     for dim, (had, has) in enumerate(zip(own.dim_axes, chosen.dim_axes, strict=False)):
-        elsewhere = [axis for axis in taken if axis not in has]
+        elsewhere = [axis for axis in axes_in_use if axis not in has]
         goes_on = is_prefix(had, has) or is_prefix(has, had)
         if not goes_on or any(axis.overlaps(other) for axis in had for other in elsewhere):
             found.append(dim)
     return found
 
 
-def _choose(op: Operation, tensor: int, sharding: TensorSharding) -> None:
+def _set_sharding(op: Operation, tensor: int, sharding: TensorSharding) -> None:
     if tensor >= len(op.operands):
         set_sharding(op.results[tensor - len(op.operands)], sharding)
     elif (constraint := _constraint(op, tensor)) is not None:

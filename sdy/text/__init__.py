@@ -5,18 +5,18 @@ the same bytes.
 
 bytecode/          MLIR bytecode and HLO, by jaxlib in a subprocess
 reading/           the parser: parser.py for operations and regions, values.py for the scopes of value names,
-                   generic_form.py for the generic form, memory.py and line_cache.py for the parse caches,
-                   other_formats.py for input that is not MLIR text
-  tokens           lexer.py, tokens.py for the primitives of the parser, wording.py for its messages
+                   generic_form.py for the generic form, attribute_cache.py and line_cache.py, other_formats.py
+                   for input that is not MLIR text
+  tokens           lexer.py, tokens.py for the primitives of the parser, messages.py for its errors
   attributes       dialect_symbols.py, dictionaries.py, numbers.py; dense.py and sparse_elements.py for constants,
                    affine_parser.py for maps and sets, builtin_syntax.py for resources and defaults of builtin types,
                    locations.py
   types            builtin_types.py
 printing/          the printer: printer.py for operations, assembly_formats.py for modules and functions, names.py for
                    the names of values; attribute_printer.py for attributes and types, aliases.py, location_text.py,
-                   floats.py; versions.py for the differences between versions of jaxlib
+                   floats.py; text_cache.py; versions.py for the differences between versions of jaxlib
 verification/      verifier.py; visibility.py for dominance, definition_checks.py and constraint_words.py for IRDL
-                   definitions, builtin_checks.py for modules, functions and calls
+                   definitions, builtin_checks.py for modules, functions and calls, memoized_checks.py
 
 dialects.py        the registered dialects
 lines.py           lines and columns of offsets

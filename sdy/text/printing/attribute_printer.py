@@ -231,7 +231,7 @@ class AttributePrinter(OpenPrinter):
             [element] = element_type.unpack(attribute.data.data[: element_type.compile_time_size], 1)
             print_element(attribute, element, self)
         elif len(attribute) <= most_listed:
-            # xDSL's `print_builtin` prints -0.0 as 0.0.
+            # xDSL's `print_builtin` treats 0.0 and -0.0 as equal.
             print_elements(attribute, attribute.get_values(), self)
         else:
             self.print_string(f'"{_hexadecimal(attribute)}"')

@@ -53,7 +53,7 @@ class DialectSymbolParser(TokenParser):
             return self._parse_of_unknown_dialect(attr_or_dialect_name, is_type)
         self.go_to(end)
         if not is_type:
-            self._pass_over_type()
+            self._skip_type()
         end = self.pos
         self.go_to(name_end - len(attr_or_dialect_name) + len(dialect) + 1 if dot else start + 1)
         name_start = self.pos
@@ -63,7 +63,7 @@ class DialectSymbolParser(TokenParser):
         self.go_to(end)
         return parsed
 
-    def _pass_over_type(self) -> None:
+    def _skip_type(self) -> None:
         """Skip a trailing type, which the syntax allows for any attribute but no known one uses."""
         if self.parse_optional_punctuation(":") is not None:
             self.parse_type()

@@ -62,7 +62,7 @@ def is_unsigned(type_: IntegerType | IndexType) -> bool:
     return isinstance(type_, IntegerType) and type_.signedness.data is Signedness.UNSIGNED
 
 
-def _to_be_rounded(text: str) -> float:
+def _without_double_rounding(text: str) -> float:
     """Return a double that rounds to 24 bits or fewer exactly as the decimal number `text` does.
 
     It is the nearest double, unless that lies exactly midway between two narrower numbers and the decimal number does
@@ -115,12 +115,12 @@ class NumberParser(TokenParser):
 
     def integer_of(self, literal: Literal, type_: IntegerType | IndexType, what: str) -> int:
         """Return the value of an integer literal. Raises ParseError if it is out of the type's range."""
-        value = self.fitting(literal, type_)
+        value = self.integer_in_range(literal, type_)
         if value is None:
             self.raise_error(f"integer constant out of range {what}", literal.start)
         return value
 
-    def fitting(self, literal: Literal, type_: IntegerType | IndexType) -> int | None:
+    def integer_in_range(self, literal: Literal, type_: IntegerType | IndexType) -> int | None:
         """Return the value of an integer literal, None if it is out of the type's range."""
         value = integer_value(literal.text)
         bits = _INDEX_BITS if isinstance(type_, IndexType) else type_.bitwidth
@@ -135,7 +135,7 @@ class NumberParser(TokenParser):
         Raises ParseError for other literals.
         """
         if literal.is_float:
-            value = float(literal.text) if type_ == f64 else _to_be_rounded(literal.text)
+            value = float(literal.text) if type_ == f64 else _without_double_rounding(literal.text)
             value = math.inf if value >= _ROUNDED_TO_INFINITY.get(type_.__class__, math.inf) else value
             return -value if literal.is_negative else value
         if literal.is_boolean:
@@ -180,7 +180,7 @@ class NumberParser(TokenParser):
             return _BOOLEANS[literal.text]
         if type_ == IntegerType(1):
             self.raise_error("expected 'true' or 'false' values for i1 type", start)
-        value = self.fitting(literal, type_)
+        value = self.integer_in_range(literal, type_)
         if value is None:
             self.raise_error("integer constant out of range", self.pos)
         normalized = type_.normalized_value(value)
