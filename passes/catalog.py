@@ -1,6 +1,6 @@
-"""Every pass by its name; a pass is loaded only when it is asked for.
+"""The registry of passes by name. Passes are imported on first use.
 
-A pass `sdy-foo-bar` of a folder is the class `FooBarPass` in that folder's file `foo_bar.py`.
+The pass `sdy-foo-bar` is the class `FooBarPass` in the file `foo_bar.py` of its folder.
 """
 
 from collections.abc import Callable
@@ -117,9 +117,9 @@ def _pass_loader(folder: str, name: str) -> Callable[[], type[ModulePass]]:
 PASSES: dict[str, Callable[[], type[ModulePass]]] = {
     name: _pass_loader(folder, name) for folder, names in _FOLDERS.items() for name in names.split()
 } | {name: partial(_load, "pipelines", class_name) for name, class_name in _PIPELINES.items()}
-"""Pass name -> a function that loads the pass's class."""
+"""Loaders of the pass classes, by pass name."""
 
 
 def summary(pass_class: type[ModulePass]) -> str:
-    """The first line of a pass's docstring: what it does, in a sentence."""
+    """Return the one-line summary of a pass: the first line of its docstring."""
     return (pass_class.__doc__ or "").strip().partition("\n")[0]

@@ -1,4 +1,4 @@
-"""Text -> module -> passes -> text: what sdy-opt, sdy-run and the Python API all call."""
+"""The driver of all tools and the Python API: read and write files, run passes and the main pipelines."""
 
 import os
 import sys
@@ -32,19 +32,23 @@ from sdy.text.large_stack import on_large_stack_if_deep
 from sdy.text.reading.other_formats import decoded
 
 STANDARD_STREAM = "-"
-"""The path that means standard input where something is read, and standard output where it is written."""
+"""The path of standard input, for reading, and standard output, for writing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A text and the name that diagnostics give it."""
+    """The text of a module, and its file name in diagnostics."""
 
     text: str
     name: str
 
 
 def write(path: str, content: str | bytes) -> None:
-    """Write a text, or bytes, to the file at `path`, whole or not at all, or to standard output for `-`."""
+    """Write `content` atomically to the file at `path`, or to standard output if `path` is `-`.
+
+    Raises:
+        DiagnosticError: The file cannot be written.
+    """
     if path == STANDARD_STREAM:
         if isinstance(content, str):
             sys.stdout.write(content)
@@ -68,9 +72,10 @@ def write(path: str, content: str | bytes) -> None:
 
 
 def read(path: str) -> Source:
-    """The text of the file at `path`, or of standard input for `-`; of bytecode, that of the program that it is.
+    """Read the file at `path`, or standard input if `path` is `-`; bytecode is decoded to text.
 
-    Raises DiagnosticError where it cannot be read.
+    Raises:
+        DiagnosticError: The file cannot be read.
     """
     if path == STANDARD_STREAM:
         return Source(decoded(sys.stdin.buffer.read(), "<stdin>"), "<stdin>")
@@ -81,23 +86,24 @@ def read(path: str) -> Source:
     return Source(decoded(data, path), path)
 
 
-def _cannot(what: str, path: str, problem: OSError) -> DiagnosticError:
+def _cannot(action: str, path: str, problem: OSError) -> DiagnosticError:
     reason = (problem.strerror or str(problem)).lower()
-    return error(Location(path, 1, 1), f"cannot {what} the file: {reason}")
+    return error(Location(path, 1, 1), f"cannot {action} the file: {reason}")
 
 
 Observer = Callable[[ModulePass, ModuleOp], None]
-"""Called before or after each pass, with the pass and the module as it found or left it."""
+"""A callback that runs before or after each pass, with the pass and the module."""
 
 
 def flatten(passes: Iterable[ModulePass], module: ModuleOp, count: int = 0) -> Iterator[tuple[ModulePass, str]]:
-    """The passes that do the work on `module`, a pipeline's instead of the pipeline, and what is told of each.
+    """Yield the individual passes for `module`, with pipelines expanded, each with its label for progress reports.
 
-    That is its name and, of `count` passes of a pipeline, which it is: `sdy-close-shardings (38 of 44)`.
+    The label is the name of the pass and, in a pipeline of `count` passes, its number: `sdy-close-shardings (38 of
+    44)`.
     """
     for number, step in enumerate(passes, 1):
         if isinstance(step, Pipeline):
-            # Until its passes have run, a pipeline can but guess which others follow; to count them is for show.
+            # The count is an estimate for progress reports: the passes of a pipeline may depend on earlier ones.
             parts = sum(1 for _ in step.passes(module)) if current_reporter() else 0
             yield from flatten(step.numbered_passes(module), module, parts)
         else:
@@ -106,36 +112,40 @@ def flatten(passes: Iterable[ModulePass], module: ModuleOp, count: int = 0) -> I
 
 @dataclass
 class Timing:
-    """Seconds spent, by stage, in the order in which the stages first ran."""
+    """Elapsed seconds by stage, in the order in which the stages first ran."""
 
     seconds: dict[str, float] = field(default_factory=dict[str, float])
 
     @contextmanager
-    def stage(self, name: str, told: str = "") -> Generator[None]:
-        """Add the time of the `with` block to stage `name`, of which whoever watches is told this, or more."""
+    def stage(self, name: str, label: str = "") -> Generator[None]:
+        """Add the time of the `with` block to stage `name`; progress reports show `label`, or the name."""
         start = time.perf_counter()
         try:
-            with task(told or name):
+            with task(label or name):
                 yield
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
 
     def table(self) -> str:
-        """The stages and their share of the whole, as lines of text."""
+        """Format the stages with their shares of the total as a text table."""
         total = sum(self.seconds.values()) or 1.0
         rows = [f"{seconds:10.4f} s {seconds / total:7.1%}  {name}" for name, seconds in self.seconds.items()]
         return "\n".join([*rows, f"{total:10.4f} s {1:7.1%}  total"])
 
 
 _checked: ContextVar[bool] = ContextVar("checked", default=False)
-"""Whether the module is checked after each pass."""
+"""True if the use of manual axes is checked after each pass."""
 
 
 @contextmanager
 def checked_passes() -> Generator[None]:
-    """Raise DiagnosticError in the `with` block where a pass leaves a sharding that uses a manual axis around it.
+    """Check in the `with` block that no pass leaves a sharding that uses a manual axis of an enclosing computation.
 
-    All tests run in it. The verifier, which few callers run after each pass, says the same of most such shardings.
+    All tests run with this check. The verifier, which few callers run after each pass, rejects most of these shardings
+    too.
+
+    Raises:
+        DiagnosticError: A pass leaves such a sharding.
     """
     token = _checked.set(True)
     try:
@@ -157,20 +167,20 @@ def run_passes(
 ) -> None:
     """Run `passes` on `module`, in place.
 
-    Operations of other packages' dialects of the same names become ours first.
+    Operations of other packages' dialects with the same names are converted to ours first.
 
     Args:
-        module: the module that the passes change.
-        passes: passes, or their names and options as in `sdy-opt --pass-pipeline`:
+        module: The module to transform.
+        passes: Passes, or their names and options in the syntax of `sdy-opt --pass-pipeline`:
             `"sdy-import-pipeline,sdy-basic-propagate{keep-sharding-rules=true}"`.
-        ctx: the dialects; all that are known, by default.
-        verify_each: verify the module after each pass.
-        before_each: called before each pass with the pass and the module.
-        after_each: called after each pass with the pass and the module.
-        timing: adds up the seconds of each pass.
+        ctx: The dialects; defaults to all known dialects.
+        verify_each: Verify the module after each pass.
+        before_each: Called before each pass with the pass and the module.
+        after_each: Called after each pass with the pass and the module.
+        timing: Accumulates the elapsed seconds of each pass.
 
     Raises:
-        DiagnosticError: `passes` does not parse or names an unknown pass; a pass, or verification, refuses the module.
+        DiagnosticError: `passes` cannot be parsed or names an unknown pass, a pass fails, or verification fails.
     """
     if isinstance(passes, str):
         from sdy.passes.spec import parse_pipeline
@@ -182,12 +192,12 @@ def run_passes(
 
     def run() -> None:
         adopt(module)
-        for step, told in flatten(steps, module):
+        for step, label in flatten(steps, module):
             if before_each:
                 before_each(step, module)
                 invalidate()
             with (
-                timing.stage(step.name, told),
+                timing.stage(step.name, label),
                 nullcontext() if isinstance(step, AnalysisPreservingPass) else uncached_walks(),
             ):
                 step.apply(ctx, module)
@@ -205,14 +215,21 @@ def run_passes(
 
 
 def propagate(module: ModuleOp, policy: Policy | None = None, *, unify_meshes: bool = True, **options: Any) -> None:
-    """Decide the sharding of every tensor of `module`, in place.
+    """Propagate shardings to every tensor of `module`, in place.
 
-    Runs `sdy-propagation-pipeline`; `options` are its options, `conservative_propagation=True` for one. Before that,
-    shardings of GSPMD (`mhlo.sharding`) in a module without meshes become those of SDY, as `sdy-import-gspmd` has it,
-    composites and batch normalisations become what they are made of, through which shardings pass, and `policy` is
-    called with the module's operations, and may choose with `sdy.split` how some are computed. Meshes that cut the same
-    devices in several ways become one, unless `unify_meshes` is false. Raises DiagnosticError where the module cannot
-    be propagated, TypeError for an option that there is not.
+    Runs `sdy-propagation-pipeline`. Before that, GSPMD shardings (`mhlo.sharding`) in a module without meshes are
+    converted to SDY (`sdy-import-gspmd`), and composites and batch normalizations are decomposed into operations
+    through which shardings propagate.
+
+    Args:
+        module: The module.
+        policy: Called with the module's operations before propagation; it can partition some of them with `sdy.split`.
+        unify_meshes: Convert shardings on different meshes over the same devices to a common mesh.
+        **options: The options of `sdy-propagation-pipeline`, for example `conservative_propagation=True`.
+
+    Raises:
+        DiagnosticError: The module cannot be propagated.
+        TypeError: There is no such option.
     """
     pipeline = PropagationPipeline(unify_meshes=unify_meshes, **options)
     expand(module, policy)
@@ -220,7 +237,7 @@ def propagate(module: ModuleOp, policy: Policy | None = None, *, unify_meshes: b
 
 
 def expand(module: ModuleOp, policy: Policy | None = None) -> None:
-    """The part of `propagate` before the pipeline: bring operations into the form in which shardings pass through."""
+    """Prepare `module` for propagation, in place: import GSPMD shardings, decompose operations, apply the policy."""
     adopt(module)
     import_gspmd(module)
     run_passes(module, [ExpandOperationsPass(), SplitTriangularSolvesPass()])
@@ -230,11 +247,11 @@ def expand(module: ModuleOp, policy: Policy | None = None) -> None:
 
 
 def import_gspmd(module: ModuleOp) -> None:
-    """Bring the shardings of GSPMD that `module` may have to SDY, and what XLA keeps as texts.
+    """Convert GSPMD shardings, and SDY shardings that XLA stores as text, to SDY, in place.
 
-    In one that has meshes they are looked for in custom calls, which an exported program that is called in it brings.
+    In a module with meshes, only custom calls are inspected: they come from exported programs that the module calls.
     """
-    # Not loaded with the passes that most programs ask for.
+    # Imported late: most programs do not need this pass.
     from sdy.passes.importing.import_gspmd import (
         ImportGspmdPass,
         has_gspmd_calls,
@@ -248,10 +265,17 @@ def import_gspmd(module: ModuleOp) -> None:
 
 
 def partition(module: ModuleOp, **options: Any) -> None:
-    """Turn `module`, whose tensors have shardings, into the program of one device, in place.
+    """Partition the propagated `module` into its per-device program, in place.
 
-    Runs `sdy-partition-pipeline`; `options` are its options. Afterwards each tensor has the shape that one device
-    holds, and what devices exchange is explicit as StableHLO collectives. Raises DiagnosticError where an operation
-    cannot be partitioned, TypeError for an option that there is not.
+    Runs `sdy-partition-pipeline`. Afterwards each tensor has the shape of one device's shard, and communication is
+    explicit as StableHLO collectives.
+
+    Args:
+        module: The propagated module.
+        **options: The options of `sdy-partition-pipeline`.
+
+    Raises:
+        DiagnosticError: An operation cannot be partitioned.
+        TypeError: There is no such option.
     """
     run_passes(module, [PartitionPipeline(**options)])

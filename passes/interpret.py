@@ -1,7 +1,7 @@
-"""A module run on NumPy arrays, whole or partitioned, without a compiler.
+"""Interpreter for unpartitioned and partitioned modules on NumPy arrays, without a compiler.
 
-The devices of a partitioned module are run together in this process. Each gets its shards of the arguments, as the
-shardings of the main function say, and their shards of the results are put together again.
+All devices of a partitioned module run in this process. Each gets its shards of the arguments, by the shardings of the
+main function, and the shards of the results are assembled.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from sdy.dialect.ops import ManualComputationOp, MeshOp, ReturnOp
 from sdy.foreign_dialects import adopt
 from sdy.interpreter.grid import DeviceId, Grid
 from sdy.interpreter.machine import Machine, run_body
-from sdy.interpreter.shards import shard, together
+from sdy.interpreter.shards import assemble, shard
 from sdy.interpreter.values import Array
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.jax.device_mesh import PlacedSharding
@@ -26,11 +26,22 @@ from sdy.passes.spmd.local_module import is_local
 
 
 def interpret(module: ModuleOp, *arrays: Any) -> tuple[Array, ...]:
-    """The results of the main function of `module`, as NumPy arrays; arguments and results are whole tensors.
+    """Run the main function of `module` on NumPy arrays.
 
-    A partitioned module is run on all devices of its mesh; any other as if it had no shardings, where it does not say
-    itself what each device does. Raises TypeError or
-    ValueError for arguments that do not fit, and DiagnosticError at an operation that cannot be interpreted.
+    A partitioned module runs on all devices of its mesh. Any other module runs on one device and its shardings are
+    ignored, except that manual computations run on all devices of their mesh.
+
+    Args:
+        module: The module.
+        *arrays: The arguments, as full (unsharded) arrays.
+
+    Returns:
+        The results, as full arrays.
+
+    Raises:
+        TypeError: The number or the element type of the arguments is wrong.
+        ValueError: The shape of an argument is wrong.
+        DiagnosticError: An operation cannot be interpreted.
     """
     adopt(module)
     interface, count = _interface(module)
@@ -52,17 +63,21 @@ def interpret(module: ModuleOp, *arrays: Any) -> tuple[Array, ...]:
         for device in range(count)
     }
     results = zip(*Machine(plain).run(Grid(1, count), programs).values(), strict=True)
-    # What a program hands on is not to be changed through what comes out of it.
-    return tuple(np.array(_whole(parts, placed)) for parts, placed in zip(results, interface.outputs, strict=True))
+    # Copies: a result may share memory with an argument.
+    return tuple(np.array(_assembled(parts, placed)) for parts, placed in zip(results, interface.outputs, strict=True))
 
 
-def taken(module: ModuleOp) -> list[ArrayPort]:
-    """The arrays that `interpret` takes for `module`. Raises DiagnosticError for an argument that no array can be."""
+def argument_ports(module: ModuleOp) -> list[ArrayPort]:
+    """Return the arrays that `interpret` expects for `module`.
+
+    Raises:
+        DiagnosticError: The type of an argument has no equivalent array.
+    """
     return _interface(module)[0].arguments()
 
 
 def _interface(module: ModuleOp) -> tuple[Interface, int]:
-    """What the main function takes and gives, and the number of devices that run it together."""
+    """Return the interface of the main function, and the number of devices that run it."""
     if not is_local(module):
         return Interface.without_shardings(module), 1
     return Interface.of(module), max((mesh.size for mesh in named_meshes(module).values()), default=1)
@@ -72,5 +87,5 @@ def _checked(port: ArrayPort, argument: Any) -> Array:
     return np.asarray(port.check(argument if np.isscalar(argument) else np.asarray(argument)))
 
 
-def _whole(parts: Sequence[Array], placed: PlacedSharding | None) -> Array:
-    return parts[0] if placed is None else together(dict(enumerate(parts)), placed.sharding.dim_axes, placed.mesh)
+def _assembled(parts: Sequence[Array], placed: PlacedSharding | None) -> Array:
+    return parts[0] if placed is None else assemble(dict(enumerate(parts)), placed.sharding.dim_axes, placed.mesh)

@@ -1,4 +1,4 @@
-"""A pass made from its name and its options, as both are written."""
+"""Create a pass from its name and the texts of its options."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -10,12 +10,20 @@ from xdsl.passes import ModulePass
 from sdy.diagnostics import DiagnosticError, error
 from sdy.passes.catalog import PASSES
 
-TRUTH = {"true": True, "1": True, "false": False, "0": False}
-"""The words for yes and no."""
+BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
+"""The values of boolean options, by their texts."""
 
 
-def pass_called(name: str, options: Mapping[str, str | None]) -> ModulePass:
-    """The pass `name` with options of these texts, None for one that has none. Raises DiagnosticError."""
+def create_pass(name: str, options: Mapping[str, str | None]) -> ModulePass:
+    """Create a pass.
+
+    Args:
+        name: The name of the pass.
+        options: The text of each option's value; None for an option without a value.
+
+    Raises:
+        DiagnosticError: The pass or an option is unknown, or a value is invalid.
+    """
     if name not in PASSES:
         raise unknown("pass", name, list(PASSES))
     pass_class = PASSES[name]()
@@ -32,9 +40,9 @@ def _convert(pass_name: str, option: str, text: str | None, kind: Any) -> Any:
     if kind is bool:
         if text is None:
             return True
-        if text not in TRUTH:
+        if text not in BOOLEANS:
             raise error(None, f"{where} is true or false, not '{text}'")
-        return TRUTH[text]
+        return BOOLEANS[text]
     if text is None:
         raise error(None, f"{where} needs a value: {option}=...")
     if kind is int:
@@ -52,11 +60,11 @@ def _convert(pass_name: str, option: str, text: str | None, kind: Any) -> Any:
 
 
 def unknown(kind: str, name: str, known: list[str]) -> DiagnosticError:
-    """The error for a name that is not among `known`, with the nearest one that is."""
-    found = nearest(name, known)
-    return error(None, f"unknown {kind} '{name}'" + (f": did you mean '{found}'?" if found else ""))
+    """Return the error for a name that is not in `known`, with the nearest known name as a suggestion."""
+    suggestion = nearest(name, known)
+    return error(None, f"unknown {kind} '{name}'" + (f": did you mean '{suggestion}'?" if suggestion else ""))
 
 
 def nearest(name: str, known: list[str]) -> str | None:
-    """The name among `known` that a person who wrote `name` may have meant."""
+    """Return the name in `known` that is most similar to `name`; None if none is similar."""
     return next(iter(get_close_matches(name, known, n=1, cutoff=0.5)), None)

@@ -1,11 +1,11 @@
-"""The named pipelines: each is the list of passes that it runs, in order.
+"""The named pipelines: sequences of passes.
 
 sdy-import-pipeline        prepares a module for propagation
-sdy-propagation-pipeline   import, propagate, export: every value has its final sharding
-sdy-export-pipeline        what follows propagation
-sdy-partition-pipeline     a module with shardings -> the program of one device, with collectives
+sdy-propagation-pipeline   imports, propagates and exports: every value gets its final sharding
+sdy-export-pipeline        cleans up after propagation, and inserts reshards
+sdy-partition-pipeline     partitions a propagated module into the per-device program with collectives
 
-A pass that most programs do without is imported where it is chosen.
+Passes that most programs do not need are imported on use.
 """
 
 from abc import abstractmethod
@@ -52,16 +52,17 @@ from sdy.passes.propagation.user_priority_propagate import UserPriorityPropagate
 
 @dataclass(frozen=True)
 class Pipeline(ModulePass):
-    """A pass that is a sequence of passes, and that numbers the files they save in their order."""
+    """A sequence of passes, which numbers the files that they save."""
 
     first_dump: ClassVar[int] = 0
+    """The number of the first saved file."""
 
     @abstractmethod
     def passes(self, module: ModuleOp) -> Iterator[ModulePass]:
-        """The passes for `module`, in the order in which they run, each asked for when those before it have run."""
+        """Yield the passes for `module` in order. A pass is requested after its predecessors have run."""
 
     def numbered_passes(self, module: ModuleOp) -> Iterator[ModulePass]:
-        """The same, those that save files knowing their place among these."""
+        """Yield the passes; those that save files get the number of their next file."""
         index = self.first_dump
         for step in self.passes(module):
             saves = type(step) is SaveModulePass
@@ -77,9 +78,10 @@ class Pipeline(ModulePass):
 
 @dataclass(frozen=True)
 class ImportPipeline(Pipeline):
-    """Prepare a module for propagation: lift meshes, split constants, make data flow explicit.
+    """Prepare a module for propagation: lift meshes, split constants, insert data-flow edges.
 
-    With `unify_meshes`, which Shardy has not, shardings on several meshes over the same devices are brought onto one.
+    With `unify_meshes`, an addition to Shardy's options, shardings on several meshes over the same devices are
+    converted to a common mesh.
     """
 
     name = "sdy-import-pipeline"
@@ -113,10 +115,9 @@ class ImportPipeline(Pipeline):
 
 @dataclass(frozen=True)
 class ExportPipeline(Pipeline):
-    """Turn what propagation left into a module of plain shardings, reshards and, if asked, collectives.
+    """Clean up after propagation: finalize shardings, and insert reshards or, optionally, collectives.
 
-    Calls are never resharded here: `avoid_reshards_on_calls` is an option so that a command line for Shardy, whose
-    passes do not read it either, is one for this project.
+    `avoid_reshards_on_calls` has no effect, as in Shardy; it exists so that Shardy's command lines are accepted.
     """
 
     name = "sdy-export-pipeline"
@@ -179,12 +180,16 @@ def insert_reshards(
     least_communication: bool = False,
     per_instruction: ModulePass | None = None,
 ) -> Iterator[ModulePass]:
-    """The passes that make explicit where a value changes its sharding, as collectives if asked.
+    """Yield the passes that insert reshards or collectives.
 
-    With `for_cmv1`, those collectives are left out that XLA's first collective matmul inserts itself. They are those
-    of Shardy, or with `least_communication` those that send the fewest elements, and neighbours exchange what an
-    operation needs. With `per_instruction`, there are none: what that pass chooses, reshards too, becomes the program
-    of one device instead.
+    Args:
+        explicit_collectives: Lower reshards to collectives.
+        dump_directory: The directory to which intermediate modules are saved; empty to save none.
+        for_cmv1: Remove the collectives that XLA's first collective matmul inserts itself.
+        least_communication: Choose the collectives that send the fewest elements, with halo exchanges, rather than
+            Shardy's.
+        per_instruction: A pass that partitions selected operations and reshards to per-device programs; reshards are
+            then not lowered to collectives.
     """
     yield VerifyUnreducedAxesPass()
     in_full = explicit_collectives or per_instruction is not None
@@ -216,7 +221,7 @@ def insert_reshards(
 
 @dataclass(frozen=True)
 class PropagationPipeline(Pipeline):
-    """Decide the sharding of every tensor: import, propagate by user and operation priority, export."""
+    """Propagate shardings to every tensor: import, propagate by user and operation priority, export."""
 
     name = "sdy-propagation-pipeline"
     first_dump = 1
@@ -281,9 +286,10 @@ class PropagationPipeline(Pipeline):
 
 @dataclass(frozen=True)
 class PartitionPipeline(Pipeline):
-    """Turn a module whose values have shardings into the program of one device, with explicit collectives.
+    """Partition a propagated module into the per-device program, with explicit collectives.
 
-    With `enable_rgv3`, collectives name the axes of the mesh instead of listing devices, where these are whole axes.
+    With `enable_rgv3`, replica groups refer to mesh axes instead of listing devices, where they correspond to full
+    axes.
     """
 
     name = "sdy-partition-pipeline"

@@ -1,4 +1,4 @@
-"""The text that names passes and their options, as MLIR's tools write it, made into passes.
+"""The parser of textual pass pipelines and pass options, in MLIR's syntax.
 
 builtin.module(symbol-dce, func.func(sdy-insert-explicit-reshards{enable-full-version=true}))
 keep-sharding-rules=true propagation-strategy=aggressive
@@ -12,7 +12,7 @@ from lark.exceptions import VisitError
 from xdsl.passes import ModulePass
 
 from sdy.diagnostics import error
-from sdy.passes.options import pass_called, unknown
+from sdy.passes.options import create_pass, unknown
 
 _GRAMMAR = r"""
 pipeline: (element ("," element)*)?
@@ -29,17 +29,23 @@ _ANCHORS = {"builtin.module", "func.func", "any"}
 
 
 def parse_pipeline(text: str) -> list[ModulePass]:
-    """The passes that `text` names, in order.
+    """Parse a textual pass pipeline.
 
-    Anchors nest passes as MLIR's do, `builtin.module(func.func(...))`; every pass here walks the module by itself, so
-    an anchor changes nothing. Raises DiagnosticError where the text does not parse or names what there is not.
+    Anchors such as `builtin.module(func.func(...))` are accepted but have no effect: all passes run on the module.
+
+    Raises:
+        DiagnosticError: The text cannot be parsed, or a pass or an option is unknown.
     """
     return _parse(text, "pipeline")
 
 
-def make_pass(name: str, options: str) -> ModulePass:
-    """The pass `name` with `options`, such as `keep-sharding-rules=true`. Raises DiagnosticError."""
-    return pass_called(name, _parse(options, "options"))
+def parse_pass(name: str, options: str) -> ModulePass:
+    """Create the pass `name` with textual `options`, for example `keep-sharding-rules=true`.
+
+    Raises:
+        DiagnosticError: The options cannot be parsed, or the pass or an option is unknown.
+    """
+    return create_pass(name, _parse(options, "options"))
 
 
 @cache
@@ -77,7 +83,7 @@ class _ToPasses(Transformer[Token, Any]):
 
     def single(self, parts: list[Any]) -> list[ModulePass]:
         name, *options = parts
-        return [pass_called(str(name), options[0] if options else {})]
+        return [create_pass(str(name), options[0] if options else {})]
 
     def options(self, options: list[Token]) -> dict[str, str | None]:
         pairs = (option.partition("=") for option in options)

@@ -1,4 +1,4 @@
-"""The entry point through which the stock `xdsl-opt` finds the dialects and the passes of this project."""
+"""The `xdsl.universe` entry point, through which `xdsl-opt` finds the dialects and passes of this project."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import fields
@@ -16,12 +16,12 @@ from xdsl.utils.exceptions import DiagnosticException
 from sdy.diagnostics import DiagnosticError
 from sdy.foreign_dialects import adopt
 from sdy.passes.catalog import PASSES
-from sdy.passes.options import pass_called
+from sdy.passes.options import create_pass
 
 T = TypeVar("T")
 
 NAME = "sdy"
-"""How the entry point is called."""
+"""The name of the entry point."""
 
 
 def _sdy() -> Dialect:
@@ -43,7 +43,7 @@ def _chlo() -> Dialect:
 
 
 def for_xdsl_opt(load: Callable[[], type[ModulePass]]) -> Callable[[], type[ModulePass]]:
-    """A loader of the same pass that takes operations of other packages, and whose errors are those of xDSL."""
+    """Wrap a pass loader: the pass converts operations of other packages, and raises xDSL's exceptions."""
 
     def loaded() -> type[ModulePass]:
         pass_class = load()
@@ -56,10 +56,10 @@ def for_xdsl_opt(load: Callable[[], type[ModulePass]]) -> Callable[[], type[Modu
                 raise DiagnosticException(str(problem)) from None
 
         def from_spec(cls: type[ModulePass], spec: ArgSpec) -> ModulePass:
-            made = pass_called(
+            parsed = create_pass(
                 spec.name, {name.replace("_", "-"): _text(values) for name, values in spec.parameters.items()}
             )
-            return cls(**{field.name: getattr(made, field.name) for field in fields(made)})
+            return cls(**{field.name: getattr(parsed, field.name) for field in fields(parsed)})
 
         parts = {"apply": apply, "from_spec": classmethod(from_spec), "__doc__": pass_class.__doc__}
         return type(pass_class.__name__, (pass_class,), parts)
@@ -68,14 +68,14 @@ def for_xdsl_opt(load: Callable[[], type[ModulePass]]) -> Callable[[], type[Modu
 
 
 def _text(values: ParameterListType) -> str | None:
-    """An option as it was written; xDSL makes a number of what looks like one."""
+    """Return the text of an option, from the values that xDSL parsed."""
     return ",".join(str(value).lower() if isinstance(value, bool) else str(value) for value in values) or None
 
 
 def universe(others: Iterable[Universe]) -> Universe:
-    """What there is here by names that `others` have not: xDSL refuses to start with two dialects or passes of a name.
+    """Return the dialects and passes whose names `others` do not define: xDSL rejects duplicate names.
 
-    So xDSL's `canonicalize` is the one that is run, and where xdsl-jax is installed, its StableHLO is what is read.
+    So `xdsl-opt` runs xDSL's `canonicalize`, and parses StableHLO with xdsl-jax if that is installed.
     """
     others = list(others)
     passes = {name: for_xdsl_opt(load) for name, load in PASSES.items()}
@@ -87,8 +87,8 @@ def universe(others: Iterable[Universe]) -> Universe:
     )
 
 
-def _without(named: dict[str, T], *taken: Iterable[str]) -> dict[str, T]:
-    return {name: what for name, what in named.items() if not any(name in names for names in taken)}
+def _without(named: dict[str, T], *excluded: Iterable[str]) -> dict[str, T]:
+    return {name: value for name, value in named.items() if not any(name in names for names in excluded)}
 
 
 def _others() -> Iterable[Universe]:

@@ -98,9 +98,9 @@ def _results(source: Source, inputs: str | None) -> Sequence[object]:
 
 def _run_on(module: ModuleOp, inputs: str) -> Sequence[NumpyArray]:
     # Whoever asks for this waits for jax to be imported, with which programs' arguments are described.
-    from sdy.passes.interpret import interpret, taken
+    from sdy.passes.interpret import argument_ports, interpret
 
-    return interpret(module, *arrange_inputs(read_arrays(inputs), taken(module), inputs))
+    return interpret(module, *arrange_inputs(read_arrays(inputs), argument_ports(module), inputs))
 
 
 if __name__ == "__main__":

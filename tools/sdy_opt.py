@@ -14,7 +14,7 @@ from xdsl.passes import ModulePass
 from sdy.diagnostics import DiagnosticError, capture, error, report
 from sdy.passes.catalog import PASSES, summary
 from sdy.passes.driver import STANDARD_STREAM, Observer, Source, Timing, read, run_passes, write
-from sdy.passes.options import TRUTH, nearest, pass_called
+from sdy.passes.options import BOOLEANS, create_pass, nearest
 from sdy.shown_text import shown_lines
 from sdy.text import context, format, parse, to_bytecode, verify
 from sdy.tools.command import guarded
@@ -180,9 +180,9 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
         elif name == _TARGET:
             arguments.target_version = _written_version(value)
         elif name in _SWITCHES:
-            if value and value not in TRUTH:
+            if value and value not in BOOLEANS:
                 raise error(None, f"'{word.partition('=')[0]}' is true or false, not '{value}'")
-            setattr(arguments, _SWITCHES[name], TRUTH.get(value, True))
+            setattr(arguments, _SWITCHES[name], BOOLEANS.get(value, True))
         elif name in PASSES:
             arguments.passes.append(_pass(name, value))
         else:
@@ -197,10 +197,10 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
 
 def _pass(name: str, options: str) -> ModulePass:
     if not options:
-        return pass_called(name, {})
-    from sdy.passes.spec import make_pass
+        return create_pass(name, {})
+    from sdy.passes.spec import parse_pass
 
-    return make_pass(name, options)
+    return parse_pass(name, options)
 
 
 def _known_jaxlib(version: str) -> str:

@@ -6,7 +6,7 @@
 
 // RUN: printf 'tpu_custom_call: i j -> i j\n' > %t.kernel
 // RUN: not sdy-opt %s -custom-call-rules=%t.kernel 2>&1 | filecheck %s --check-prefix=KERNEL
-// KERNEL: kernel:1:1: error: no rule fits all custom calls of @tpu_custom_call, which do different things: annotate the function that makes one with sdy.register_op
+// KERNEL: kernel:1:1: error: no rule fits all custom calls of @tpu_custom_call, which run arbitrary computations: annotate the function that makes the call with sdy.register_op
 
 // RUN: printf 'scale: i -> i\n' > %t.rank
 // RUN: not sdy-opt %s -custom-call-rules=%t.rank -sdy-propagation-pipeline 2>&1 | filecheck %s --check-prefix=RANK

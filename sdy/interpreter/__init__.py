@@ -1,16 +1,15 @@
-"""The reference interpreter: what a program means, in NumPy, and nothing else.
+"""The reference interpreter, which defines the semantics of programs in NumPy.
 
 values.py        tensors, tokens and tuples as Python values
-quantization.py  quantized ones
-tables.py        implementations as tables for xDSL's interpreter
-                 elementwise.py, comparison.py, bits.py; bodies.py runs such functions on many elements at once
+quantization.py  quantized tensors
+tables.py        tables of implementations for xDSL's interpreter, by operation:
+                 elementwise.py, comparison.py, bits.py; bodies.py vectorizes scalar regions
                  shaping.py, indexing.py, reductions.py, sorting.py, products.py, linear_algebra.py, batch_norm.py,
-                 random.py, control_flow.py, custom_calls.py
-registry.py      what operations of other dialects compute
-grid.py          devices that run programs together; fibers.py lets one of them compute at a time
-manual.py        what one device does inside of a program of all of them; shards.py tells which part it has
-collectives.py   what the devices do together; groups.py says which of them
-check_dialect.py the dialects of tests that run programs and compare what they give; checks.py does so
-machine.py       all of it as an interpreter
-interpret.py     a module, whole or partitioned, as a function of arrays
+                 random.py, lapack.py, control_flow.py, custom_calls.py
+registry.py      implementations of operations of other dialects
+grid.py          a grid of devices that run programs concurrently; fibers.py implements their coroutines
+manual.py        manual computations; shards.py extracts and assembles the shards of an array
+collectives.py   communication between devices; groups.py resolves replica groups
+check_dialect.py the `check` and `interpreter` dialects of StableHLO's tests; checks.py implements them
+machine.py       the interpreter of a module on a grid of devices
 """

@@ -1,4 +1,4 @@
-"""Batch normalisation: each feature over all other dimensions."""
+"""Batch normalization: each feature is normalized over all other dimensions."""
 
 from typing import cast
 
@@ -13,7 +13,7 @@ from sdy.stablehlo.batch_norm import BatchNormOp
 
 
 class _Features:
-    """The arrays of a batch normalisation with the features along the last dimension."""
+    """Moves the feature dimension of a batch normalization to the end and back."""
 
     def __init__(self, op: BatchNormOp):
         self._dim = op.feature_index.value.data

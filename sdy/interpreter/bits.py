@@ -1,4 +1,4 @@
-"""Operations on the bits of elements: shifts, counts, other readings of the same bits."""
+"""Bit operations: shifts, bit counts, bitcasts, reduced precision."""
 
 from typing import cast
 
@@ -14,7 +14,7 @@ from sdy.stablehlo.chlo import elementwise as chlo
 
 
 def unsigned(array: Array) -> Array:
-    """The bits of integers read as numbers without a sign, in a type of NumPy's own."""
+    """Reinterpret integers as unsigned, in a native NumPy type."""
     bits = bit_width(array.dtype)
     wide = widened(array)
     mask = np.array((1 << bits) - 1, f"u{wide.dtype.itemsize}")
@@ -22,7 +22,7 @@ def unsigned(array: Array) -> Array:
 
 
 def _shift(shifted: Array, amount: Array, beyond: Array | int, bits: int) -> Array:
-    """`shifted`, or `beyond` where the amount, read without a sign, is not less than the number of bits."""
+    """Return `shifted`, or `beyond` for elements whose unsigned shift amount is not less than the number of bits."""
     return np.where(unsigned(amount) < bits, shifted, beyond)
 
 
@@ -73,7 +73,7 @@ _KERNELS: dict[type[Operation], Kernel] = {
 
 
 def _to_bits(array: Array) -> Array:
-    """Each element as its bits, lowest first, along one more dimension."""
+    """Return the bits of each element along a new last dimension, lowest first."""
     width = bit_width(array.dtype)
     as_bytes = np.asarray(array, order="C")[..., np.newaxis].view(np.uint8)
     return np.unpackbits(as_bytes, axis=-1, bitorder="little")[..., :width]
@@ -82,13 +82,13 @@ def _to_bits(array: Array) -> Array:
 def _from_bits(bits: Array, dtype: DType) -> Array:
     missing = dtype.itemsize * 8 - bit_width(dtype)
     if missing and dtype.name.startswith("int"):
-        # The bytes of narrow integers hold their sign, too.
+        # Narrow integers are stored sign-extended.
         bits = np.concatenate([bits, np.repeat(bits[..., -1:], missing, axis=-1)], axis=-1)
     return np.packbits(bits, axis=-1, bitorder="little").view(dtype)[..., 0]
 
 
 def _bitcast(interpreter: Interpreter, op: stablehlo.BitcastConvertOp, args: PythonValues) -> PythonValues:
-    """Where the widths differ, the last dimension holds the narrow elements of one wide one, lowest bits first."""
+    """Reinterpret bits; the last dimension of the narrower side has the parts of a wide element, lowest first."""
     array, dtype = cast(Array, args[0]), storage_dtype(op.result)
     source, target = bit_width(array.dtype), bit_width(dtype)
     bits = _to_bits(array)
@@ -100,7 +100,7 @@ def _bitcast(interpreter: Interpreter, op: stablehlo.BitcastConvertOp, args: Pyt
 
 
 def _reduce_precision(interpreter: Interpreter, op: stablehlo.ReducePrecisionOp, args: PythonValues) -> PythonValues:
-    """Round to nearest even with fewer bits in the mantissa; what the exponent cannot say is infinite or zero."""
+    """Round to nearest even with fewer mantissa bits; overflow becomes infinite, underflow zero."""
     x: Array = args[0]
     format_ = float_format(x.dtype)
     exponent_bits, mantissa_bits = op.exponent_bits.value.data, op.mantissa_bits.value.data
@@ -119,7 +119,7 @@ def _reduce_precision(interpreter: Interpreter, op: stablehlo.ReducePrecisionOp,
         magnitude = np.where(exponent > wanted_bias, infinite, magnitude)
         magnitude = np.where(exponent < 1 - wanted_bias, np.uint64(0), magnitude)
     rounded = (magnitude | sign).astype(f"u{x.dtype.itemsize}").view(x.dtype)
-    # Without a mantissa there is no NaN.
+    # A format without mantissa bits has no NaN.
     return (of_type(np.where(np.isnan(x), x if mantissa_bits else np.inf, rounded), op.output),)
 
 

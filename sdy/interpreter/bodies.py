@@ -1,7 +1,7 @@
-"""Bodies that compute with scalars, for many elements at once.
+"""Vectorization of scalar regions.
 
-Reductions, scatters, sorts and maps have a body for one element, or for two. Where it is made of elementwise operations
-it is run once on whole arrays, as NumPy does not mind; any other body is run for each element.
+Reductions, scatters, sorts and maps have a region that computes with scalars. A region of elementwise operations runs
+once on entire arrays; any other region runs for each element.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,14 +19,14 @@ from sdy.interpreter.elementwise import ELEMENTWISE
 from sdy.interpreter.values import Array, dtype_of
 
 Body: TypeAlias = Callable[..., list[Array]]
-"""A function of arrays of one shape to arrays of that shape."""
+"""A function from arrays of one shape to arrays of the same shape."""
 
 _ELEMENTWISE = {*ELEMENTWISE, *BITS, *COMPARISON, stablehlo.ConstantOp, stablehlo.ReturnOp, FuncReturnOp}
 _ELEMENTWISE.discard(stablehlo.BitcastConvertOp)
 
 
 def body(interpreter: Interpreter, region: Region) -> Body:
-    """What `region`, which takes scalars and yields scalars, computes for each place of arrays."""
+    """Return a function that applies `region`, which maps scalars to scalars, to all elements of arrays."""
     if all(type(op) in _ELEMENTWISE for op in region.block.ops):
 
         def run_at_once(*arrays: Array) -> list[Array]:
@@ -50,11 +50,11 @@ def body(interpreter: Interpreter, region: Region) -> Body:
     return run_each
 
 
-def folded(combine: Body, arrays: Sequence[Array]) -> list[Array]:
-    """The arrays with their last dimension, which is not empty, combined into one element by `combine`.
+def tree_reduce(combine: Body, arrays: Sequence[Array]) -> list[Array]:
+    """Reduce the nonempty last dimension of `arrays` with `combine`.
 
-    Neighbours are combined, then the results of neighbours, and so on, so that few steps are enough, rounding errors
-    stay small, and the order of the elements is kept.
+    Adjacent elements are combined in a binary tree: few steps, small rounding errors, and the order of the elements is
+    preserved.
     """
     while (length := arrays[0].shape[-1]) > 1:
         even = length - length % 2
@@ -63,8 +63,8 @@ def folded(combine: Body, arrays: Sequence[Array]) -> list[Array]:
     return [x[..., 0] for x in arrays]
 
 
-def reduced(combine: Body, arrays: Sequence[Array], inits: Sequence[Array]) -> list[Array]:
-    """The arrays with their last dimension combined, and with the init values, by `combine`."""
+def reduce_last(combine: Body, arrays: Sequence[Array], inits: Sequence[Array]) -> list[Array]:
+    """Reduce the last dimension of `arrays` and the initial values with `combine`."""
     *kept, length = arrays[0].shape
     starts = [np.broadcast_to(init, kept) for init in inits]
-    return combine(*starts, *folded(combine, arrays)) if length else starts
+    return combine(*starts, *tree_reduce(combine, arrays)) if length else starts

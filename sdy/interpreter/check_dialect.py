@@ -1,12 +1,12 @@
-"""The two small dialects that a test of an interpreter is written in.
+"""The `check` and `interpreter` dialects of StableHLO's interpreter tests.
 
     %0:2 = "interpreter.run_parallel"(%a, %b) {programs = [[@f, @f]]} : (tensor<2xi32>, ...) -> (...)
     check.expect_eq_const %0#0, dense<[1, 2]> : tensor<2xi32>
     check.expect_almost_eq %x, %y, tolerance = 0.1 : tensor<2xf32>
     check.expect_close %x, %y, max_ulp_difference = 3 : tensor<2xf32>, tensor<2xf32>
 
-`run_parallel` runs a program on each device of a grid, rows being replicas. An `expect_` operation fails where its
-operands differ: at all, by more than a tolerance, or by more numbers than a maximum that lie between them.
+`run_parallel` runs a program on each device of a grid; each row is a replica. An `expect_` operation fails if its
+operands differ: at all, by more than a tolerance, or by more than a number of units in the last place.
 """
 
 from typing import Self
@@ -48,7 +48,7 @@ DEFAULT_TOLERANCE = 1e-4
 
 
 class ExpectationOp(IRDLOperation):
-    """Two tensors that should be the same, and how far they may be apart."""
+    """An assertion that two tensors are equal, exactly or up to a tolerance."""
 
     lhs = operand_def(_TENSOR)
     tolerance = opt_prop_def(FloatAttr)
@@ -61,18 +61,18 @@ class ExpectationOp(IRDLOperation):
 
 
 class PairExpectationOp(ExpectationOp):
-    """Both tensors are operands, of one type."""
+    """An assertion whose tensors are both operands, of the same type."""
 
     rhs = operand_def(_TENSOR)
 
     def verify_(self) -> None:
-        """Refuse operands of different types."""
+        """Verify that the operands have the same type."""
         if self.lhs.type != self.rhs.type:
             raise VerifyException("requires all operands to have the same type")
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Read `%x, %y, tolerance = 0.1 : tensor<2xf32>`."""
+        """Parse `%x, %y, tolerance = 0.1 : tensor<2xf32>`."""
         lhs = parser.parse_unresolved_operand()
         parser.parse_punctuation(",")
         rhs = parser.parse_unresolved_operand()
@@ -84,7 +84,7 @@ class PairExpectationOp(ExpectationOp):
         return cls.create(operands=operands, properties=properties | _own(attributes), attributes=attributes)
 
     def print(self, printer: Printer) -> None:
-        """Write it as it is read."""
+        """Print the syntax of `parse`."""
         printer.print_string(" ")
         printer.print_list(self.operands, printer.print_ssa_value)
         self._print_tolerance(printer)
@@ -93,18 +93,18 @@ class PairExpectationOp(ExpectationOp):
 
 
 class ConstantExpectationOp(ExpectationOp):
-    """The second tensor is a constant."""
+    """An assertion whose second tensor is a constant."""
 
     value = prop_def(DenseIntOrFPElementsAttr)
 
     def verify_(self) -> None:
-        """Refuse a constant of another type."""
+        """Verify that the operand and the constant have the same type."""
         if self.lhs.type != self.value.get_type():
             raise VerifyException("failed to verify that all of {lhs, value} have same type")
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Read `%x, dense<...> : tensor<2xf32>, tolerance = 0.1`."""
+        """Parse `%x, dense<...> : tensor<2xf32>, tolerance = 0.1`."""
         lhs = parser.parse_unresolved_operand()
         parser.parse_punctuation(",")
         start = parser.pos
@@ -117,7 +117,7 @@ class ConstantExpectationOp(ExpectationOp):
         return cls.create(operands=operands, properties=properties | _own(attributes), attributes=attributes)
 
     def print(self, printer: Printer) -> None:
-        """Write it as it is read."""
+        """Print the syntax of `parse`."""
         printer.print_string(" ")
         printer.print_ssa_value(self.lhs)
         printer.print_string(", ")
@@ -126,7 +126,7 @@ class ConstantExpectationOp(ExpectationOp):
 
 
 def _own(attributes: dict[str, Attribute]) -> dict[str, Attribute]:
-    """Take a tolerance that is written as an attribute out of these."""
+    """Remove a `tolerance` from the attributes, and return it as a property."""
     return {"tolerance": attributes.pop("tolerance")} if "tolerance" in attributes else {}
 
 
@@ -140,35 +140,35 @@ def _parse_tolerance(parser: Parser) -> dict[str, Attribute]:
 
 @define
 class ExpectEqOp(PairExpectationOp):
-    """Both tensors are equal."""
+    """Assert that two tensors are equal."""
 
     name = "check.expect_eq"
 
 
 @define
 class ExpectEqConstOp(ConstantExpectationOp):
-    """A tensor is equal to a constant."""
+    """Assert that a tensor is equal to a constant."""
 
     name = "check.expect_eq_const"
 
 
 @define
 class ExpectAlmostEqOp(PairExpectationOp):
-    """Both tensors are equal up to a tolerance."""
+    """Assert that two tensors are equal up to a tolerance."""
 
     name = "check.expect_almost_eq"
 
 
 @define
 class ExpectAlmostEqConstOp(ConstantExpectationOp):
-    """A tensor is equal to a constant up to a tolerance."""
+    """Assert that a tensor is equal to a constant up to a tolerance."""
 
     name = "check.expect_almost_eq_const"
 
 
 @define
 class ExpectCloseOp(IRDLOperation):
-    """Few floating-point numbers lie between each element and the one that is expected."""
+    """Assert that two tensors differ by a limited number of units in the last place."""
 
     name = "check.expect_close"
     actual = operand_def(_TENSOR)
@@ -178,7 +178,7 @@ class ExpectCloseOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Read `%x, %y, max_ulp_difference = 3, min_ulp_difference = 0 : tensor<2xf32>, tensor<2xf32>`."""
+        """Parse `%x, %y, max_ulp_difference = 3, min_ulp_difference = 0 : tensor<2xf32>, tensor<2xf32>`."""
         actual = parser.parse_unresolved_operand()
         parser.parse_punctuation(",")
         expected = parser.parse_unresolved_operand()
@@ -195,7 +195,7 @@ class ExpectCloseOp(IRDLOperation):
         return cls.create(operands=operands, properties=properties, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
-        """Write it as it is read."""
+        """Print the syntax of `parse`."""
         printer.print_string(" ")
         printer.print_list(self.operands, printer.print_ssa_value)
         for name, number in (("max", self.max_ulp_difference), ("min", self.min_ulp_difference)):
@@ -209,7 +209,7 @@ class ExpectCloseOp(IRDLOperation):
 
 @define
 class ExpectSerializedEqOp(IRDLOperation):
-    """A tensor is equal to what a probe saw."""
+    """Assert that a tensor is equal to the value recorded by a probe."""
 
     name = "check.expect_serialized_eq"
     expected = operand_def(_TENSOR)
@@ -218,7 +218,7 @@ class ExpectSerializedEqOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Read `%x, probe_id = "probe", iter = 0 : tensor<2xi32>`."""
+        """Parse `%x, probe_id = "probe", iter = 0 : tensor<2xi32>`."""
         expected = parser.parse_unresolved_operand()
         properties: dict[str, Attribute] = {}
         while parser.parse_optional_punctuation(",") is not None:
@@ -234,7 +234,7 @@ class ExpectSerializedEqOp(IRDLOperation):
         return cls.create(operands=[operand], properties=properties, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
-        """Write it as it is read."""
+        """Print the syntax of `parse`."""
         printer.print_string(" ")
         printer.print_ssa_value(self.expected)
         printer.print_string(", probe_id = ")
@@ -248,7 +248,7 @@ class ExpectSerializedEqOp(IRDLOperation):
 
 @define
 class RunParallelOp(IRDLOperation):
-    """Run a program on each device of a grid; the operands of all programs follow each other, as do the results."""
+    """Run a program on each device of a grid; operands and results are those of all programs, concatenated."""
 
     name = "interpreter.run_parallel"
     inputs = var_operand_def()
@@ -268,7 +268,7 @@ class PrintOp(IRDLOperation):
 
 @define
 class ProbeOp(IRDLOperation):
-    """The operand itself, which is remembered under a name."""
+    """Record the operand under a name, and return it."""
 
     name = "interpreter.probe"
     operand = operand_def(_TENSOR)
@@ -277,7 +277,7 @@ class ProbeOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        """Read `%x, probe_id = "probe" : tensor<2xi32>`."""
+        """Parse `%x, probe_id = "probe" : tensor<2xi32>`."""
         unresolved = parser.parse_unresolved_operand()
         parser.parse_punctuation(",")
         parser.parse_keyword("probe_id")
@@ -291,7 +291,7 @@ class ProbeOp(IRDLOperation):
         )
 
     def print(self, printer: Printer) -> None:
-        """Write it as it is read."""
+        """Print the syntax of `parse`."""
         printer.print_string(" ")
         printer.print_ssa_value(self.operand)
         printer.print_string(", probe_id = ")

@@ -1,4 +1,4 @@
-"""What the operations of the test dialects do: run grids of programs, and say where tensors differ."""
+"""Implementations of the `check` and `interpreter` dialects: run programs on grids, and compare tensors."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -31,8 +31,8 @@ from sdy.interpreter.tables import Implementation
 from sdy.interpreter.values import Array, bit_width, constant_array, widened
 
 
-def _refuse_differences(op: Operation, different: Array, actual: Array, expected: Array, how: str = "") -> None:
-    """Raise DiagnosticError with the first element that is different, if any is."""
+def _raise_if_any(op: Operation, different: Array, actual: Array, expected: Array, how: str = "") -> None:
+    """Raise DiagnosticError with the first different element, if there is one."""
     if different.any():
         place = tuple(int(index) for index in np.argwhere(different)[0])
         count = int(np.count_nonzero(different))
@@ -50,9 +50,9 @@ def _expected(op: ExpectationOp, args: PythonValues) -> tuple[Array, Array]:
 
 
 def _expect_eq(interpreter: Interpreter, op: ExpectationOp, args: PythonValues) -> PythonValues:
-    """As numbers are: a zero is equal to the other zero, NaN to nothing."""
+    """Compare numerically: +0 equals -0, and NaN equals nothing."""
     actual, expected = _expected(op, args)
-    _refuse_differences(op, widened(actual) != widened(expected), actual, expected)
+    _raise_if_any(op, widened(actual) != widened(expected), actual, expected)
     return ()
 
 
@@ -60,10 +60,10 @@ def _expect_almost_eq(interpreter: Interpreter, op: ExpectationOp, args: PythonV
     tolerance = DEFAULT_TOLERANCE if op.tolerance is None else float(op.tolerance.value.data)
     actual, expected = _expected(op, args)
     different = np.zeros(actual.shape, np.bool_)
-    for found, wanted in zip(_parts(actual), _parts(expected), strict=True):
-        same = (found == wanted) | (np.isnan(found) & np.isnan(wanted)) | (np.abs(found - wanted) <= tolerance)
+    for x, y in zip(_parts(actual), _parts(expected), strict=True):
+        same = (x == y) | (np.isnan(x) & np.isnan(y)) | (np.abs(x - y) <= tolerance)
         different |= ~same
-    _refuse_differences(op, different, actual, expected, f", which is not within {tolerance:g}")
+    _raise_if_any(op, different, actual, expected, f", which is not within {tolerance:g}")
     return ()
 
 
@@ -79,12 +79,12 @@ def _expect_close(interpreter: Interpreter, op: ExpectCloseOp, args: PythonValue
     parts = [(actual.real, expected.real), (actual.imag, expected.imag)] if actual.dtype.kind == "c" else [args]
     distance = np.max([_numbers_between(*part) for part in parts], axis=0)
     how = f", which is not {least} to {most} units in the last place away"
-    _refuse_differences(op, (distance < least) | (distance > most), actual, expected, how)
+    _raise_if_any(op, (distance < least) | (distance > most), actual, expected, how)
     return ()
 
 
 def _numbers_between(x: Array, y: Array) -> Array:
-    """How many numbers of their type lie from the one to the other; more than any where one of them is not finite."""
+    """Return the distance of two arrays in units in the last place; infinite if one element is not finite."""
     x_place, y_place = _place(x), _place(y)
     distance = np.abs(x_place - y_place)
     finite = np.isfinite(widened(x)) & np.isfinite(widened(y))
@@ -98,13 +98,13 @@ def _place(x: Array) -> Array:
 
 
 def _expect_serialized_eq(interpreter: Interpreter, op: ExpectSerializedEqOp, args: PythonValues) -> PythonValues:
-    seen = _probes(interpreter).get(op.probe_id.data, [])
+    recorded = _probes(interpreter).get(op.probe_id.data, [])
     number = 0 if op.iteration is None else int(op.iteration.value.data)
-    if number >= len(seen):
-        raise op_error(op, f"asks for run {number} of the probe '{op.probe_id.data}', which ran {len(seen)} times")
-    if seen[number].shape != args[0].shape:
-        raise op_error(op, f"expected shape {list(args[0].shape)}, found {list(seen[number].shape)}")
-    _refuse_differences(op, widened(seen[number]) != widened(args[0]), seen[number], args[0])
+    if number >= len(recorded):
+        raise op_error(op, f"reads run {number} of the probe '{op.probe_id.data}', which ran {len(recorded)} times")
+    if recorded[number].shape != args[0].shape:
+        raise op_error(op, f"expected shape {list(args[0].shape)}, found {list(recorded[number].shape)}")
+    _raise_if_any(op, widened(recorded[number]) != widened(args[0]), recorded[number], args[0])
     return ()
 
 
@@ -125,7 +125,7 @@ def _print(interpreter: Interpreter, op: PrintOp, args: PythonValues) -> PythonV
 def _run_parallel(interpreter: Interpreter, op: RunParallelOp, args: PythonValues) -> PythonValues:
     rows = [[name.string_value() for name in row] for row in op.programs]
     if not rows or len({len(row) for row in rows}) > 1 or not rows[0]:
-        raise op_error(op, "programs must have a row for each replica, all rows of one length")
+        raise op_error(op, "programs must have one row for each replica, all of the same length")
     grid = Grid(len(rows), len(rows[0]))
     grid.infeed = deque(partial(_infeed, op, name) for name in op.infeed or ())
     rest = list(args)
@@ -133,10 +133,10 @@ def _run_parallel(interpreter: Interpreter, op: RunParallelOp, args: PythonValue
     for replica, row in enumerate(rows):
         for partition, name in enumerate(row):
             count = len(_function_inputs(interpreter, name))
-            taken, rest = tuple(rest[:count]), rest[count:]
-            programs[DeviceId(replica, partition)] = partial(_program, interpreter, op, name, taken)
+            operands, rest = tuple(rest[:count]), rest[count:]
+            programs[DeviceId(replica, partition)] = partial(_program, interpreter, op, name, operands)
     if rest:
-        raise op_error(op, f"has {len(rest)} operands more than the programs take")
+        raise op_error(op, f"has {len(rest)} operands more than the programs have arguments")
     return tuple(value for values in grid.run(programs).values() for value in values)
 
 

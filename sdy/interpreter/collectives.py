@@ -1,4 +1,4 @@
-"""What devices do together. Each collective first brings its operands to the others of its group."""
+"""Collectives, sends and receives. Each collective first exchanges its operands within its group."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 
 from sdy import stablehlo
 from sdy.diagnostics import op_error
-from sdy.interpreter.bodies import body, folded
+from sdy.interpreter.bodies import body, tree_reduce
 from sdy.interpreter.grid import Device, DeviceId, device_of
 from sdy.interpreter.groups import channel_of, groups_of
 from sdy.interpreter.tables import Implementation
@@ -21,21 +21,26 @@ from sdy.stablehlo import TOKEN as TOKEN_TYPE
 from sdy.stablehlo.checks.process_groups import RootedOp
 
 
-def _brought(interpreter: Interpreter, op: Operation, args: PythonValues) -> tuple[list[PythonValues], int] | None:
-    """The operands of all devices in this one's group, in its order, and its place there; None if it is in none."""
+def _find_group(interpreter: Interpreter, op: Operation, args: PythonValues) -> tuple[list[PythonValues], int] | None:
+    """Exchange operands within this device's group.
+
+    Returns:
+        The operands of all members in the group's order, and the index of this device; None if it is in no group.
+    """
     device = device_of(interpreter)
     for group in groups_of(op, device.grid):
         if device.id in group:
-            met = device.meet(op, (op.name, channel_of(op)), group, args)
-            return [met[member] for member in group], group.index(device.id)
+            operands = device.exchange(op, (op.name, channel_of(op)), group, args)
+            return [operands[member] for member in group], group.index(device.id)
     return None
 
 
 def _own_group(interpreter: Interpreter, op: Operation, args: PythonValues) -> tuple[list[PythonValues], int]:
-    found = _brought(interpreter, op, args)
-    if found is None:
+    """Exchange operands like `_find_group`; raise DiagnosticError if this device is in no group."""
+    group = _find_group(interpreter, op, args)
+    if group is None:
         raise op_error(op, f"device {tuple(device_of(interpreter).id)} is in none of the replica groups")
-    return found
+    return group
 
 
 def _zeros(values: Sequence[SSAValue]) -> PythonValues:
@@ -48,9 +53,9 @@ def _all_gather(interpreter: Interpreter, op: stablehlo.AllGatherOp, args: Pytho
 
 
 def _reduced(interpreter: Interpreter, op: Operation, members: Sequence[PythonValues]) -> list[Array]:
-    """The operands of all members combined by the body, operand by operand."""
+    """Reduce each operand over all members with the body."""
     combine = body(interpreter, op.regions[0])
-    return [folded(combine, [np.stack(parts, axis=-1)])[0] for parts in zip(*members, strict=True)]
+    return [tree_reduce(combine, [np.stack(parts, axis=-1)])[0] for parts in zip(*members, strict=True)]
 
 
 def _all_reduce(interpreter: Interpreter, op: stablehlo.AllReduceOp, args: PythonValues) -> PythonValues:
@@ -77,7 +82,7 @@ def _all_to_all(interpreter: Interpreter, op: stablehlo.AllToAllOp, args: Python
 
 
 def _roots(op: RootedOp, args: PythonValues) -> tuple[PythonValues, list[int]]:
-    """The data among the operands, and for each of them its root's place in the group."""
+    """Return the data operands, and for each the index of its root in the group."""
     if op.has_dynamic_root is None:
         return args, [0] * len(args)
     return args[:-1], [int(root) for root in args[-1]]
@@ -87,21 +92,21 @@ def _collective_broadcast(
     interpreter: Interpreter, op: stablehlo.CollectiveBroadcastOp, args: PythonValues
 ) -> PythonValues:
     data, roots = _roots(op, args)
-    found = _brought(interpreter, op, data)
-    if found is None:
+    group = _find_group(interpreter, op, data)
+    if group is None:
         return _zeros(op.results)
-    members, _ = found
+    members, _ = group
     return tuple(members[root][number] for number, root in enumerate(roots))
 
 
 def _collective_reduce(interpreter: Interpreter, op: stablehlo.CollectiveReduceOp, args: PythonValues) -> PythonValues:
-    """The root of a group gets what all have, combined; the others get zeros."""
+    """Reduce to the root of each group; the other devices get zeros."""
     data, roots = _roots(op, args)
     zeros = _zeros(op.results)
-    found = _brought(interpreter, op, data)
-    if found is None:
+    group = _find_group(interpreter, op, data)
+    if group is None:
         return zeros
-    members, place = found
+    members, place = group
     results = _reduced(interpreter, op, members)
     return tuple(
         of_type(result, value) if root == place else zero
@@ -122,7 +127,7 @@ def _pairs(attribute: DenseIntOrFPElementsAttr) -> list[tuple[int, int]]:
 def _collective_permute(
     interpreter: Interpreter, op: stablehlo.CollectivePermuteOp, args: PythonValues
 ) -> PythonValues:
-    """A device that nobody sends to gets zeros."""
+    """Send to the target and receive from the source; a device without a source gets zeros."""
     pairs = _SourceTargetPairs(op, device_of(interpreter), op.source_target_pairs)
     pairs.send(op.name, args)
     return pairs.receive(op.name, op.results)
@@ -130,20 +135,20 @@ def _collective_permute(
 
 @dataclass(frozen=True)
 class _SourceTargetPairs:
-    """The pairs of numbers, of a device that sends and one that receives, as `device` sees them."""
+    """The source-target pairs of an operation, as seen by `device`."""
 
     op: Operation
     device: Device
     pairs: DenseIntOrFPElementsAttr
 
     def send(self, name: str, values: PythonValues) -> None:
-        """Send `values` to those that this device is paired with."""
+        """Send `values` to the targets of this device."""
         for source, target in _pairs(self.pairs):
             if self._by_number(source) == self.device.id:
                 self.device.send(self._channel(name, source, target), values)
 
     def receive(self, name: str, results: Sequence[SSAValue]) -> PythonValues:
-        """What was sent to this device; zeros where nobody does."""
+        """Receive values from this device's source; zeros if it has none."""
         for source, target in _pairs(self.pairs):
             if self._by_number(target) == self.device.id:
                 return self.device.receive(self.op, self._channel(name, source, target))
@@ -169,7 +174,7 @@ _SENT = "sent"
 
 
 def _send(interpreter: Interpreter, op: stablehlo.SendOp, args: PythonValues) -> PythonValues:
-    """To the host, which whoever receives from it hears of, or to devices."""
+    """Send to the host, from which a receive with the same channel gets the values, or to other devices."""
     device = device_of(interpreter)
     if op.source_target_pairs is None or op.source_target_pairs.get_shape() == (0, 2):
         device.send((_SENT, channel_of(op)), args[:-1])
@@ -188,7 +193,7 @@ def _receive(interpreter: Interpreter, op: stablehlo.RecvOp, args: PythonValues)
 
 
 def _async_start(interpreter: Interpreter, op: stablehlo.AsyncStartOp, args: PythonValues) -> PythonValues:
-    """At once: the future is what it holds."""
+    """Run the body immediately; the future is its result."""
     return interpreter.run_ssacfg_region(op.body, args)
 
 
@@ -199,13 +204,13 @@ def _async_done(interpreter: Interpreter, op: stablehlo.AsyncDoneOp, args: Pytho
 def _infeed(interpreter: Interpreter, op: stablehlo.InfeedOp, args: PythonValues) -> PythonValues:
     queue = device_of(interpreter).grid.infeed
     if not queue:
-        raise op_error(op, "asks for values from outside, of which there are no more")
+        raise op_error(op, "reads from an empty infeed")
     values = queue.popleft()(interpreter)
     return (*values, TOKEN) if op.results[-1].type == TOKEN_TYPE else values
 
 
 def _outfeed(interpreter: Interpreter, op: stablehlo.OutfeedOp, args: PythonValues) -> PythonValues:
-    """Nobody outside looks at it."""
+    """Discard the values."""
     return (TOKEN,)
 
 

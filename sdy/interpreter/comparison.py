@@ -1,4 +1,4 @@
-"""Comparing and choosing elements, and converting them from one type to another."""
+"""Comparisons, selection, clamping and conversions."""
 
 from typing import cast
 
@@ -29,7 +29,7 @@ def _compare(interpreter: Interpreter, op: stablehlo.CompareOp, args: PythonValu
 
 
 def _place_in_total_order(x: Array) -> Array:
-    """Integers in the order -NaN < -inf < ... < -0 < +0 < ... < inf < NaN."""
+    """Map floats to integers in the order -NaN < -inf < ... < -0 < +0 < ... < inf < NaN."""
     bits = x.view(f"i{x.dtype.itemsize}").astype(np.int64) << (64 - bit_width(x.dtype))
     return np.where(bits < 0, ~bits + np.iinfo(np.int64).min, bits)
 
@@ -43,7 +43,7 @@ def _clamp(low: Array, x: Array, high: Array) -> Array:
 
 
 def _convert(interpreter: Interpreter, op: stablehlo.ConvertOp, args: PythonValues) -> PythonValues:
-    """A number that the new type has no place for becomes the nearest one if it is an integer; NaN becomes zero."""
+    """Convert elements; to an integer type, out-of-range numbers saturate and NaN becomes zero."""
     x, dtype = widened(cast(Array, args[0])), dtype_of(op.result)
     if x.dtype.kind == "c" and dtype.kind != "c":
         x = np.real(x)

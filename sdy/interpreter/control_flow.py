@@ -23,7 +23,7 @@ from sdy.stablehlo.chlo.scan import ScanOp
 
 @register_impls
 class Terminators(InterpreterFunctions):
-    """What ends a region."""
+    """Implementations of the terminators."""
 
     @impl_terminator(stablehlo.ReturnOp)
     def run_return(
@@ -48,7 +48,11 @@ class Terminators(InterpreterFunctions):
 
 
 def call(interpreter: Interpreter, op: Operation, name: str, args: PythonValues) -> PythonValues:
-    """The results of the function called `name`. Raises DiagnosticError at `op` where it has no body."""
+    """Call the function `name`.
+
+    Raises:
+        DiagnosticError: The function has no body; the error is located at `op`.
+    """
     function = interpreter.get_op_for_symbol(name)
     if not isinstance(function, func.FuncOp) or not function.body.blocks:
         raise op_error(op, f"calls @{name}, which has no body to interpret")
@@ -74,7 +78,7 @@ def _if(interpreter: Interpreter, op: stablehlo.IfOp, args: PythonValues) -> Pyt
 
 
 def _case(interpreter: Interpreter, op: stablehlo.CaseOp, args: PythonValues) -> PythonValues:
-    """An index without a branch takes the last one."""
+    """Run the selected branch; an out-of-range index selects the last one."""
     index, count = int(args[0]), len(op.branches)
     return interpreter.run_ssacfg_region(op.branches[index if 0 <= index < count else count - 1], ())
 
@@ -96,7 +100,7 @@ def _get_tuple_element(interpreter: Interpreter, op: stablehlo.GetTupleElementOp
 
 
 def _scan(interpreter: Interpreter, op: ScanOp, args: PythonValues) -> PythonValues:
-    """Place after place, the body takes the inputs' elements there and what it carried, and yields the outputs'."""
+    """Run the body for each position: it maps input elements and carried values to output elements and new values."""
     inputs, carried = args[: len(op.inputs)], args[len(op.inputs) :]
     dim, count = op.dimension.value.data, len(op.outputs)
     length = inputs[0].shape[dim] if inputs else shape_of(op.outputs[0])[dim]

@@ -1,4 +1,4 @@
-"""Custom calls that are known to be functions of their operands."""
+"""Custom calls with known semantics."""
 
 from xdsl.interpreter import Interpreter, PythonValues
 from xdsl.ir import Operation

@@ -1,4 +1,4 @@
-"""Functions of each element alone."""
+"""Elementwise functions."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def _cbrt(x: Array) -> Array:
 
 
 def _divide(x: Array, y: Array) -> Array:
-    """Integers are divided towards zero; by zero they give -1, which for unsigned ones is the largest number."""
+    """Divide; integers round toward zero, and division by zero yields -1 (all bits set for unsigned types)."""
     if not _is_integer(x):
         return np.divide(x, y)
     quotient = np.floor_divide(x, y)

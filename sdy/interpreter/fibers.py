@@ -1,7 +1,7 @@
-"""Functions that take turns: each is a greenlet, of which one runs at a time.
+"""Coroutines based on greenlets, which can pause inside nested calls.
 
-A device's program waits in the midst of nested loops and calls for what other devices have to say. Whoever has a fiber
-resumes it; it runs until it pauses or ends. So the order in which devices compute is the same in each run.
+The program of a device waits for other devices inside of nested loops and calls. A scheduler resumes a fiber, which
+runs until it pauses or ends. The order in which devices compute is therefore deterministic.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ ResultT = TypeVar("ResultT")
 
 
 class Fiber(Generic[ResultT]):
-    """`function`, not yet begun; it is given the fiber, so that it can pause it."""
+    """A coroutine that runs `function`, which gets the fiber as its argument so that it can pause."""
 
     def __init__(self, function: "Callable[[Fiber[ResultT]], ResultT]"):
         self._greenlet = greenlet(function)
@@ -21,29 +21,29 @@ class Fiber(Generic[ResultT]):
 
     @property
     def ended(self) -> bool:
-        """Whether the function has returned or raised."""
+        """True if the function has returned or raised."""
         return self._greenlet.dead
 
     def resume(self) -> None:
-        """Let it run until it pauses or ends. Raises what it raises."""
-        # Whoever resumes it is who it returns to, which need not be who made it.
+        """Run the function until it pauses or ends; exceptions of the function propagate."""
+        # Control returns to the greenlet that resumes the fiber, which need not be the one that created it.
         self._greenlet.parent = greenlet.getcurrent()
         result = self._greenlet.switch(*(() if self._greenlet else (self,)))
         if self.ended:
             self._result = result
 
     def pause(self) -> None:
-        """Wait, inside of the function, until it is resumed."""
+        """Pause until the next `resume`; called inside of the function."""
         resumer = self._greenlet.parent
         assert resumer is not None
         resumer.switch()
 
     def abandon(self) -> None:
-        """End it where it pauses."""
+        """Terminate a paused function."""
         if not self.ended:
             self._greenlet.throw()
 
     def result(self) -> ResultT:
-        """What the function, which has ended, has returned."""
+        """Return the result of the function, which must have ended."""
         assert self.ended
         return self._result  # pyright: ignore[reportReturnType]

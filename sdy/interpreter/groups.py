@@ -1,4 +1,4 @@
-"""Which devices take part in a collective together."""
+"""Replica groups of collectives."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -16,11 +16,12 @@ from sdy.stablehlo.replica_group_meshes import axes_and_mesh
 
 
 class _Grouping(NamedTuple):
-    """How the numbers in an operation's groups are meant."""
+    """An interpretation of the numbers in an operation's replica groups."""
 
     groups: Callable[[Grid, Sequence[Sequence[int]]], list[Group]]
+    """Converts groups of numbers to groups of devices."""
     everyone: Callable[[Grid], int]
-    """How many numbers there are, which make one group where none is given."""
+    """Returns the size of the default group of all numbers."""
 
 
 def _replicas(grid: Grid) -> int:
@@ -42,13 +43,13 @@ _FLATTENED = _Grouping(Grid.flattened, _devices)
 
 
 def channel_of(op: Operation) -> int:
-    """The number of the channel that a collective uses; 0 where it has none."""
+    """Return the channel id of a collective; 0 if it has none."""
     handle = op.properties.get("channel_handle")
     return handle.data.handle if isinstance(handle, ChannelHandleAttr) else 0
 
 
 def groups_of(op: Operation, grid: Grid) -> list[Group]:
-    """The groups of devices within which `op`, a collective, works."""
+    """Return the groups of devices of a collective."""
     grouping = _grouping(op)
     return grouping.groups(grid, _numbers(op) or [list(range(grouping.everyone(grid)))])
 
@@ -63,9 +64,9 @@ def _grouping(op: Operation) -> _Grouping:
 
 
 def _numbers(op: Operation) -> list[list[int]]:
-    """The numbers in each group, without those that only fill up a shorter one.
+    """Return the numbers in each replica group, without the padding of shorter groups.
 
-    Groups along the axes of a mesh are of device ids, in the order of their places along these axes.
+    Groups along mesh axes consist of device ids, in the order of their positions along these axes.
     """
     groups = op.properties["replica_groups"]
     if isinstance(groups, ReplicaGroupMeshAxesAttr):

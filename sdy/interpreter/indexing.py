@@ -1,4 +1,4 @@
-"""Slices read or written at indices that are data: gather and scatter."""
+"""Gather and scatter."""
 
 import math
 from collections.abc import Sequence
@@ -9,14 +9,14 @@ from xdsl.ir import Operation
 
 from sdy import stablehlo
 from sdy.interpreter.bodies import body
-from sdy.interpreter.shaping import counted
+from sdy.interpreter.shaping import iota
 from sdy.interpreter.tables import Implementation
 from sdy.interpreter.values import Array, numbers, widened
 from sdy.stablehlo.checks.slice_dimensions import GATHER, SCATTER, SliceDimensions
 
 
 def _starts(dimensions: SliceDimensions, indices: Array, rank: int) -> list[Array]:
-    """Along each of the operand's dimensions, where the slices start: an array with the batch dimensions of indices."""
+    """Return the start indices of the slices along each operand dimension, as arrays with the batch dimensions."""
     indices = widened(indices).astype(np.int64)
     if dimensions.vector == indices.ndim:
         indices = indices[..., np.newaxis]
@@ -26,12 +26,12 @@ def _starts(dimensions: SliceDimensions, indices: Array, rank: int) -> list[Arra
     for place, dim in enumerate(dimensions.index_map.dims):
         starts[dim] = vectors[..., place]
     for dim, indices_dim in zip(dimensions.batching.dims, dimensions.indices_batching.dims, strict=True):
-        starts[dim] = counted(shape, indices_dim - (indices_dim > dimensions.vector))
+        starts[dim] = iota(shape, indices_dim - (indices_dim > dimensions.vector))
     return starts
 
 
 def _places(dimensions: SliceDimensions, starts: Sequence[Array], shape: Sequence[int]) -> list[Array]:
-    """For each element of all slices, in an array of `shape`, the place in the operand, dimension by dimension."""
+    """Return the operand index of each element of the slices along each operand dimension, as arrays of `shape`."""
     window = dimensions.window.dims
     batch = [dim for dim in range(len(shape)) if dim not in window]
     kept = [
@@ -44,13 +44,13 @@ def _places(dimensions: SliceDimensions, starts: Sequence[Array], shape: Sequenc
             sizes[batch_dim] = size
         place = start.reshape(sizes)
         if dim in kept:
-            place = place + counted(shape, window[kept.index(dim)])
+            place = place + iota(shape, window[kept.index(dim)])
         places.append(np.broadcast_to(place, shape))
     return places
 
 
 def gathered(dimensions: SliceDimensions, operand: Array, indices: Array, sizes: Sequence[int]) -> Array:
-    """The slices of these sizes, moved inside where they would leave the operand."""
+    """Gather the slices of these sizes; start indices are clamped so that slices are in bounds."""
     starts = [
         np.clip(start, 0, size - slice_size)
         for start, size, slice_size in zip(
@@ -78,9 +78,9 @@ def _dynamic_gather(interpreter: Interpreter, op: stablehlo.DynamicGatherOp, arg
 
 
 def _scatter(interpreter: Interpreter, op: stablehlo.ScatterOp, args: PythonValues) -> PythonValues:
-    """A slice of the updates that would go outside of the inputs, if only in part, goes nowhere, as in XLA.
+    """Scatter; an update slice that is partly out of bounds is skipped, as in XLA.
 
-    The specification of StableHLO would let those of its elements that are inside go where they belong.
+    StableHLO's specification would skip only its out-of-bounds elements.
     """
     count = len(op.inputs)
     inputs, indices, updates = args[:count], args[count], args[count + 1 :]
@@ -95,7 +95,7 @@ def _scatter(interpreter: Interpreter, op: stablehlo.ScatterOp, args: PythonValu
     combine = body(interpreter, op.update_computation)
     results = [array.reshape(math.prod(shape)).copy() for array in inputs]
     values, targets = [update[inside] for update in updates], target[inside]
-    # Updates of one element follow each other; those of different elements are made at once.
+    # Updates of the same element are applied one after the other, those of different elements at once.
     for turn in _turns(targets):
         place = targets[turn]
         combined = combine(*(result[place] for result in results), *(value[turn] for value in values))
@@ -105,7 +105,7 @@ def _scatter(interpreter: Interpreter, op: stablehlo.ScatterOp, args: PythonValu
 
 
 def _turns(targets: Array) -> list[Array]:
-    """The places in `targets` of each number's first occurrence, then of each second one, and so on."""
+    """Return the positions in `targets` of the first occurrences of all numbers, then of the second ones, and so on."""
     order = np.argsort(targets, kind="stable")
     ordered = targets[order]
     is_first = np.concatenate([np.ones(min(1, len(ordered)), np.bool_), ordered[1:] != ordered[:-1]])

@@ -1,7 +1,7 @@
-"""LAPACK's routines, which JAX calls for linear algebra on a CPU, on the last two dimensions of batches.
+"""Batched LAPACK routines, which JAX calls for linear algebra on CPUs.
 
-What a routine leaves in its operand beside its result (a factor's other triangle, what it needs to make Q) is a result
-here as well. `info`, a result of most, is 0 where the routine succeeded.
+The values that a routine leaves in its operand besides its result, for example in the other triangle of a factor, are
+part of the result here too. Most routines return `info`, which is 0 on success.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ from sdy.stablehlo.lapack import TRIANGULAR_SOLVES, is_on_left, letter
 
 
 def _potrf(interpreter: Interpreter, op: stablehlo.CustomCallOp, args: PythonValues) -> PythonValues:
-    """A Cholesky factor in one triangle of the operand, and whether that failed."""
+    """Compute a Cholesky factor in one triangle of the operand, and a failure flag."""
     operand: Array = args[0]
     factor = cholesky(widened(operand), lower=letter(op, "uplo") == "L")
     other = np.triu(operand, 1) if letter(op, "uplo") == "L" else np.tril(operand, -1)
@@ -45,11 +45,11 @@ def _trsm(interpreter: Interpreter, op: stablehlo.CustomCallOp, args: PythonValu
 
 
 Routine = Function[tuple[Any, ...]]
-"""A function of the call and the operands for one matrix, to the results for it."""
+"""A function of the call and the operands of one matrix, which returns its results."""
 
 
 def _for_each_matrix(routine: Routine) -> Implementation:
-    """Of the operands all but two dimensions of the first are those of the batch."""
+    """Batch a routine over all but the last two dimensions of the first operand."""
 
     def run(interpreter: Interpreter, op: stablehlo.CustomCallOp, args: PythonValues) -> PythonValues:
         batch = args[0].shape[:-2]
@@ -63,7 +63,7 @@ def _for_each_matrix(routine: Routine) -> Implementation:
 
 
 def _getrf(kind: str) -> Routine:
-    """Both triangular factors in one matrix, and the row that each row was exchanged with, counted from 1."""
+    """LU decomposition: both triangular factors in one matrix, and the pivot row of each row, counted from 1."""
 
     def run(op: stablehlo.CustomCallOp, matrix: Array) -> tuple[Any, ...]:
         factors, pivots, info = getattr(lapack, f"{kind}getrf")(matrix)
@@ -73,18 +73,18 @@ def _getrf(kind: str) -> Routine:
 
 
 def _geqrf(kind: str) -> Routine:
-    """R in the upper triangle, and the reflections that make Q below it and in a vector."""
+    """QR decomposition: R in the upper triangle, the Householder reflectors of Q below it and in a vector."""
     return lambda op, matrix: getattr(lapack, f"{kind}geqrf")(matrix)[:2]
 
 
 def _orgqr(kind: str) -> Routine:
-    """Q of what geqrf has left."""
+    """The matrix Q of the Householder reflectors that geqrf returns."""
     name = f"{kind}{'orgqr' if kind in 'sd' else 'ungqr'}"
     return lambda op, matrix, reflections: getattr(lapack, name)(matrix, reflections)[:1]
 
 
 def _syevd(kind: str) -> Routine:
-    """Eigenvectors, if they are wanted, and eigenvalues of a symmetric or Hermitian matrix."""
+    """Eigendecomposition of a symmetric or Hermitian matrix: eigenvectors, if requested, and eigenvalues."""
     name = f"{kind}{'syevd' if kind in 'sd' else 'heevd'}"
 
     def run(op: stablehlo.CustomCallOp, matrix: Array) -> tuple[Any, ...]:
@@ -97,7 +97,7 @@ def _syevd(kind: str) -> Routine:
 
 
 def _gesdd(kind: str) -> Routine:
-    """The operand, which LAPACK overwrites, singular values and, if they are wanted, left and right vectors."""
+    """Singular value decomposition: the overwritten operand, singular values and, if requested, singular vectors."""
 
     def run(op: stablehlo.CustomCallOp, matrix: Array) -> tuple[Any, ...]:
         mode = letter(op, "mode")
@@ -128,4 +128,4 @@ LAPACK: dict[str, Implementation] = {
         for kind in "sdcz"
     },
 }
-"""The routines by the targets of JAX's custom calls; the letter after `lapack_` is that of the element type."""
+"""The routines by JAX's custom-call target; the letter after `lapack_` is that of the element type."""

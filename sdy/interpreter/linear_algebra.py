@@ -1,4 +1,4 @@
-"""Factorisations, triangular systems and Fourier transforms, on the last dimensions of batches."""
+"""Batched Cholesky factorization, triangular solve and Fourier transform."""
 
 import numpy as np
 from xdsl.interpreter import Interpreter, PythonValues
@@ -14,9 +14,9 @@ def _transposed(a: Array) -> Array:
 
 
 def cholesky(a: Array, *, lower: bool) -> Array:
-    """The triangular factor of matrices of which only the `lower` or the upper triangle is read.
+    """Compute the Cholesky factor of matrices, reading only the `lower` or the upper triangle.
 
-    A matrix that is not positive definite gives NaN.
+    The factor of a matrix that is not positive definite is NaN.
     """
     if not lower:
         a = np.conj(_transposed(a))
@@ -35,9 +35,15 @@ def _cholesky(interpreter: Interpreter, op: stablehlo.CholeskyOp, args: PythonVa
 
 
 def triangular_solve(a: Array, b: Array, *, lower: bool, left: bool, unit: bool, kind: Transpose) -> Array:
-    """The x of a x = b, or of x a = b unless `left`; a is transposed first as `kind` says.
+    """Solve op(a) x = b, or x op(a) = b unless `left`.
 
-    Only one triangle of a is read, and not its diagonal where that is all ones.
+    Args:
+        a: Triangular matrices; only one triangle is read.
+        b: The right-hand sides.
+        lower: Whether a is lower triangular.
+        left: Whether op(a) is on the left of x.
+        unit: Whether the diagonal of a is all ones; it is then not read.
+        kind: The transposition op.
     """
     a, b = widened(a), widened(b)
     a = np.tril(a) if lower else np.triu(a)

@@ -1,4 +1,4 @@
-"""An interpreter of xDSL that knows every operation there is an implementation of, for the program of one device."""
+"""The interpreter of a module on a grid of devices, based on xDSL's interpreter."""
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -28,7 +28,7 @@ from sdy.interpreter.manual import MANUAL
 from sdy.interpreter.products import PRODUCTS
 from sdy.interpreter.random import RANDOM
 from sdy.interpreter.reductions import REDUCTIONS
-from sdy.interpreter.registry import Meaning, meaning_of
+from sdy.interpreter.registry import Semantics, semantics_of
 from sdy.interpreter.shaping import SHAPING
 from sdy.interpreter.sorting import SORTING
 from sdy.interpreter.tables import Implementation, functions
@@ -56,15 +56,15 @@ _FAMILIES: tuple[dict[type[Operation], Implementation], ...] = (
 )
 
 IMPLEMENTATIONS = {op: implementation for family in _FAMILIES for op, implementation in family.items()}
-"""What each operation does."""
+"""The implementation of each operation."""
 
-# To make a table of xDSL's takes as long as to interpret a small program.
+# Created once: this takes as long as to interpret a small program.
 _FUNCTIONS = functions(IMPLEMENTATIONS)
 _KNOWN = IMPLEMENTATIONS.keys() | {FuncOp, MeshOp, ModuleOp}
 
 
 class Machine:
-    """A module, ready to be run on the devices of a grid."""
+    """A module with the implementations of its operations, to run on the devices of a grid."""
 
     def __init__(self, module: ModuleOp):
         self.module = module
@@ -73,37 +73,45 @@ class Machine:
         self._others = functions({op: _other(op) for op in unknown if not op.has_trait(IsTerminator)})
 
     def interpreter(self, device: Device) -> Interpreter:
-        """An interpreter for the program of `device`."""
-        made = Interpreter(self.module)
+        """Create an interpreter for the program of `device`."""
+        interpreter = Interpreter(self.module)
         for implementations in (_FUNCTIONS, self._terminators, self._others):
-            made.register_implementations(implementations)
-        set_device(made, device, self.interpreter)
-        return made
+            interpreter.register_implementations(implementations)
+        set_device(interpreter, device, self.interpreter)
+        return interpreter
 
     def run(self, grid: Grid, programs: Mapping[DeviceId, Callable[[Interpreter], Results]]) -> dict[DeviceId, Results]:
-        """The results of each device's program, run together. Raises DiagnosticError where a program goes wrong."""
+        """Run the programs of the devices of `grid` concurrently, and return their results.
+
+        Raises:
+            DiagnosticError: An operation cannot be interpreted or fails.
+        """
 
         def on_device(program: Callable[[Interpreter], Results]) -> Callable[[Device], Results]:
             return lambda device: program(self.interpreter(device))
 
-        with _mistakes_told():
+        with _unwrapped_errors():
             return grid.run({id_: on_device(program) for id_, program in programs.items()})
 
 
 def run_function(module: ModuleOp, function: FuncOp, args: PythonValues = ()) -> PythonValues:
-    """The results of a function of `module` on one device. Raises DiagnosticError where something goes wrong."""
-    alone = DeviceId(0, 0)
-    return Machine(module).run(Grid(1, 1), {alone: partial(run_body, function=function, args=args)})[alone]
+    """Run a function of `module` on one device.
+
+    Raises:
+        DiagnosticError: An operation cannot be interpreted or fails.
+    """
+    only_device = DeviceId(0, 0)
+    return Machine(module).run(Grid(1, 1), {only_device: partial(run_body, function=function, args=args)})[only_device]
 
 
 def run_body(interpreter: Interpreter, function: FuncOp, args: PythonValues) -> PythonValues:
-    """The results of `function`, as `interpreter` runs it."""
+    """Run the body of `function` with `interpreter`."""
     return interpreter.run_ssacfg_region(function.body, args, function.sym_name.data)
 
 
 @contextmanager
-def _mistakes_told() -> Generator[None]:
-    """Raise the DiagnosticError that began it all; xDSL wraps it once for each operation around its own."""
+def _unwrapped_errors() -> Generator[None]:
+    """Re-raise the original DiagnosticError, which xDSL wraps once for each enclosing operation."""
     try:
         yield
     except DiagnosticError:
@@ -118,14 +126,14 @@ def _mistakes_told() -> Generator[None]:
 
 
 def _other(op_class: type[Operation]) -> Implementation:
-    """What an operation of another dialect does, as it was registered."""
-    meaning = meaning_of(op_class.name)
-    return _refuse if meaning is None else partial(_computed, meaning)
+    """Return the registered implementation of an operation of another dialect."""
+    semantics = semantics_of(op_class.name)
+    return _raise_unknown if semantics is None else partial(_run_registered, semantics)
 
 
-def _computed(meaning: Meaning, interpreter: Interpreter, op: Operation, args: PythonValues) -> PythonValues:
-    given = meaning(op, *args)
-    values = cast(tuple[Any, ...], given if isinstance(given, tuple) else (given,))
+def _run_registered(semantics: Semantics, interpreter: Interpreter, op: Operation, args: PythonValues) -> PythonValues:
+    returned = semantics(op, *args)
+    values = cast(tuple[Any, ...], returned if isinstance(returned, tuple) else (returned,))
     if len(values) != len(op.results):
         raise op_error(op, f"has {len(op.results)} results, but {len(values)} were computed")
     return tuple(_result(op, result, value) for result, value in zip(op.results, values, strict=True))
@@ -140,5 +148,5 @@ def _result(op: Operation, result: OpResult, value: Any) -> Any:
     return array
 
 
-def _refuse(interpreter: Interpreter, op: Operation, args: PythonValues) -> PythonValues:
+def _raise_unknown(interpreter: Interpreter, op: Operation, args: PythonValues) -> PythonValues:
     raise op_error(op, "cannot be interpreted")

@@ -1,8 +1,8 @@
-"""`sdy.manual_computation` in a program that is not partitioned: for its body the program becomes that of each device.
+"""Manual computations in unpartitioned programs.
 
-Around it there are whole tensors, which one device computes for all. The body is run by all devices of its mesh, each
-on its parts along the manual axes; the parts of the results are put together again. Where that is in another such body
-already, each device takes part in both.
+Operations outside of the body work on global tensors, and run on one device. The body runs on all devices of the mesh,
+each with its shards along the manual axes; the shards of the results are assembled. In a nested manual computation, the
+devices of the outer one run the inner body too.
 """
 
 from functools import partial
@@ -16,7 +16,7 @@ from sdy.diagnostics import op_error
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ManualComputationOp
 from sdy.interpreter.grid import Device, DeviceId, Grid, device_of, interpreter_of
-from sdy.interpreter.shards import AxesOfDims, shard, together
+from sdy.interpreter.shards import AxesOfDims, assemble, shard
 from sdy.interpreter.tables import Implementation
 from sdy.mesh import Mesh
 from sdy.sharding import TensorSharding
@@ -33,7 +33,7 @@ def _manual_computation(interpreter: Interpreter, op: ManualComputationOp, args:
     if count == mesh.size:
         return _run_on_device(interpreter, op, mesh, args)
     if count > 1:
-        raise op_error(op, f"is for {mesh.size} devices, but {count} run it")
+        raise op_error(op, f"has a mesh of {mesh.size} devices, but runs on {count} devices")
 
     def on_device(device: Device) -> PythonValues:
         return _run_on_device(interpreter_of(device, interpreter), op, mesh, args)
@@ -43,25 +43,25 @@ def _manual_computation(interpreter: Interpreter, op: ManualComputationOp, args:
 
 
 def _run_on_device(interpreter: Interpreter, op: ManualComputationOp, mesh: Mesh, args: PythonValues) -> PythonValues:
-    """The whole results, of the whole operands."""
+    """Run the body on this device; operands and results are global tensors."""
     device, axes_of_dims = device_of(interpreter), partial(_manual_axes, op)
     number = device.id.partition
-    parts = tuple(
-        shard(whole, axes_of_dims(sharding), mesh, number)
-        for whole, sharding in zip(args, op.in_shardings.data, strict=True)
+    shards = tuple(
+        shard(array, axes_of_dims(sharding), mesh, number)
+        for array, sharding in zip(args, op.in_shardings.data, strict=True)
     )
-    results = interpreter.run_ssacfg_region(op.body, parts)
+    results = interpreter.run_ssacfg_region(op.body, shards)
     groups = device_groups([AxisRef(name) for name in op.manual_axes.data], mesh)
     group = tuple(DeviceId(0, member) for members in groups if number in members for member in members)
-    brought = device.meet(op, op.name, group, results)
+    exchanged = device.exchange(op, op.name, group, results)
     return tuple(
-        together({member.partition: brought[member][index] for member in group}, axes_of_dims(sharding), mesh)
+        assemble({member.partition: exchanged[member][index] for member in group}, axes_of_dims(sharding), mesh)
         for index, sharding in enumerate(op.out_shardings.data)
     )
 
 
 def _manual_axes(op: ManualComputationOp, sharding: TensorSharding) -> AxesOfDims:
-    """The axes of `sharding` along which the body has parts."""
+    """Return the manual axes of `sharding` for each dimension."""
     return [[axis for axis in axes if axis.name in op.manual_axes.data] for axes in sharding.dim_axes]
 
 

@@ -10,7 +10,7 @@ from xdsl.interpreter import Interpreter, PythonValues
 
 from sdy import stablehlo
 from sdy.interpreter.reductions import at_step, pad_for, places_in, steps
-from sdy.interpreter.shaping import broadcast, counted
+from sdy.interpreter.shaping import broadcast, iota
 from sdy.interpreter.tables import numeric
 from sdy.interpreter.values import Array, DType, dtype_of, of_type, sum_of_products, widened
 from sdy.stablehlo import ConvDimensionNumbers, DotDimensionNumbers
@@ -22,13 +22,13 @@ _SHORT = 16
 
 
 def _summands(lhs: Array, rhs: Array, dtype: DType) -> tuple[Array, Array]:
-    """The operands in the type in which the products are added up, that of the result, or float32 for narrow floats."""
+    """Convert the operands to the accumulation type: the type of the result, or float32 for narrow floats."""
     sum_type = widened(np.empty(0, dtype)).dtype
     return widened(lhs).astype(sum_type, copy=False), widened(rhs).astype(sum_type, copy=False)
 
 
 def dot(lhs: Array, rhs: Array, numbers: DotDimensionNumbers) -> Array:
-    """Batch dimensions first, then those of the left operand alone, then those of the right one."""
+    """Compute a dot product; the result has the batch dimensions, then the free ones of lhs, then those of rhs."""
     batch = len(numbers.lhs_batching_dimensions)
     lhs = _batched(lhs, numbers.lhs_batching_dimensions, numbers.lhs_contracting_dimensions)
     rhs = _batched(rhs, numbers.rhs_batching_dimensions, numbers.rhs_contracting_dimensions)
@@ -41,10 +41,10 @@ def dot(lhs: Array, rhs: Array, numbers: DotDimensionNumbers) -> Array:
 
 
 def _row_products(left: Array, right: Array) -> Array:
-    """The product of each row of `left` with each row of `right`.
+    """Compute the dot product of each row of `left` with each row of `right`.
 
-    A short sum is added up from its first element on, so that adding zeros at its end changes nothing: the order in
-    which NumPy adds, and whether it rounds the products first, depend on the sizes.
+    Short sums are accumulated from the first element, so that padding with zeros does not change the result: NumPy's
+    order of summation and its use of fused operations depend on the sizes.
     """
     if left.shape[-1] > _SHORT:
         return np.matmul(left, np.swapaxes(right, -1, -2))
@@ -95,38 +95,38 @@ def _dynamic_conv(interpreter: Interpreter, op: stablehlo.DynamicConvOp, args: P
 def _convolved(op: ConvolutionBase, lhs: Array, rhs: Array, padding: Sequence[tuple[int, int]]) -> Array:
     dims: ConvDimensionNumbers = op.dimension_numbers.data
     lhs, rhs = _summands(lhs, rhs, dtype_of(op.result))
-    # Input [batch, features, places...], kernel [input features, output features, places...].
+    # Input [batch, features, spatial...], kernel [input features, output features, spatial...].
     inputs, kernel = lhs.transpose(dims.input), rhs.transpose(dims.kernel)
     if op.window_reversal is not None:
         reversed_dims = tuple(dim + 2 for dim, flag in enumerate(op.window_reversal.get_values()) if flag)
         kernel = np.flip(kernel, reversed_dims)
     window = window_dimensions(kernel.shape[2:], op.window_strides, padding, op.lhs_dilation, op.rhs_dilation)
     places = places_in(inputs.shape[2:], window)
-    whole = window_dimensions((1, 1))
-    padded = pad_for(inputs, np.zeros((), inputs.dtype), [*whole, *window])
+    trivial = window_dimensions((1, 1))
+    padded = pad_for(inputs, np.zeros((), inputs.dtype), [*trivial, *window])
     groups, batch_groups = op.feature_group_count.value.data, op.batch_group_count.value.data
     count = max(groups, batch_groups)
     parts = np.stack(np.split(padded, count, axis=1 if groups > 1 else 0))
     kernels = np.stack(np.split(kernel, count, axis=1))
     sums: Array | None = None
     for place, step in zip(np.ndindex(*kernel.shape[2:]), steps(window), strict=True):
-        taken = at_step(
+        elements = at_step(
             parts,
             (0, 0, 0, *step),
             (*parts.shape[:3], *places),
-            [*window_dimensions((1,)), *whole, *window],
+            [*window_dimensions((1,)), *trivial, *window],
         )
-        product = sum_of_products("gnc...,gco->gno...", taken, cast(Array, kernels[(..., *place)]))
+        product = sum_of_products("gnc...,gco->gno...", elements, cast(Array, kernels[(..., *place)]))
         sums = product if sums is None else sums + product
     if sums is None:
         sums = np.zeros((count, parts.shape[1], kernels.shape[2], *places), inputs.dtype)
-    # The groups' output features follow each other.
+    # Concatenate the output features of the groups.
     joined = np.concatenate(list(sums), axis=1)
     return of_type(joined.transpose(np.argsort(dims.output)), op.result)
 
 
 def _ragged_dot(interpreter: Interpreter, op: RaggedDotOp, args: PythonValues) -> PythonValues:
-    """A dot product for each group, of the elements of the left operand that are in it along the ragged dimension."""
+    """Compute a dot product for each group, with the lhs elements of the group along the ragged dimension."""
     lhs, rhs = _summands(args[0], args[1], dtype_of(op.result))
     ragged = op.ragged_dot_dimension_numbers.data
     (dim,) = ragged.lhs_ragged_dimensions
@@ -152,9 +152,9 @@ def _ragged_dot(interpreter: Interpreter, op: RaggedDotOp, args: PythonValues) -
 
 
 def _group_masks(shape: Sequence[int], dim: int, batch: Sequence[int], sizes: Array) -> list[Array]:
-    """For each group, which elements of an array are in it: one group follows the other along `dim`."""
+    """Return a mask of the elements of each group; the groups are consecutive along `dim`."""
     ends = np.cumsum(widened(sizes).astype(np.int64), axis=-1)
-    place = counted(shape, dim)
+    place = iota(shape, dim)
     masks: list[Array] = []
     for group in range(sizes.shape[-1]):
         end = ends[..., group]

@@ -1,7 +1,7 @@
-"""Quantized tensors: arrays of the integers that are stored.
+"""Quantized tensors, represented as arrays of the stored integers.
 
-Operations that compute with them are those on the numbers that the integers stand for, rounded to what their results
-can store. What only moves elements moves the integers; any other operation is refused.
+Arithmetic operations dequantize their operands, and quantize their results. Data-movement operations work on the stored
+integers. Other operations raise an error.
 """
 
 import numpy as np
@@ -16,15 +16,19 @@ from sdy.stablehlo.types.quantized import UniformQuantization, UniformQuantizedT
 
 
 def quantization(value: SSAValue) -> UniformQuantization | None:
-    """How the elements of a tensor are quantized, if they are."""
+    """Return the quantization of a tensor's elements; None if they are not quantized."""
     type_: Attribute = element_type(value)
     return type_.data if isinstance(type_, UniformQuantizedType) else None
 
 
 def _levels(op: Operation, how: UniformQuantization, rank: int) -> tuple[Array, Array]:
-    """Scales and zero points in a shape that fits a tensor of this rank. Raises DiagnosticError for blocks."""
+    """Return scales and zero points, broadcastable to a tensor of this rank.
+
+    Raises:
+        DiagnosticError: The quantization is blockwise.
+    """
     if how.blocks is not None:
-        raise op_error(op, "with elements that are quantized in blocks cannot be interpreted")
+        raise op_error(op, "with blockwise quantized elements cannot be interpreted")
     scales, zero_points = (np.array(values) for values in zip(*how.levels, strict=True))
     sizes = [1] * rank
     if how.axis is not None:
@@ -33,20 +37,20 @@ def _levels(op: Operation, how: UniformQuantization, rank: int) -> tuple[Array, 
 
 
 def dequantized(op: Operation, value: SSAValue, array: Array) -> Array:
-    """The numbers that the elements of an operand stand for."""
+    """Dequantize an operand, if it is quantized."""
     how = quantization(value)
     if how is None:
         return array
     scales, zero_points = _levels(op, how, array.ndim)
     stored = widened(array).astype(np.int64)
     if how.low >= 0:
-        # The stored type says nothing of a sign.
+        # The stored integers are unsigned.
         stored &= (1 << how.bits) - 1
     return ((stored - zero_points) * scales).astype(element_dtype(how.expressed))
 
 
 def quantized(op: Operation, value: SSAValue, array: Array) -> Array:
-    """The stored integers nearest to numbers, if a result is quantized."""
+    """Quantize a result to the nearest stored integers, if it is quantized."""
     how = quantization(value)
     if how is None:
         return of_type(array, value)
@@ -55,12 +59,12 @@ def quantized(op: Operation, value: SSAValue, array: Array) -> Array:
     return stored.astype(np.int64).astype(element_dtype(how.stored))
 
 
-def on_numbers(op: Operation) -> Operation:
-    """`op`, but for operands and results that are the numbers that quantized ones stand for."""
-    operands = Block(arg_types=[_of_numbers(operand) for operand in op.operands]).args
+def on_expressed_types(op: Operation) -> Operation:
+    """Return a copy of `op` on the expressed types of its quantized operands and results."""
+    operands = Block(arg_types=[_expressed_type(operand) for operand in op.operands]).args
     return op.create(
         operands=operands,
-        result_types=[_of_numbers(result) for result in op.results],
+        result_types=[_expressed_type(result) for result in op.results],
         properties=op.properties,
         attributes=op.attributes,
         regions=[region.clone() for region in op.regions],
@@ -68,13 +72,13 @@ def on_numbers(op: Operation) -> Operation:
     )
 
 
-def _of_numbers(value: SSAValue) -> Attribute:
+def _expressed_type(value: SSAValue) -> Attribute:
     how = quantization(value)
     return value.type if how is None else TensorType(how.expressed, shape_of(value))
 
 
 def storage_dtype(value: SSAValue) -> DType:
-    """The type of the elements that are stored; that of the elements themselves where they are not quantized."""
+    """Return the storage type of a tensor's elements, which is the element type unless they are quantized."""
     how = quantization(value)
     dtype = None if how is None else element_dtype(how.stored)
     return dtype_of(value) if dtype is None else dtype

@@ -1,11 +1,11 @@
-"""Random numbers.
+"""Random number generators.
 
-Those of `rng` are those of NumPy, and alike on all devices: StableHLO leaves open which they are.
+StableHLO does not specify the numbers of `rng`: here they are NumPy's, and equal on all devices.
 
 Random bits come from the counter-based generators Threefry and Philox of J. Salmon et al., "Parallel random
 numbers: as easy as 1, 2, 3", SC 2011. The state is a 64-bit key, then a counter of 64 bits (Threefry) or of up to 128
-bits (Philox), lowest first. StableHLO leaves open how bits are laid out, so that a program that is to give the same
-numbers everywhere does not use them; here they are those of XLA.
+bits (Philox), lowest first. StableHLO does not specify the order of the bits in the result, so portable programs do not
+use them; here the order is XLA's.
 """
 
 import math
@@ -32,7 +32,7 @@ _HALF = np.uint64(32)
 
 
 def _halves(wide: Array) -> list[Array]:
-    """64-bit numbers as their lower and upper 32 bits."""
+    """Split 64-bit numbers into their lower and upper 32 bits."""
     return [wide.astype(np.uint32), (wide >> _HALF).astype(np.uint32)]
 
 
@@ -41,7 +41,7 @@ def _joined(low: Array, high: Array) -> Array:
 
 
 def _threefry(counter: Array, key: Array) -> list[Array]:
-    """Two 32-bit numbers for each 64-bit one of the counter."""
+    """Generate two 32-bit numbers for each 64-bit counter."""
     x, y = _halves(counter)
     first, second = _halves(key)
     keys = (first, second, first ^ second ^ _THREEFRY_PARITY)
@@ -55,7 +55,10 @@ def _threefry(counter: Array, key: Array) -> list[Array]:
 
 
 def _threefry_bits(state: Array, shape: Sequence[int], wide: bool) -> tuple[Array, Array]:
-    """Numbers in this shape, and the next counter. One counter gives a 64-bit number or two neighbouring others."""
+    """Generate numbers of this shape, and the next counter.
+
+    One counter yields one 64-bit number, or two adjacent 32-bit numbers.
+    """
     key, counter = state[0], state[1]
     if wide:
         count = math.prod(shape)
@@ -63,7 +66,7 @@ def _threefry_bits(state: Array, shape: Sequence[int], wide: bool) -> tuple[Arra
         return numbers, state[1:2] + np.uint64(count)
     sizes = list(shape) or [1]
     even = [dim for dim, size in enumerate(sizes) if size % 2 == 0]
-    # The neighbours lie along the first dimension of even size, else along the largest one.
+    # The two numbers are adjacent along the first dimension of even size, or else along the largest one.
     dim = even[0] if even else sizes.index(max(sizes))
     halved = [*sizes[:dim], -(-sizes[dim] // 2), *sizes[dim + 1 :]]
     count = math.prod(halved)
@@ -75,7 +78,7 @@ def _threefry_bits(state: Array, shape: Sequence[int], wide: bool) -> tuple[Arra
 
 
 def _philox(counter: list[Array], key: list[Array]) -> list[Array]:
-    """Four 32-bit numbers for each 128-bit one of the counter, which is given in four parts."""
+    """Generate four 32-bit numbers for each 128-bit counter, given as four 32-bit parts."""
     for _ in range(_PHILOX_ROUNDS):
         factors = zip(counter[::2], _PHILOX_FACTORS, strict=True)
         low, high = (_halves(part.astype(np.uint64) * factor) for part, factor in factors)
@@ -85,9 +88,10 @@ def _philox(counter: list[Array], key: list[Array]) -> list[Array]:
 
 
 def _philox_bits(state: Array, shape: Sequence[int], wide: bool) -> tuple[Array, Array]:
-    """Numbers in this shape, and the next counter. One counter gives two 64-bit numbers or four others, in order.
+    """Generate numbers of this shape, and the next counter.
 
-    The upper half of a counter that is given in 64 bits is the key.
+    One counter yields two 64-bit numbers or four 32-bit numbers, in order. The upper half of a 64-bit counter is the
+    key.
     """
     count = math.prod(shape)
     steps = -(-count // (2 if wide else 4))
@@ -120,7 +124,7 @@ def _rng_bit_generator(interpreter: Interpreter, op: stablehlo.RngBitGeneratorOp
 
 
 def _rng(interpreter: Interpreter, op: stablehlo.RngOp, args: PythonValues) -> PythonValues:
-    """From `a` up to but not including `b`, or around the mean `a` with the standard deviation `b`."""
+    """Draw uniformly from `a` to `b`, exclusive, or from the normal distribution of mean `a` and deviation `b`."""
     generator, shape = device_of(interpreter).random, shape_of(op.result)
     a, b = (widened(bound) for bound in args[:2])
     if op.rng_distribution.data is RngDistribution.NORMAL:

@@ -1,4 +1,4 @@
-"""Elements combined by a body: reductions, along dimensions or in windows, and maps."""
+"""Reductions along dimensions or in windows, and maps."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,7 @@ from xdsl.interpreter import Interpreter, PythonValues
 from xdsl.ir import Operation
 
 from sdy import stablehlo
-from sdy.interpreter.bodies import body, reduced
+from sdy.interpreter.bodies import body, reduce_last
 from sdy.interpreter.shaping import padded
 from sdy.interpreter.tables import Implementation
 from sdy.interpreter.values import Array, moved_to_end
@@ -21,21 +21,23 @@ def _reduce(interpreter: Interpreter, op: stablehlo.ReduceOp, args: PythonValues
     arrays = [moved_to_end(array, dims) for array in args[:count]]
     kept = arrays[0].shape[: arrays[0].ndim - len(dims)]
     size = math.prod(arrays[0].shape[len(kept) :])
-    return tuple(reduced(body(interpreter, op.body), [array.reshape(*kept, size) for array in arrays], args[count:]))
+    return tuple(
+        reduce_last(body(interpreter, op.body), [array.reshape(*kept, size) for array in arrays], args[count:])
+    )
 
 
 Window = Sequence[WindowDimension]
 
 
 def steps(window: Window) -> Iterator[tuple[int, ...]]:
-    """Each element of a window: how far it is from the window's first one, along each dimension."""
+    """Yield the offset of each element of a window from its first element, along each dimension."""
     sizes = [cast(int, dim.size) for dim in window]
     for place in np.ndindex(*sizes):
         yield tuple(step * dim.window_dilation for step, dim in zip(place, window, strict=True))
 
 
 def at_step(array: Array, step: Sequence[int], places: Sequence[int], window: Window) -> Array:
-    """Of a padded array, for each of the window's places the element that many steps from its first one."""
+    """Return the element at offset `step` in each window of a padded array."""
     return array[
         tuple(
             slice(start, start + (count - 1) * dim.stride + 1, dim.stride) if count else slice(0)
@@ -45,13 +47,13 @@ def at_step(array: Array, step: Sequence[int], places: Sequence[int], window: Wi
 
 
 def pad_for(array: Array, value: Array, window: Window) -> Array:
-    """`array` with the padding and the holes between elements that the window asks for."""
+    """Pad `array` for a window: edge padding, and interior padding for the base dilation."""
     low, high = zip(*(dim.padding for dim in window), strict=True) if window else ((), ())
     return padded(array, value, low, high, [dim.base_dilation - 1 for dim in window])
 
 
 def places_in(shape: Sequence[int], window: Window) -> list[int]:
-    """How many places the window has in an array of this shape, along each dimension."""
+    """Return the number of windows in an array of this shape along each dimension."""
     return [cast(int, dim.places(size)) for size, dim in zip(shape, window, strict=True)]
 
 
@@ -75,7 +77,7 @@ def _reduce_window(interpreter: Interpreter, op: stablehlo.ReduceWindowOp, args:
 
 
 def _select_and_scatter(interpreter: Interpreter, op: stablehlo.SelectAndScatterOp, args: PythonValues) -> PythonValues:
-    """In each window one element is selected; the element of the source at the window's place is combined there."""
+    """Select an element in each window, and combine the source element of the window with it."""
     operand, source, init = args
     sizes = [1] * operand.ndim if op.window_dimensions is None else op.window_dimensions.get_values()
     window = window_dimensions(sizes, op.window_strides, padding_pairs(op.padding))
@@ -84,18 +86,18 @@ def _select_and_scatter(interpreter: Interpreter, op: stablehlo.SelectAndScatter
     inside = pad_for(np.ones(operand.shape, np.bool_), np.array(False), window)
     array = pad_for(operand, np.zeros((), operand.dtype), window)
     selected = np.zeros(places, operand.dtype)
-    chosen = np.full(places, -1)
+    selected_step = np.full(places, -1)
     for number, step in enumerate(steps(window)):
         candidate = at_step(array, step, places, window)
-        better = (chosen < 0) | ~select(selected, candidate)[0]
+        better = (selected_step < 0) | ~select(selected, candidate)[0]
         better &= at_step(inside, step, places, window)
-        selected, chosen = np.where(better, candidate, selected), np.where(better, number, chosen)
-    # The padded places are left out again at the end.
+        selected, selected_step = np.where(better, candidate, selected), np.where(better, number, selected_step)
+    # The padding is removed at the end.
     result = np.full(array.shape, init)
     for number, step in enumerate(steps(window)):
         target = at_step(result, step, places, window)
         (combined,) = scatter(target, source)
-        np.copyto(target, combined, where=chosen == number)
+        np.copyto(target, combined, where=selected_step == number)
     removed = [(-low, -high) for low, high in (dim.padding for dim in window)]
     low, high = zip(*removed, strict=True) if removed else ((), ())
     return (padded(result, init, low, high, [0] * operand.ndim),)

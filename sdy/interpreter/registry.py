@@ -1,4 +1,4 @@
-"""Operations of other dialects, and what they compute: the one place where whoever brings them says so.
+"""The registry of the semantics of operations of other dialects.
 
 @register("smooth.mix")
 def mix(op: MixOp, x: np.ndarray, gate: np.ndarray) -> np.ndarray:
@@ -8,35 +8,35 @@ def mix(op: MixOp, x: np.ndarray, gate: np.ndarray) -> np.ndarray:
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-Meaning = Callable[..., Any]
-"""(operation, the value of each operand) -> the value of its only result, or a tuple of those of several.
+Semantics = Callable[..., Any]
+"""A function (operation, operand values...) -> the value of the only result, or a tuple of the values of several.
 
-Tensors are NumPy arrays, of the shapes that one device has where the program is partitioned. A result need not have the
-element type of its type, which it is converted to.
+Tensors are NumPy arrays; in a partitioned program, they have the shapes of shards. Results are converted to the element
+types of their types.
 """
 
-MeaningT = TypeVar("MeaningT", bound=Meaning)
+SemanticsT = TypeVar("SemanticsT", bound=Semantics)
 
-_meanings: dict[str, Meaning] = {}
+_semantics: dict[str, Semantics] = {}
 
 
-def register(*names: str) -> Callable[[MeaningT], MeaningT]:
-    """A decorator that makes a function what the operations called `names` compute.
+def register(*names: str) -> Callable[[SemanticsT], SemanticsT]:
+    """Decorate a function that computes the results of the operations `names`.
 
     Raises:
-        ValueError: what operations of one of these names compute is known already.
+        ValueError: An operation has registered semantics already.
     """
 
-    def add(function: MeaningT) -> MeaningT:
+    def add(function: SemanticsT) -> SemanticsT:
         for name in names:
-            if name in _meanings:
-                raise ValueError(f"what operations called '{name}' compute is known already")
-            _meanings[name] = function
+            if name in _semantics:
+                raise ValueError(f"the semantics of '{name}' are registered already")
+            _semantics[name] = function
         return function
 
     return add
 
 
-def meaning_of(name: str) -> Meaning | None:
-    """What operations called `name` compute, where that was registered."""
-    return _meanings.get(name)
+def semantics_of(name: str) -> Semantics | None:
+    """Return the registered semantics of the operation `name`; None if there are none."""
+    return _semantics.get(name)

@@ -1,4 +1,4 @@
-"""Where elements go: constants, and operations that move elements without looking at them."""
+"""Constants and data-movement operations."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,27 +18,27 @@ from sdy.ir.shapes import shape_of
 
 def _constant(interpreter: Interpreter, op: stablehlo.ConstantOp, args: PythonValues) -> PythonValues:
     if not isinstance(value := op.value, DenseIntOrFPElementsAttr):
-        raise op_error(op, "a constant that is kept apart from the text cannot be interpreted")
+        raise op_error(op, "has its value in a resource, which cannot be interpreted")
     return (constant_array(value, storage_dtype(op.output)),)
 
 
-def counted(shape: Sequence[int], dim: int) -> Array:
-    """For each element its place along a dimension."""
+def iota(shape: Sequence[int], dim: int) -> Array:
+    """Return the index of each element along dimension `dim`."""
     sizes = [1] * len(shape)
     sizes[dim] = shape[dim]
     return np.broadcast_to(np.arange(shape[dim]).reshape(sizes), shape)
 
 
 def _iota(interpreter: Interpreter, op: stablehlo.IotaOp, args: PythonValues) -> PythonValues:
-    return (of_type(counted(shape_of(op.output), op.iota_dimension.value.data), op.output),)
+    return (of_type(iota(shape_of(op.output), op.iota_dimension.value.data), op.output),)
 
 
 def _dynamic_iota(interpreter: Interpreter, op: stablehlo.DynamicIotaOp, args: PythonValues) -> PythonValues:
-    return (of_type(counted(numbers(args[0]), op.iota_dimension.value.data), op.result),)
+    return (of_type(iota(numbers(args[0]), op.iota_dimension.value.data), op.result),)
 
 
 def broadcast(array: Array, dims: Sequence[int], shape: Sequence[int]) -> Array:
-    """`array` in a larger shape, of which its own dimensions are `dims`."""
+    """Broadcast `array` to `shape`, where its dimensions become the dimensions `dims`."""
     sizes = [1] * len(shape)
     for dim, size in zip(dims, array.shape, strict=True):
         sizes[dim] = size
@@ -90,7 +90,7 @@ def _real_dynamic_slice(interpreter: Interpreter, op: stablehlo.RealDynamicSlice
 
 
 def clamped_starts(starts: Sequence[Any], shape: Sequence[int], sizes: Sequence[int]) -> list[int]:
-    """The starts, scalars, moved so that slices of these sizes lie inside."""
+    """Clamp scalar start indices so that slices of these sizes are in bounds."""
     return [
         min(max(int(start), 0), size - slice_size) for start, size, slice_size in zip(starts, shape, sizes, strict=True)
     ]
@@ -116,7 +116,7 @@ def _dynamic_update_slice(
 
 
 def padded(array: Array, value: Array, low: Sequence[int], high: Sequence[int], interior: Sequence[int]) -> Array:
-    """`array` with so many elements `value` before, after and between those along each dimension; below zero, fewer."""
+    """Pad `array` with `value` before, after and between elements along each dimension; negative amounts truncate."""
     spread = [size + max(size - 1, 0) * holes for size, holes in zip(array.shape, interior, strict=True)]
     shape = [sum(sizes) for sizes in zip(low, spread, high, strict=True)]
     result = np.full([max(size, 0) for size in shape], value, array.dtype)

@@ -1,4 +1,4 @@
-"""Which part of an array a device has, and arrays put together from the parts of all devices."""
+"""Extraction of a device's shard of an array, and assembly of an array from its shards."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,25 +10,25 @@ from sdy.interpreter.values import Array
 from sdy.mesh import Mesh
 
 AxesOfDims = Sequence[Sequence[AxisRef]]
-"""For each dimension, the axes that split it."""
+"""The axes of each dimension."""
 
 
-def shard(whole: Array, axes_of_dims: AxesOfDims, mesh: Mesh, device: int) -> Array:
-    """The part of `whole` that `device` has, all parts being of one size."""
-    return whole[_place(whole.shape, axes_of_dims, mesh, device)]
+def shard(array: Array, axes_of_dims: AxesOfDims, mesh: Mesh, device: int) -> Array:
+    """Return the shard of `array` on `device`; the axes must divide the dimensions."""
+    return array[_slices(array.shape, axes_of_dims, mesh, device)]
 
 
-def together(shards: Mapping[int, Array], axes_of_dims: AxesOfDims, mesh: Mesh) -> Array:
-    """The array of which `shards`, by device, are the parts."""
+def assemble(shards: Mapping[int, Array], axes_of_dims: AxesOfDims, mesh: Mesh) -> Array:
+    """Assemble the global array from its `shards` by device."""
     first = next(iter(shards.values()))
     shape = [size * total_size(axes, mesh) for size, axes in zip(first.shape, axes_of_dims, strict=True)]
-    whole = np.empty(shape, first.dtype)
+    array = np.empty(shape, first.dtype)
     for device, part in shards.items():
-        whole[_place(shape, axes_of_dims, mesh, device)] = part
-    return whole
+        array[_slices(shape, axes_of_dims, mesh, device)] = part
+    return array
 
 
-def _place(shape: Sequence[int], axes_of_dims: AxesOfDims, mesh: Mesh, device: int) -> tuple[slice, ...]:
+def _slices(shape: Sequence[int], axes_of_dims: AxesOfDims, mesh: Mesh, device: int) -> tuple[slice, ...]:
     slices: list[slice] = []
     for size, axes in zip(shape, axes_of_dims, strict=True):
         part = size // total_size(axes, mesh)

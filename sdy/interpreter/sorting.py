@@ -1,4 +1,4 @@
-"""Sorting by any comparator: a merge sort that compares all elements at once in each of its steps."""
+"""Sort with an arbitrary comparator, by a vectorized merge sort, and top-k."""
 
 import numpy as np
 from xdsl.interpreter import Interpreter, PythonValues
@@ -22,11 +22,11 @@ def _sort(interpreter: Interpreter, op: stablehlo.SortOp, args: PythonValues) ->
 
 
 def _sorted(arrays: list[Array], before: Body) -> Array:
-    """For each place along the last dimension, the place of the element that belongs there; equal ones stay in order.
+    """Return the permutation that sorts `arrays` stably along the last dimension.
 
-    Sorted runs of one element, then of two, four and so on are merged in pairs. An element's place in the merged run
-    is its place in its own run plus the number of elements of the other one that come before it, which a binary search
-    finds, for all elements together.
+    Sorted runs of one element, then of two, four and so on are merged in pairs. The position of an element in the
+    merged run is its position in its own run plus the number of elements of the other run that come before it, which a
+    binary search finds for all elements at once.
     """
     shape, length = arrays[0].shape, arrays[0].shape[-1]
     places: Array = np.broadcast_to(np.arange(int(length)), shape)
@@ -41,9 +41,9 @@ def _sorted(arrays: list[Array], before: Body) -> Array:
         own = [np.take_along_axis(array, order, -1) for array in arrays]
         for _ in range(width.bit_length()):
             middle = np.minimum((low + high) // 2, length - 1)
-            met = [np.take_along_axis(array, middle, -1) for array in own]
-            # Of equal elements those of the left run come first.
-            comes_first = np.where(is_left, _before(before, met, own), ~_before(before, own, met))
+            probed = [np.take_along_axis(array, middle, -1) for array in own]
+            # Equal elements of the left run come first.
+            comes_first = np.where(is_left, _before(before, probed, own), ~_before(before, own, probed))
             searching = low < high
             low, high = (
                 np.where(searching & comes_first, middle + 1, low),
@@ -63,7 +63,7 @@ def _before(before: Body, lhs: list[Array], rhs: list[Array]) -> Array:
 
 
 def _top_k(interpreter: Interpreter, op: TopKOp, args: PythonValues) -> PythonValues:
-    """The largest first, and of equal ones the first; NaN is the largest."""
+    """Return the k largest elements in descending order; NaN is the largest, and ties keep their order."""
     operand: Array = args[0]
     rising = np.argsort(np.flip(widened(operand), -1), axis=-1, kind="stable")
     order = operand.shape[-1] - 1 - np.flip(rising, -1)[..., : op.k.value.data]

@@ -1,6 +1,6 @@
-"""Implementations of operations as tables: the operation, and the function of arrays that computes it.
+"""Tables of implementations: operation class -> function on arrays.
 
-What differs from one elementwise operation to the next is one NumPy function, so that is all that its entry says.
+The entry of an elementwise operation is a NumPy function, its kernel.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,20 +10,25 @@ from xdsl.interpreter import Interpreter, InterpreterFunctions, PythonValues, im
 from xdsl.ir import Operation
 
 from sdy.callables import Function
-from sdy.interpreter.quantization import dequantized, on_numbers, quantization, quantized
+from sdy.interpreter.quantization import dequantized, on_expressed_types, quantization, quantized
 from sdy.interpreter.values import widened
 
 Kernel: TypeAlias = Function[Any]
-"""A function of the operands, one array each, to the result; it need not be of the result's type."""
+"""A function from the operands' arrays to the result's array, which is converted to the result's type."""
 
 Implementation: TypeAlias = Callable[[Interpreter, Any, PythonValues], PythonValues]
-"""A function of the interpreter, the operation and the values of its operands to those of its results."""
+"""A function (interpreter, operation, operand values) -> result values."""
 
 
 def elementwise(
     kernels: Mapping[type[Operation], Kernel], *, wide: bool = True
 ) -> dict[type[Operation], Implementation]:
-    """Implementations of operations with one result; `wide` gives kernels arrays of types that NumPy computes with."""
+    """Create implementations of operations with one result from their kernels.
+
+    Args:
+        kernels: The kernel of each operation.
+        wide: Whether narrow types are converted to native NumPy types before the kernel.
+    """
 
     def implementation(kernel: Kernel) -> Implementation:
         def run(interpreter: Interpreter, op: Operation, args: PythonValues) -> PythonValues:
@@ -36,14 +41,14 @@ def elementwise(
 
 
 def numeric(implementations: Mapping[type[Operation], Implementation]) -> dict[type[Operation], Implementation]:
-    """The same for operands and results of which some are quantized."""
+    """Extend implementations to quantized operands and results."""
 
     def numeric_implementation(implementation: Implementation) -> Implementation:
         def run(interpreter: Interpreter, op: Operation, args: PythonValues) -> PythonValues:
             if not any(map(quantization, (*op.operands, *op.results))):
                 return implementation(interpreter, op, args)
             numbers = [dequantized(op, operand, array) for operand, array in zip(op.operands, args, strict=True)]
-            results = implementation(interpreter, on_numbers(op), tuple(numbers))
+            results = implementation(interpreter, on_expressed_types(op), tuple(numbers))
             return tuple(quantized(op, value, array) for value, array in zip(op.results, results, strict=True))
 
         return run
@@ -52,7 +57,7 @@ def numeric(implementations: Mapping[type[Operation], Implementation]) -> dict[t
 
 
 def functions(implementations: Mapping[type[Operation], Implementation]) -> InterpreterFunctions:
-    """What an interpreter of xDSL is given so that it knows these operations."""
+    """Convert a table of implementations to the form that xDSL's interpreter registers."""
 
     def method(op_type: type[Operation], implementation: Implementation) -> Any:
         def run(_: InterpreterFunctions, interpreter: Interpreter, op: Operation, args: PythonValues) -> PythonValues:

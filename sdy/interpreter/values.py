@@ -1,7 +1,7 @@
-"""What a value of a program is while it is interpreted.
+"""Python values of interpreted programs.
 
-A tensor is a NumPy array of its element type (`ml_dtypes` has those that NumPy lacks), a token is `TOKEN`, a tuple is a
-tuple of these. Integers wrap as their type says; i1 is bool.
+A tensor is a NumPy array of its element type (from `ml_dtypes` if NumPy lacks it), a token is `TOKEN`, a tuple is a
+Python tuple. Integers wrap around in their types; i1 is bool.
 """
 
 import math
@@ -21,7 +21,7 @@ DType: TypeAlias = np.dtype[Any]
 
 
 class Token:
-    """What orders side effects; all tokens are alike."""
+    """The value of a token, which orders side effects."""
 
 
 TOKEN = Token()
@@ -51,36 +51,40 @@ _WIDER: dict[DType, DType] = {
 
 
 def widened(array: Array) -> Array:
-    """The same numbers in a type that NumPy computes with: narrow floats as float32, narrow integers as bytes.
+    """Convert narrow types to types that NumPy computes with: narrow floats to float32, narrow integers to bytes.
 
-    float32 has more than twice the digits of each narrow float, so that what is rounded twice is rounded right.
+    float32 has more than twice the mantissa bits of each narrow float, so double rounding is exact.
     """
     wider = _WIDER.get(array.dtype)
     return array if wider is None else array.astype(wider)
 
 
 def element_type(value: SSAValue) -> Attribute:
-    """The type of the elements of a tensor."""
+    """Return the element type of a tensor."""
     return cast(TensorType[Attribute], value.type).element_type
 
 
 def dtype_of(value: SSAValue) -> DType:
-    """The NumPy type of the elements of a tensor. Raises DiagnosticError at the value where there is none."""
+    """Return the NumPy type of a tensor's elements.
+
+    Raises:
+        DiagnosticError: The element type has no NumPy equivalent.
+    """
     dtype = element_dtype(element_type(value))
     if dtype is None:
         owner = value.owner
-        what = f"has a value of type {value.type}, which cannot be interpreted"
-        raise op_error(owner if isinstance(owner, Operation) else cast(Operation, owner.parent_op()), what)
+        problem = f"has a value of type {value.type}, which cannot be interpreted"
+        raise op_error(owner if isinstance(owner, Operation) else cast(Operation, owner.parent_op()), problem)
     return dtype
 
 
 def of_type(array: Any, value: SSAValue) -> Array:
-    """`array` with elements of the type of `value`."""
+    """Convert `array` to the element type of `value`."""
     return np.asarray(array).astype(dtype_of(value), copy=False)
 
 
 def bit_width(dtype: DType) -> int:
-    """The number of bits of an element."""
+    """Return the number of bits of an element."""
     if dtype == np.bool_:
         return 1
     if dtype.kind in "iufc" and dtype.isbuiltin:
@@ -92,12 +96,12 @@ def bit_width(dtype: DType) -> int:
 
 
 def float_format(dtype: DType) -> "np.finfo[Any]":
-    """How many bits of an element say what of a floating-point number."""
+    """Return the format of a floating-point type."""
     return cast("np.finfo[Any]", ml_dtypes.finfo(dtype))
 
 
 def constant_array(value: DenseIntOrFPElementsAttr, dtype: DType) -> Array:
-    """The elements of a constant; `dtype` is that of its element type."""
+    """Return a constant as an array; `dtype` is the NumPy equivalent of its element type."""
     type_ = cast(TensorType[Attribute], value.get_type())
     element_type = type_.element_type
     narrow = isinstance(element_type, IntegerType) and element_type.bitwidth < 8
@@ -107,23 +111,23 @@ def constant_array(value: DenseIntOrFPElementsAttr, dtype: DType) -> Array:
     elif narrow:
         stored = stored.astype(dtype)
     shape = type_.get_shape()
-    # One element may stand for all.
+    # A splat has a single element.
     return (
         stored.reshape(shape) if stored.size == math.prod(shape) else np.broadcast_to(stored[:1], (*shape, 1))[..., 0]
     )
 
 
 def numbers(array: Array) -> tuple[int, ...]:
-    """The elements of a one-dimensional tensor of integers."""
+    """Return the elements of a one-dimensional tensor of integers."""
     return tuple(int(number) for number in array)
 
 
 def sum_of_products(letters: str, *operands: Array) -> Array:
-    """`np.einsum`, but zeros where that sums over nothing: it gives what it finds in memory there."""
+    """Compute `np.einsum`, but return zeros for empty sums, for which `np.einsum` returns uninitialized memory."""
     result = np.einsum(letters, *operands)
     return result if all(operand.size for operand in operands) else np.zeros_like(result)
 
 
 def moved_to_end(array: Array, dims: Sequence[int]) -> Array:
-    """`array` with the dimensions `dims` after the others."""
+    """Transpose `array` so that the dimensions `dims` are last."""
     return array.transpose(*(dim for dim in range(array.ndim) if dim not in dims), *dims)

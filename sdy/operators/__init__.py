@@ -1,1 +1,1 @@
-"""Annotated operators: what an annotation such as `m^ kd+, kd+ n -> m^ n` says, and which operators there are."""
+"""Annotated operators: annotations such as `m^ kd+, kd+ n -> m^ n`, their sharding rules, and the operator registry."""

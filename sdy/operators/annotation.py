@@ -1,10 +1,10 @@
-"""What the annotation of an operator says, as values.
+"""Parsed annotations of operators.
 
-    m^ kd+, kd+ n -> m^ n        dimensions: an identifier and how it may be split, nothing, `+` or `^`
-    (h t) k, ? -> h t k          a dimension made of several, major to minor; `?` is no tensor
+    m^ kd+, kd+ n -> m^ n        dimensions: an identifier and its reduction: none, `+` or `^`
+    (h t) k, ? -> h t k          a dimension with several identifiers, major to minor; `?` is a non-tensor
 
-Where a dimension is made of several identifiers, a device's part of it is without gaps only if the first is split, so
-the others can't be, wherever they stand. A 1 doesn't count as the first.
+In a dimension with several identifiers, a device's shard is contiguous only if the first identifier is sharded, so the
+others cannot be sharded in any tensor. An identifier 1 does not count as the first.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,30 +16,30 @@ from itertools import dropwhile
 from sdy.rules.annotated_factors import AnnotationError
 
 EXPANDS = "*"
-"""The identifier that stands for any number of dimensions."""
+"""The identifier of any number of dimensions."""
 
 
 class Reduction(Enum):
-    """What splitting an identifier makes of the outputs that lack it; the value is how that is written."""
+    """The effect of sharding an identifier on the outputs that lack it; the value is the suffix in annotations."""
 
     SPATIAL = ""
-    """There are none: those that have it are split."""
+    """All outputs have the identifier."""
     SUM = "+"
-    """They are partial: the parts are to be summed."""
+    """The outputs without the identifier are partial sums."""
     WHOLE = "^"
-    """Nothing, as the identifier can't be split."""
+    """The identifier cannot be sharded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identifier:
-    """A part of a dimension. A name that is a number is its size."""
+    """An identifier of a dimension. A decimal name is the size."""
 
     name: str
     reduction: Reduction
 
     @property
     def is_number(self) -> bool:
-        """Whether this is a size that was written as such."""
+        """True if the identifier is a size."""
         return self.name.isdecimal()
 
     def __str__(self) -> str:
@@ -47,23 +47,23 @@ class Identifier:
 
 
 Dim = tuple[Identifier, ...]
-"""The identifiers that a dimension is made of, major to minor."""
+"""The identifiers of a dimension, major to minor."""
 
 Tensor = tuple[Dim, ...]
 """The dimensions of a tensor."""
 
 ONE_ELEMENT: Tensor = ((Identifier("1", Reduction.WHOLE),),)
-"""A tensor of one element. Written `1`, it may also be a scalar, which has no dimension."""
+"""A tensor of one element, written `1`; it also matches a scalar."""
 
 
 @dataclass(frozen=True)
 class OperatorAnnotation:
-    """The inputs and outputs of an operator, None for what is no tensor.
+    """The inputs and outputs of an operator, None for non-tensors.
 
-    As text, identifiers that can't be split because of where they stand have a `^` too.
+    `str()` also marks identifiers with `^` that cannot be sharded because of their positions.
 
     Raises:
-        AnnotationError: an identifier is written in two ways.
+        AnnotationError: An identifier has two different suffixes.
     """
 
     inputs: tuple[Tensor | None, ...]
@@ -75,7 +75,7 @@ class OperatorAnnotation:
             first = seen.setdefault(identifier.name, identifier)
             if first != identifier:
                 raise AnnotationError(
-                    f"identifier '{identifier.name}' is both `{first}` and `{identifier}`: write it alike everywhere"
+                    f"identifier '{identifier.name}' is written both `{first}` and `{identifier}`: use one form"
                 )
 
     @property
@@ -90,43 +90,43 @@ class OperatorAnnotation:
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
-        """The inputs and then the outputs that are tensors."""
+        """The inputs, then the outputs, that are tensors."""
         return (*self.tensor_inputs, *self.tensor_outputs)
 
     @property
     def identifiers(self) -> Iterator[Identifier]:
-        """All identifiers, as often as they are written."""
+        """All occurrences of identifiers."""
         return (identifier for tensor in self.tensors for dim in tensor for identifier in dim)
 
     @property
     def unknown_outputs(self) -> list[str]:
-        """The identifiers of outputs that no input has."""
+        """The names of output identifiers that no input has."""
         known = _names(self.tensor_inputs)
         return [name for name in _names(self.tensor_outputs) if name not in known and not name.isdecimal()]
 
     def reduction(self, name: str) -> Reduction:
-        """How the identifier `name` may be split, having regard to all of the places where it stands."""
+        """Return the reduction of the identifier `name`, with regard to all of its positions."""
         return Reduction.WHOLE if name in self._why_whole else self._written[name]
 
     def why_not_split(self, name: str) -> str | None:
-        """Why the identifier `name` can't be split, None if it can.
+        """Return why the identifier `name` cannot be sharded; None if it can.
 
-        Besides those that have a `^`, these are the ones that would make an output wrong: of what is not summed, each
-        device would take its part for the whole.
+        Besides identifiers with `^`, these are identifiers whose sharding would make an output wrong: an output that
+        lacks the identifier but is not summed would differ between devices.
         """
         if name in self._why_whole or self._written[name] is Reduction.SUM:
             return self._why_whole.get(name)
         if name in self.unknown_outputs:
-            return f"no input has `{name}`, so that a device could not know its part"
+            return f"no input has `{name}`, so a device cannot know its shard"
         for index, tensor in enumerate(self.outputs):
             if tensor is not None and name not in _names((tensor,)):
-                return f"output {index} lacks `{name}`: write `{name}+` if its parts are to be summed"
+                return f"output {index} lacks `{name}`: write `{name}+` if its partial results are to be summed"
         return None
 
     def expanded(self, rank: int) -> "OperatorAnnotation":
-        """The annotation with `*` replaced by `rank` identifiers that are not in it yet."""
-        taken = {identifier.name for identifier in self.identifiers}
-        new = [name for name in _letters(rank + len(taken)) if name not in taken][:rank]
+        """Return the annotation with `*` replaced by `rank` new identifiers."""
+        used = {identifier.name for identifier in self.identifiers}
+        new = [name for name in _letters(rank + len(used)) if name not in used][:rank]
 
         def expand(tensor: Tensor) -> Tensor:
             dims: list[Dim] = []
@@ -137,7 +137,7 @@ class OperatorAnnotation:
         return self.mapped(expand)
 
     def mapped(self, change: Callable[[Tensor], Tensor]) -> "OperatorAnnotation":
-        """The annotation with each tensor changed."""
+        """Return the annotation with `change` applied to each tensor."""
 
         def all_of(values: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
             return tuple(None if value is None else change(value) for value in values)
@@ -176,10 +176,10 @@ class OperatorAnnotation:
 
 
 def _names(tensors: tuple[Tensor, ...]) -> dict[str, None]:
-    """The names of the identifiers of `tensors`, in order."""
+    """Return the names of the identifiers of `tensors`, in order."""
     return {identifier.name: None for tensor in tensors for dim in tensor for identifier in dim}
 
 
 def _letters(count: int) -> Iterator[str]:
-    """`a`, `b`, ..., `z`, `a1`, `b1` and so on."""
+    """Yield `count` names: `a`, `b`, ..., `z`, `a1`, `b1` and so on."""
     return (chr(ord("a") + index % 26) + (str(index // 26) if index >= 26 else "") for index in range(count))

@@ -1,4 +1,4 @@
-"""Arguments of operators that hold tensors: dictionaries, lists and tuples, with an Ellipsis for each tensor.
+"""Operator arguments that contain tensors: dictionaries, lists and tuples, with an Ellipsis for each tensor.
 
 {"scale": ..., "eps": 1e-06}        a dictionary with one tensor
 """
@@ -22,17 +22,17 @@ def leaves(name: str, value: object) -> Iterator[tuple[str, Any]]:
 
 
 def is_container(value: object) -> bool:
-    """Return whether `value` is a dictionary, list or tuple, and not of a class derived from them."""
+    """Return whether `value` is a dictionary, list or tuple, not of a subclass."""
     return type(value) in (dict, list, tuple)
 
 
 def holds_tensors(value: object) -> bool:
-    """Return whether `value` has an Ellipsis for a tensor."""
+    """Return whether `value` contains a tensor, that is an Ellipsis."""
     return any(leaf is ... for _, leaf in leaves("", value))
 
 
 def with_leaves(value: Any, new: Iterator[Any]) -> Any:
-    """Return `value` with the next of `new` instead of each leaf."""
+    """Return `value` with its leaves replaced by the values of `new`, in order."""
     if is_container(value) and is_dict(value):
         changed = {key: with_leaves(value[key], new) for key in sorted(value)}
         return {key: changed[key] for key in value}

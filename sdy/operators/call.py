@@ -1,13 +1,13 @@
-"""A call of an annotated operator, as the attribute `sdy.operator` of an operation tells of it.
+"""Calls of annotated operators, and their text in the attribute `sdy.operator`.
 
-    matmul_custom(h=8)                                            the operator, with an argument that is no tensor
+    matmul_custom(h=8)                                            the operator, with a non-tensor argument
     gradient(matmul_custom(h=8), count=2, of=(0, 1), at=(0,))     its gradient
     tangent(matmul_custom(h=8), count=2, of=(0, 1), at=(0,))      its tangent
-    batched(matmul_custom(h=8), batch=(True, False))              many at once
+    batched(matmul_custom(h=8), batch=(True, False))              its batched form
     key_data(dropout(), operands=((0, 'threefry2x32', 0, 2),), results=())    random keys passed as their data
-    padded(f(), operands=((7,),), results=((8,),))                the leading part of padded operands
+    padded(f(), operands=((7,),), results=((8,),))                the operator on the leading part of padded operands
 
-It is an expression of Python, in which calls and literals are all that there is.
+The text is a Python expression of calls and literals.
 """
 
 import ast
@@ -22,7 +22,7 @@ from xdsl.ir import Operation
 from sdy.diagnostics import error
 from sdy.dialect.attributes import OPERATOR
 from sdy.operators.arguments import literal_text
-from sdy.operators.shapes import size_given
+from sdy.operators.shapes import size_argument
 from sdy.operators.transforms import Batched, Gradient, KeyData, Padded, Tangent, Transform
 
 TRANSFORMS: dict[str, type[Transform]] = {
@@ -36,10 +36,10 @@ TRANSFORMS: dict[str, type[Transform]] = {
 
 @dataclass(frozen=True, eq=False)
 class OperatorCall:
-    """The name of an operator, its arguments that are no tensors by their names, and the transforms of the operator.
+    """The name of an operator, its non-tensor arguments by name, and the transforms applied to it, innermost first.
 
-    Of an operator that was registered several times, `version` counts from 0. Two calls are equal if they are written
-    alike: 1, 1.0 and True are different arguments. An argument may hold tensors, for each of which it has an Ellipsis.
+    If an operator was registered several times, `version` counts from 0. Two calls are equal if their texts are: 1, 1.0
+    and True are different arguments. An argument that contains tensors has an Ellipsis for each.
     """
 
     operator: str
@@ -54,7 +54,7 @@ class OperatorCall:
         return hash(self._text)
 
     def then(self, transform: Transform) -> "OperatorCall":
-        """What `transform` makes of this."""
+        """Return the call with `transform` applied."""
         return replace(self, transforms=(*self.transforms, transform))
 
     def before(self) -> "OperatorCall":
@@ -62,9 +62,9 @@ class OperatorCall:
         return replace(self, transforms=self.transforms[:-1])
 
     def with_sizes(self, sizes: Mapping[str, int]) -> "OperatorCall":
-        """Return the call in which the arguments that are sizes, and are among `sizes`, have those values instead."""
+        """Return the call with the values of its size arguments replaced by those in `sizes`."""
         arguments = (
-            (name, value if size_given(value) is None else sizes.get(name, value)) for name, value in self.arguments
+            (name, value if size_argument(value) is None else sizes.get(name, value)) for name, value in self.arguments
         )
         return replace(self, arguments=tuple(arguments))
 
@@ -84,17 +84,17 @@ class OperatorCall:
     @cached_property
     def _text(self) -> str:
         version = f".v{self.version}" if self.version else ""
-        text = f"{self.operator}{version}({_written(dict(self.arguments))})"
+        text = f"{self.operator}{version}({_arguments_text(dict(self.arguments))})"
         for transform in self.transforms:
-            text = f"{_name_of(transform)}({text}, {_written(asdict(transform))})"
+            text = f"{_name_of(transform)}({text}, {_arguments_text(asdict(transform))})"
         return text
 
 
 def call_of(op: Operation) -> OperatorCall | None:
-    """The call that an operation is, None if it is none.
+    """Return the operator call of an operation; None if it has none.
 
     Raises:
-        DiagnosticError: what the operation says of it can't be read.
+        DiagnosticError: The `sdy.operator` attribute cannot be parsed.
     """
     attribute = op.attributes.get(OPERATOR)
     if attribute is None or not isinstance(attribute, StringAttr):
@@ -102,26 +102,26 @@ def call_of(op: Operation) -> OperatorCall | None:
     try:
         return parse_call(attribute.data)
     except ValueError:
-        raise error(op, f"`{attribute.data}` is no call of an operator, such as `matmul(h=8)`") from None
+        raise error(op, f"`{attribute.data}` is not an operator call such as `matmul(h=8)`") from None
 
 
 def operator_name(op: Operation) -> str | None:
-    """The name of the annotated operator that `op` calls, `gradient(name)` where it is its gradient, None if none."""
+    """Return the name of the operator that `op` calls, `gradient(name)` for its gradient; None if it calls none."""
     call = call_of(op)
     return None if call is None else call.name
 
 
 @lru_cache(maxsize=1024)
 def parse_call(text: str) -> OperatorCall:
-    """Read a call.
+    """Parse an operator call.
 
     Raises:
-        ValueError: it can't be read.
+        ValueError: The text cannot be parsed.
     """
     try:
         return _call(ast.parse(text, mode="eval").body)
     except (SyntaxError, TypeError, ValueError, IndexError):
-        raise ValueError(f"no call of an operator: {text}") from None
+        raise ValueError(f"not an operator call: {text}") from None
 
 
 def _call(tree: ast.expr) -> OperatorCall:
@@ -143,5 +143,5 @@ def _name_of(transform: Transform) -> str:
     return next(name for name, kind in TRANSFORMS.items() if isinstance(transform, kind))
 
 
-def _written(values: Mapping[str, object]) -> str:
+def _arguments_text(values: Mapping[str, object]) -> str:
     return ", ".join(f"{name}={literal_text(value)}" for name, value in values.items())

@@ -1,13 +1,13 @@
-"""The annotation of an operator, as it is written: nnScaler's notation.
+"""Parser of operator annotations, in nnScaler's notation.
 
-    m^ kd+, kd+ n -> m^ n        a matrix product that may be split along kd, with a sum, and along n
+    m^ kd+, kd+ n -> m^ n        a matrix product that can be sharded along kd, with a sum, and along n
     (h t) k -> h t k             a reshape; h or t is the argument of that name, or follows from the size of the other
-    * t -> a * t                 `*` are the same dimensions wherever it stands
-    a b, ? -> a, ?               `?` is no tensor
-    1024 b -> b 2                a number is a size, and can't be split
+    * t -> a * t                 `*` stands for the same dimensions in all tensors
+    a b, ? -> a, ?               `?` is a non-tensor
+    1024 b -> b 2                a number is a size, and cannot be sharded
 
-A dimension is an identifier and what may be done along it: with nothing behind it, it may be split wherever it stands;
-with `+`, the outputs that lack it are then to be summed; with `^` it may not be split.
+A dimension is an identifier with an optional suffix. Without a suffix, it can be sharded in all tensors that have it;
+with `+`, the outputs that lack it are then partial sums; with `^`, it cannot be sharded.
 
     annotation = parse_operator("m^ kd+, kd+ n -> m^ n")
 """
@@ -39,7 +39,7 @@ _GRAMMAR = r"""
 """
 
 _JOINED = re.compile(r"(?<!\w)(\d+[+^]|\d+(?!\d)|[^\W\d]\w*[+^])([\w*]+)")
-"""Two identifiers without a space between them, as `1m` or `a+b`."""
+"""Two identifiers without a space between them, for example `1m` or `a+b`."""
 
 _WORDS = {
     "_ARROW": "`->`",
@@ -66,15 +66,15 @@ MISTAKES = {
     ],
     "write the dimensions of each tensor, `1` for a scalar": [", i -> i", "i, , j -> i", "i, -> j", "i -> j,"],
 }
-"""What to write instead, and annotations that want that said."""
+"""Advice for common errors, each with examples of wrong annotations."""
 
 
 @lru_cache(maxsize=1024)
 def parse_operator(text: str) -> OperatorAnnotation:
-    """Read the annotation of an operator.
+    """Parse the annotation of an operator.
 
     Raises:
-        AnnotationError: it can't be read, or contradicts itself.
+        AnnotationError: The annotation cannot be parsed, or is inconsistent.
     """
     if joined := _JOINED.search(text):
         shown = f"{text}\n{' ' * joined.end(1)}^"
@@ -87,7 +87,7 @@ def parse_operator(text: str) -> OperatorAnnotation:
 
 
 class _ToAnnotation(Transformer[Token, OperatorAnnotation]):
-    """The grammar's tree -> an annotation. A method's argument is what its rule's parts have become."""
+    """Transforms the parse tree to an annotation; the arguments of a method are the transformed children."""
 
     def annotation(self, parts: list[Any]) -> OperatorAnnotation:
         inputs, outputs = parts

@@ -1,4 +1,4 @@
-"""A function with an annotation."""
+"""Operators: functions with an annotation."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -18,11 +18,11 @@ from sdy.rules.annotated_factors import AnnotationError
 T = TypeVar("T")
 
 AnnotationMaker = Callable[..., object]
-"""(shapes of the inputs, the other arguments by name) -> the text of an annotation."""
+"""A function (shapes of the inputs, other arguments by name) -> the text of an annotation."""
 
 
-class _Passed(NamedTuple):
-    """A tensor or another value that is passed to an operator, by its name or its path in an argument.
+class _Argument(NamedTuple):
+    """A tensor or another value passed to an operator, by its name or its path in an argument.
 
     The value of a tensor is an Ellipsis.
     """
@@ -35,9 +35,17 @@ class _Passed(NamedTuple):
 class Operator(ABC):
     """A function with an annotation of its first parameters.
 
+    All error messages name the operator and the argument.
+
+    Args:
+        name: The name of the operator.
+        annotation: The annotation, or a function that returns the annotation for the shapes of a call.
+        parameters: The names of the function's parameters.
+        optional: The parameters that may be None.
+        containers: The parameters that may contain several tensors.
+
     Raises:
-        AnnotationError: the annotation can't be read, or doesn't fit the parameters. All of its messages name the
-            operator and the argument.
+        AnnotationError: The annotation cannot be parsed, or does not match the parameters.
     """
 
     def __init__(
@@ -48,7 +56,6 @@ class Operator(ABC):
         optional: Collection[str] = (),
         containers: Collection[str] = (),
     ) -> None:
-        """Make an operator whose parameters `optional` may be None, and `containers` may hold several tensors."""
         self.name = name
         self.version = 0
         self.parameters = tuple(parameters)
@@ -58,24 +65,24 @@ class Operator(ABC):
 
     @property
     def annotation(self) -> OperatorAnnotation | None:
-        """The annotation, None if it is made anew for the shapes of each call."""
+        """The annotation; None if it depends on the shapes of each call."""
         return self._annotation if isinstance(self._annotation, OperatorAnnotation) else None
 
     def annotation_for(self, shapes: Sequence[Shape], values: Mapping[str, object]) -> OperatorAnnotation:
-        """Return the annotation for tensors of these shapes and for the arguments that are no tensors."""
+        """Return the annotation for tensors of these shapes and these non-tensor arguments."""
         if isinstance(self._annotation, OperatorAnnotation):
             return self._annotation
-        given = self.arguments(shapes, values)
+        arguments = self.arguments(shapes, values)
         with_tensors = [index for index, name in enumerate(self.parameters) if self._has_tensors(name, values)]
         inputs = self.parameters[: with_tensors[-1] + 1 if with_tensors else 0]
         others = {name: value for name, value in values.items() if name not in inputs}
-        made = self._annotation(*(given[name] for name in inputs), **others)
-        if not isinstance(made, str):
-            raise self.error(f"its annotation was made as {made!r}, which is no text")
-        return self._checked(made)
+        text = self._annotation(*(arguments[name] for name in inputs), **others)
+        if not isinstance(text, str):
+            raise self.error(f"its annotation function returned {text!r}, which is not a string")
+        return self._checked(text)
 
     def arguments(self, tensors: Sequence[T], values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return all arguments by name, of `values` those that hold tensors with the tensors in their places."""
+        """Return all arguments by name, with `tensors` in the places of Ellipses and missing values."""
         each = iter(tensors)
         return {
             name: with_leaves(value, iter([next(each) if leaf is ... else leaf for _, leaf in leaves(name, value)]))
@@ -83,58 +90,58 @@ class Operator(ABC):
         }
 
     def tensor_names(self, call: OperatorCall) -> list[str]:
-        """Return the names of the tensors that a call takes: of parameters without a value, or within one."""
-        return [passed.name for passed in self._passed(dict(call.arguments)) if passed.value is ...]
+        """Return the names of a call's tensors: of parameters without a value, or paths within a value."""
+        return [argument.name for argument in self._flat_arguments(dict(call.arguments)) if argument.value is ...]
 
     def _has_tensors(self, name: str, values: Mapping[str, object]) -> bool:
         return holds_tensors(values.get(name, ...))
 
-    def _passed(self, values: Mapping[str, object]) -> list[_Passed]:
-        """The arguments that are passed; of containers, only their tensors."""
-        passed: list[_Passed] = []
+    def _flat_arguments(self, values: Mapping[str, object]) -> list[_Argument]:
+        """Return the arguments of a call; of containers, only their tensors."""
+        arguments: list[_Argument] = []
         for parameter in self.parameters:
             value = values.get(parameter, ...)
-            tensors = [_Passed(parameter, name, leaf) for name, leaf in leaves(parameter, value) if leaf is ...]
-            passed += tensors or [_Passed(parameter, parameter, value)]
-        return passed
+            tensors = [_Argument(parameter, name, leaf) for name, leaf in leaves(parameter, value) if leaf is ...]
+            arguments += tensors or [_Argument(parameter, parameter, value)]
+        return arguments
 
-    def _annotated(self, annotation: OperatorAnnotation, passed: Sequence[_Passed]) -> list[Tensor | None]:
-        """How all that is passed is annotated: each by an input, or the tensors of each argument by one for all."""
+    def _annotated(self, annotation: OperatorAnnotation, arguments: Sequence[_Argument]) -> list[Tensor | None]:
+        """Return the annotated tensor of each argument: an input each, or one input for all tensors of a parameter."""
         inputs = annotation.inputs
-        last = max((index for index, each in enumerate(passed) if each.value is ...), default=-1)
+        last = max((index for index, argument in enumerate(arguments) if argument.value is ...), default=-1)
         if last >= len(inputs):
             by_parameter = dict(zip(self.parameters, inputs, strict=False))
-            return [by_parameter.get(each.parameter) for each in passed]
-        if len(inputs) > len(passed):
-            listed = ", ".join(f"'{each.name}'" for each in passed)
+            return [by_parameter.get(argument.parameter) for argument in arguments]
+        if len(inputs) > len(arguments):
+            listed = ", ".join(f"'{argument.name}'" for argument in arguments)
             raise self.error(f"the annotation has {len(inputs)} inputs, but this call only the arguments {listed}")
-        return [*inputs, *[None] * (len(passed) - len(inputs))]
+        return [*inputs, *[None] * (len(arguments) - len(inputs))]
 
     def fit(self, shapes: Sequence[Shape], values: Mapping[str, object]) -> Fitted:
-        """The annotation fitted to tensors of these shapes and to the arguments that are no tensors."""
+        """Fit the annotation to tensors of these shapes and to these non-tensor arguments."""
         annotation = self.annotation_for(shapes, values)
-        each = iter(shapes)
+        remaining_shapes = iter(shapes)
         names: list[str] = []
         tensors: list[Tensor | None] = []
-        given: list[Shape | None] = []
-        passed_values = self._passed(values)
-        for passed, tensor in zip(passed_values, self._annotated(annotation, passed_values), strict=True):
-            shape = next(each) if passed.value is ... else None
+        argument_shapes: list[Shape | None] = []
+        arguments = self._flat_arguments(values)
+        for argument, tensor in zip(arguments, self._annotated(annotation, arguments), strict=True):
+            shape = next(remaining_shapes) if argument.value is ... else None
             if shape is not None and tensor is None:
                 raise self.error(
-                    f"argument '{passed.name}' is an array: write its dimensions in the annotation, `1` for a scalar"
+                    f"argument '{argument.name}' is an array: write its dimensions in the annotation, `1` for a scalar"
                 )
-            is_missing = passed.value is None and passed.name in self._optional
-            names.append(passed.name)
+            is_missing = argument.value is None and argument.name in self._optional
+            names.append(argument.name)
             tensors.append(None if is_missing else tensor)
-            given.append(shape)
+            argument_shapes.append(shape)
         try:
-            return fit(OperatorAnnotation(tuple(tensors), annotation.outputs), names, given, values)
+            return fit(OperatorAnnotation(tuple(tensors), annotation.outputs), names, argument_shapes, values)
         except AnnotationError as mistake:
             raise self.error(str(mistake)) from None
 
     def fit_call(self, call: OperatorCall, shapes: Sequence[Shape]) -> Fitted:
-        """The annotation of what a call makes of the operator, fitted to operands of these shapes."""
+        """Fit the annotation of a call, with its transforms, to operands of these shapes."""
         stages = [shapes]
         for transform in reversed(call.transforms):
             stages.append(transform.shapes_before(stages[-1]))
@@ -144,30 +151,30 @@ class Operator(ABC):
         return fitted
 
     def rule(self, call: OperatorCall, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> OperatorRule:
-        """The sharding rule of a call whose operands and results have these shapes."""
+        """Return the sharding rule of a call whose operands and results have these shapes."""
         return operator_rule(self.fit_call(call, inputs), inputs, outputs)
 
     @abstractmethod
     def module(self, call: OperatorCall, types: Sequence[Attribute]) -> ModuleOp:
-        """A module whose `main` computes a call of operands of these types."""
+        """Return a module whose `main` computes a call with operands of these types."""
 
     @abstractmethod
     def refusal(self, call: OperatorCall, types: Sequence[Attribute]) -> str | None:
-        """Return why a call cannot be computed for operands of these types, None if it can."""
+        """Return why a call with operands of these types cannot be computed; None if it can."""
 
     @abstractmethod
     def sees_padding(self, call: OperatorCall, types: Sequence[Attribute]) -> bool:
-        """Return whether a call does more with an element than to compute its results.
+        """Return whether padded elements affect a call other than in the padding of its results.
 
-        A callback sees all elements, and the number of steps of a loop depends on all of them.
+        For example, a callback sees all elements, and the number of loop iterations may depend on all of them.
         """
 
     @abstractmethod
     def replaces(self, other: "Operator") -> bool:
-        """Return whether this is `other` defined again, as by a cell of a notebook that is run twice."""
+        """Return whether this is a redefinition of `other`, for example by a notebook cell that is run twice."""
 
     def error(self, problem: str) -> AnnotationError:
-        """An error to raise about this operator."""
+        """Return an error about this operator."""
         return AnnotationError(f"operator '{self.name}': {problem}")
 
     def _checked(self, text: str) -> OperatorAnnotation:

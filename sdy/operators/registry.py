@@ -1,6 +1,6 @@
-"""The annotated operators that there are.
+"""The registry of annotated operators.
 
-Most programs call none, so that what an operator is becomes known here only where one is called.
+Most programs call none, so the modules that define operators are imported on use.
 """
 
 from typing import TYPE_CHECKING
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from sdy.operators.rules import OperatorRule
 
 _operators: dict[str, list["Operator"]] = {}
-"""The operators of each name, one for each time that it was registered: programs call the one they were traced with."""
+"""The versions of each operator by name, one for each registration: programs call the version of their trace."""
 
 
 def register_operator(operator: "Operator") -> None:
-    """Let programs call `operator`, instead of the one that it replaces.
+    """Register `operator`, as a new version if it replaces a registered one.
 
     Raises:
-        ValueError: another one has that name already, or the name is not one that an operator can have.
+        ValueError: Another operator has that name, or the name is invalid.
     """
     from sdy.operators.call import TRANSFORMS
 
@@ -38,7 +38,7 @@ def register_operator(operator: "Operator") -> None:
 
 
 def operator_of(call: "OperatorCall") -> "Operator | None":
-    """Return the operator that is called; of a version that this process does not have, the last one."""
+    """Return the called operator; the latest version if this process does not have the called one; None if unknown."""
     versions = _operators.get(call.operator, [])
     return versions[call.version] if call.version < len(versions) else versions[-1] if versions else None
 
@@ -49,10 +49,13 @@ def registered_names() -> list[str]:
 
 
 def operator_rule_of(op: Operation) -> "OperatorRule | None":
-    """The sharding rule of the operator that `op`, whose tensors are whole, calls; None if there is no such operator.
+    """Return the sharding rule of the operator that `op` calls; None if it calls no known operator.
+
+    Args:
+        op: An operation with global (unpartitioned) tensor types.
 
     Raises:
-        AnnotationError: the operands don't fit the operator's annotation.
+        AnnotationError: The operands do not match the operator's annotation.
     """
     if OPERATOR not in op.attributes:
         return None

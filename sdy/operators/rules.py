@@ -1,10 +1,10 @@
-"""The sharding rule that a fitted annotation makes.
+"""Sharding rules of operators, built from fitted annotations.
 
-    m^ kd+, kd+ n -> m^ n    of (4, 8) and (8, 6)
+    m^ kd+, kd+ n -> m^ n    for (4, 8) and (8, 6)
     ([i, j],[j, k])->([i, k]) {i=4, j=8, k=6} reduction={j} need_replication={i} blocked_propagation={i}, custom
 
-A factor that can't be split needs to be whole. One with a `+` is a reduction, if no output has it. If some have it, it
-passes through to those; that the others are to be summed is nothing that a rule can say.
+A factor that cannot be sharded needs replication. A factor with a `+` is a reduction factor if no output has it. If
+only some outputs have it, it is a pass-through factor: a rule cannot express that the other outputs are partial sums.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from sdy.rule import OpShardingRule, TensorMapping
 
 @dataclass(frozen=True)
 class OperatorRule:
-    """The sharding rule of an operator at certain shapes, and the numbers of its factors by their identifiers."""
+    """The sharding rule of an operator for given shapes, and the factor number of each identifier."""
 
     fitted: Fitted
     rule: OpShardingRule
@@ -26,7 +26,7 @@ class OperatorRule:
 
     @cached_property
     def summed(self) -> tuple[tuple[int, ...], ...]:
-        """For each output, the factors over which it is to be summed if they are split."""
+        """For each output, the factors whose sharding makes it a partial sum."""
         annotation = self.fitted.annotation
         with_sum = [factor for name, factor in self.factors.items() if annotation.reduction(name) is Reduction.SUM]
         return tuple(
@@ -36,18 +36,18 @@ class OperatorRule:
 
 
 def operator_rule(fitted: Fitted, input_shapes: Sequence[Shape], output_shapes: Sequence[Shape]) -> OperatorRule:
-    """The rule of an operator, all of whose inputs and outputs are tensors of these shapes."""
+    """Build the rule of an operator with tensor inputs and outputs of these shapes."""
     return _OperatorFactors(fitted).rule(input_shapes, output_shapes)
 
 
 class _OperatorFactors:
-    """The factors as they are found."""
+    """Builder of the factors of an operator."""
 
     def __init__(self, fitted: Fitted) -> None:
         self._fitted = fitted
         self._sizes: list[int] = []
         self._numbers: dict[str, int] = {}
-        self._whole: list[int] = []
+        self._replicated: list[int] = []
 
     def rule(self, input_shapes: Sequence[Shape], output_shapes: Sequence[Shape]) -> OperatorRule:
         annotation = self._fitted.annotation
@@ -60,17 +60,17 @@ class _OperatorFactors:
             operands,
             results,
             reduction=tuple(sorted(factor for factor in with_sum if factor not in in_results)),
-            need_replication=tuple(self._whole),
-            blocked_propagation=tuple(self._whole),
+            need_replication=tuple(self._replicated),
+            blocked_propagation=tuple(self._replicated),
             is_custom=True,
         )
         return OperatorRule(self._fitted, rule, self._numbers)
 
     def _mapping(self, tensor: Tensor, shape: Shape) -> TensorMapping:
-        """The factors of each dimension; a scalar lacks the one that is written for it, `1`, which is the last."""
+        """Return the factors of each dimension; a scalar has no dimension for its annotation `1`."""
         mapping: list[tuple[int, ...]] = []
         for dim in tensor[: len(shape)]:
-            # A factor of size 1 stands only where there is no other.
+            # Factors of size 1 are omitted from dimensions with other factors.
             parts = [identifier for identifier in dim if self._fitted.sizes[identifier.name] != 1] or [dim[0]]
             factors: list[int] = []
             for part in parts:
@@ -79,7 +79,7 @@ class _OperatorFactors:
         return tuple(mapping)
 
     def _factor(self, identifier: Identifier, in_tensor: set[int]) -> int:
-        """The factor of an identifier; a number, and what is in the tensor already, has one of its own."""
+        """Return the factor of an identifier; a number, or a repeated identifier in a tensor, gets a new one."""
         name = identifier.name
         factor = self._numbers.get(name)
         if factor is not None and factor not in in_tensor:
@@ -89,5 +89,5 @@ class _OperatorFactors:
         if not identifier.is_number:
             self._numbers.setdefault(name, factor)
         if self._fitted.annotation.why_not_split(name) is not None:
-            self._whole.append(factor)
+            self._replicated.append(factor)
         return factor

@@ -1,6 +1,7 @@
-"""The sizes of an annotation's identifiers, and from them the shapes of its outputs.
+"""Inference of the sizes of an annotation's identifiers, and of the shapes of its outputs.
 
-For `(h t) k -> h t k`, an argument of shape (1024, 8) and h=8 they are h=8, t=128 and k=8, which makes (8, 128, 8).
+For `(h t) k -> h t k`, an argument of shape (1024, 8) and h=8, the sizes are h=8, t=128 and k=8, and the output shape
+is (8, 128, 8).
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,14 +17,14 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Fitted:
-    """An annotation without `*` and without what is no tensor, and the size of each of its identifiers."""
+    """An annotation without `*` and non-tensors, and the size of each of its identifiers."""
 
     annotation: OperatorAnnotation
     sizes: dict[str, int]
 
     @property
     def output_shapes(self) -> tuple[Shape, ...]:
-        """The shapes of the outputs that are tensors. What is written `1` has the shape (1,) here."""
+        """The shapes of the tensor outputs; (1,) for the annotation `1`."""
         return tuple(tuple(map(self._size, tensor)) for tensor in self.annotation.tensor_outputs)
 
     def _size(self, dim: Dim) -> int:
@@ -36,13 +37,17 @@ def fit(
     shapes: Sequence[Shape | None],
     values: Mapping[str, object],
 ) -> Fitted:
-    """Find the sizes of all identifiers.
+    """Infer the sizes of all identifiers.
 
-    `names` and `shapes` are those of the inputs, None for the shape of what is no tensor; `values` are the arguments
-    by name: an integer among them is the size of the identifier that has its name.
+    Args:
+        annotation: The annotation.
+        names: The names of the inputs.
+        shapes: The shapes of the inputs; None for non-tensors.
+        values: The arguments by name; an integer is the size of the identifier with the same name.
 
     Raises:
-        AnnotationError: the inputs don't fit the annotation, or a size can't be found. It names the argument.
+        AnnotationError: The inputs do not match the annotation, or a size cannot be inferred; the message names the
+            argument.
     """
     annotation = annotation.expanded(_rank_of_star(annotation, names, shapes))
     sizes = _Sizes()
@@ -50,7 +55,7 @@ def fit(
     for name, tensor, shape in zip(names, annotation.inputs, shapes, strict=True):
         if tensor is None or shape is None:
             if tensor is not None:
-                raise AnnotationError(f"argument '{name}' is no array, but the annotation gives it dimensions")
+                raise AnnotationError(f"argument '{name}' is not an array, but has dimensions in the annotation")
             continue
         if tensor == ONE_ELEMENT and shape == ():
             continue
@@ -58,22 +63,22 @@ def fit(
             dims_text = "1 dimension" if len(tensor) == 1 else f"{len(tensor)} dimensions"
             raise AnnotationError(f"argument '{name}' has {dims_text} in the annotation, but its shape is {shape}")
         dims += [_ArgumentDim(name, *each) for each in zip(range(len(shape)), tensor, shape, strict=True)]
-    _take_values(annotation, values, sizes)
-    _take_dims(dims, sizes)
+    _add_explicit_sizes(annotation, values, sizes)
+    _infer_from_dims(dims, sizes)
     for name in annotation.unknown_outputs:
         if name not in sizes.known:
             raise AnnotationError(f"'{name}' is in an output, but in no input: give its size as the argument '{name}'")
     return Fitted(OperatorAnnotation(annotation.tensor_inputs, annotation.tensor_outputs), sizes.known)
 
 
-def size_given(value: object) -> int | None:
-    """The size that an argument gives to the identifier of its name, None if it is no integer."""
+def size_argument(value: object) -> int | None:
+    """Return the value of an argument as the size of an identifier; None if it is not an integer."""
     return None if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
 
 
 @dataclass(frozen=True)
 class _ArgumentDim:
-    """A dimension of an argument, what it is made of, and its size."""
+    """A dimension of an argument, with its identifiers and its size."""
 
     argument: str
     index: int
@@ -84,14 +89,14 @@ class _ArgumentDim:
         return f"dimension {self.index} of argument '{self.argument}'"
 
     @property
-    def written(self) -> str:
+    def text(self) -> str:
         text = " ".join(identifier.name for identifier in self.identifiers)
         return f"({text})" if len(self.identifiers) > 1 else text
 
 
 @dataclass
 class _Sizes:
-    """The sizes that are known, and where each was found."""
+    """The known sizes, and the source of each for messages."""
 
     known: dict[str, int] = field(default_factory=dict[str, int])
     sources: dict[str, str] = field(default_factory=dict[str, str])
@@ -105,8 +110,8 @@ class _Sizes:
 
 
 def _rank_of_star(annotation: OperatorAnnotation, names: Sequence[str], shapes: Sequence[Shape | None]) -> int:
-    """The number of dimensions that `*` stands for; 0 where there is none."""
-    found: dict[int, str] = {}
+    """Return the number of dimensions that `*` stands for; 0 without a `*`."""
+    ranks: dict[int, str] = {}
     for name, tensor, shape in zip(names, annotation.inputs, shapes, strict=True):
         if tensor is None or shape is None or not _has_star(tensor):
             continue
@@ -116,33 +121,33 @@ def _rank_of_star(annotation: OperatorAnnotation, names: Sequence[str], shapes: 
             raise AnnotationError(
                 f"argument '{name}' has at least {least} dimensions in the annotation, but its shape is {shape}"
             )
-        found.setdefault(rank, name)
-    if len(found) > 1:
-        (rank, name), (other, other_name) = list(found.items())[:2]
+        ranks.setdefault(rank, name)
+    if len(ranks) > 1:
+        (rank, name), (other, other_name) = list(ranks.items())[:2]
         raise AnnotationError(f"`*` is {rank} dimensions of argument '{name}', but {other} of argument '{other_name}'")
-    if not found and any(map(_has_star, annotation.outputs)):
+    if not ranks and any(map(_has_star, annotation.outputs)):
         raise AnnotationError("`*` is in an output, but in no input")
-    return next(iter(found), 0)
+    return next(iter(ranks), 0)
 
 
 def _has_star(tensor: Tensor | None) -> bool:
     return tensor is not None and any(dim[0].name == EXPANDS for dim in tensor)
 
 
-def _take_values(annotation: OperatorAnnotation, values: Mapping[str, object], sizes: _Sizes) -> None:
-    """The sizes that are written, or given as arguments."""
+def _add_explicit_sizes(annotation: OperatorAnnotation, values: Mapping[str, object], sizes: _Sizes) -> None:
+    """Add the sizes that the annotation or the arguments specify."""
     for identifier in annotation.identifiers:
         name = identifier.name
         if identifier.is_number:
             sizes.known[name] = int(name)
-        elif (size := size_given(values.get(name))) is not None:
+        elif (size := size_argument(values.get(name))) is not None:
             if size < 0:
                 raise AnnotationError(f"argument '{name}' is the size of a dimension, and can't be {size}")
             sizes.add(name, size, f"argument '{name}'")
 
 
-def _take_dims(dims: Sequence[_ArgumentDim], sizes: _Sizes) -> None:
-    """The sizes that dimensions give: of the identifier it is, or of the only one of several that isn't known yet."""
+def _infer_from_dims(dims: Sequence[_ArgumentDim], sizes: _Sizes) -> None:
+    """Infer sizes from dimensions: that of their only identifier, or of the only unknown one of several."""
     for dim in dims:
         if len(dim.identifiers) == 1:
             sizes.add(dim.identifiers[0].name, dim.size, str(dim))
@@ -168,10 +173,10 @@ def _divide(dim: _ArgumentDim, sizes: _Sizes) -> None:
     because = f" with {listed}" if listed else ""
     if not unknown:
         if divisor != dim.size:
-            raise AnnotationError(f"{dim} is {dim.size}, but `{dim.written}` makes {divisor}{because}")
+            raise AnnotationError(f"{dim} is {dim.size}, but `{dim.text}` makes {divisor}{because}")
         return
     if divisor == 0 or dim.size % divisor:
-        raise AnnotationError(f"{dim} is {dim.size}, which `{dim.written}` does not divide{because}")
+        raise AnnotationError(f"{dim} is {dim.size}, which `{dim.text}` does not divide{because}")
     sizes.add(unknown.pop(), dim.size // divisor, str(dim))
 
 
@@ -179,6 +184,6 @@ def _cannot_infer(dim: _ArgumentDim, sizes: _Sizes) -> AnnotationError:
     unknown = [identifier.name for identifier in dim.identifiers if identifier.name in _unknown(dim, sizes)]
     wanted = " or ".join(f"'{name}'" for name in unknown)
     return AnnotationError(
-        f"{dim} is {dim.size}, from which `{dim.written}` can't be inferred: "
+        f"{dim} is {dim.size}, from which `{dim.text}` can't be inferred: "
         f"all but one of {wanted} must be known, so give an argument of that name"
     )

@@ -1,11 +1,11 @@
-"""Transforms of an annotated operator: its gradient, its tangent, and many at once.
+"""Transforms of annotated operators: gradient, tangent, batching, padding, and random keys as data.
 
     m^ kd+, kd+ n -> m^ n                        the operator
-    m^ kd+, kd+ n+, m^ n+ -> m^ kd+, kd+ n+      its gradient, which takes that of the output too
-    m^ kd+, kd+ n, m^ kd+, kd+ n -> m^ n         its tangent, which takes those of the inputs too
-    batch' m^ kd+, kd+ n -> batch' m^ n          many at once, which share the second input
+    m^ kd+, kd+ n+, m^ n+ -> m^ kd+, kd+ n+      its gradient, with the gradient of the output as an input
+    m^ kd+, kd+ n, m^ kd+, kd+ n -> m^ n         its tangent, with the tangents of the inputs as inputs
+    batch' m^ kd+, kd+ n -> batch' m^ n          its batched form, with a shared second input
 
-One can be made of what another made: the gradient of the gradient, many gradients at once.
+Transforms compose: the gradient of a gradient, a batched gradient.
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ from sdy.operators.shapes import Fitted, Shape
 
 @dataclass(frozen=True, slots=True)
 class Gradient:
-    """The gradient of the inputs `of`, from all inputs and then the gradients of the outputs `at`.
+    """The gradient with respect to the inputs `of`; its inputs are all inputs, then the gradients of the outputs `at`.
 
-    Inputs and outputs are tensors; there are `count` inputs. Where an identifier is split, with a sum or without, each
-    device finds the gradient of its own part of the inputs that have it. What it finds about the other inputs is one of
-    the terms of a sum. Therefore whatever can be split has a `+` here.
+    Inputs and outputs are tensors; there are `count` inputs. If an identifier is sharded, each device computes the
+    gradients of its own shards of the inputs that have it; the gradients of the other inputs are partial sums.
+    Therefore all identifiers that can be sharded have a `+` in the gradient's annotation.
     """
 
     count: int
@@ -29,12 +29,12 @@ class Gradient:
     at: tuple[int, ...]
 
     def apply(self, fitted: Fitted, shapes: Sequence[Shape]) -> Fitted:
-        """The annotation of the gradient of an operator. `shapes` are those of what the gradient takes."""
+        """Return the annotation of the gradient of an operator. `shapes` are those of the gradient's operands."""
         annotation = fitted.annotation
 
         def summed(identifier: Identifier) -> Identifier:
-            whole = annotation.why_not_split(identifier.name) is not None
-            return replace(identifier, reduction=Reduction.WHOLE if whole else Reduction.SUM)
+            is_whole = annotation.why_not_split(identifier.name) is not None
+            return replace(identifier, reduction=Reduction.WHOLE if is_whole else Reduction.SUM)
 
         changed = annotation.mapped(lambda tensor: tuple(tuple(map(summed, dim)) for dim in tensor))
         inputs, outputs = changed.tensor_inputs, changed.tensor_outputs
@@ -44,16 +44,16 @@ class Gradient:
         return replace(fitted, annotation=gradient)
 
     def shapes_before(self, shapes: Sequence[Shape]) -> Sequence[Shape]:
-        """The shapes of what the operator takes, when those are the shapes of what its gradient takes."""
+        """Return the shapes of the operator's operands, given those of the gradient's."""
         return shapes[: self.count]
 
 
 @dataclass(frozen=True, slots=True)
 class Tangent:
-    """The tangents of the outputs `at`, from all inputs and then the tangents of the inputs `of`.
+    """The tangents of the outputs `at`; its inputs are all inputs, then the tangents of the inputs `of`.
 
-    Inputs and outputs are tensors; there are `count` inputs. A tangent is split as its input or output is, and a sum of
-    outputs has the sum of their tangents.
+    Inputs and outputs are tensors; there are `count` inputs. A tangent has the sharding of its input or output, and the
+    tangent of a partial sum is a partial sum.
     """
 
     count: int
@@ -75,18 +75,18 @@ class Tangent:
 
 @dataclass(frozen=True, slots=True)
 class Batched:
-    """The operator on many inputs at once, each of which has a new first dimension or, if it is no `batch`, is shared.
+    """The operator batched over a new leading dimension of the inputs with `batch`; other inputs are shared.
 
-    Each output has that dimension.
+    All outputs have the new dimension.
     """
 
     batch: tuple[bool, ...]
 
     def apply(self, fitted: Fitted, shapes: Sequence[Shape]) -> Fitted:
-        """The annotation of many of an operator at once. `shapes` are those of what these take together."""
+        """Return the annotation of the batched operator. `shapes` are those of its operands."""
         annotation = fitted.annotation
         size = next(shape[0] for shape, is_batch in zip(shapes, self.batch, strict=True) if is_batch)
-        # No argument has such a name, nor an identifier that a person wrote.
+        # No argument or user-defined identifier can have this name.
         name = "batch'"
         while name in fitted.sizes:
             name += "'"
@@ -100,15 +100,15 @@ class Batched:
         return Fitted(OperatorAnnotation(inputs, outputs), {**fitted.sizes, name: size})
 
     def shapes_before(self, shapes: Sequence[Shape]) -> Sequence[Shape]:
-        """The shapes of what one operator takes, when those are the shapes of what many take together."""
+        """Return the shapes of the operator's operands, given those of the batched operator's."""
         return [shape[1:] if is_batch else shape for shape, is_batch in zip(shapes, self.batch, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
 class Padded:
-    """The operator on the leading part of its operands, the results padded with zeros at the end of dimensions.
+    """The operator on the leading part of padded operands, with results padded with zeros at the end of dimensions.
 
-    The operands of the operator have the shapes `operands`, the padded results the shapes `results`.
+    The operator's own operands have the shapes `operands`, the padded results the shapes `results`.
     """
 
     operands: tuple[Shape, ...]
@@ -117,7 +117,7 @@ class Padded:
     def apply(self, fitted: Fitted, shapes: Sequence[Shape]) -> Fitted:
         """Return the annotation of the operator on padded tensors. `shapes` are those of the padded operands.
 
-        An identifier that is padded is a dimension by itself.
+        A padded identifier is the only identifier of its dimension.
         """
         sizes = dict(fitted.sizes)
         for tensor, shape in zip(fitted.annotation.tensor_inputs, shapes, strict=True):
@@ -133,17 +133,17 @@ class Padded:
 
 @dataclass(frozen=True, slots=True)
 class KeyData:
-    """The operator with random keys passed as the integers that they are made of, a dimension more.
+    """The operator with random keys passed as their integer data, which have one more dimension.
 
-    The keys are given by the number of the operand or result, the name of their implementation, their rank, and the
-    number of integers of each.
+    Each key is a tuple of the operand or result number, the name of the key implementation, the rank, and the number
+    of integers per key.
     """
 
     operands: tuple[tuple[int, str, int, int], ...]
     results: tuple[tuple[int, str, int, int], ...]
 
     def apply(self, fitted: Fitted, shapes: Sequence[Shape]) -> Fitted:
-        """Return the annotation of the operator on the data of keys. `shapes` are those of the operands with data."""
+        """Return the annotation of the operator on key data. `shapes` are those of the operands with key data."""
 
         def with_data(tensors: Sequence[Tensor], keys: Sequence[tuple[int, str, int, int]]) -> tuple[Tensor, ...]:
             changed = list(tensors)

@@ -1,7 +1,7 @@
-"""Sharding rules of operations: `sharding_rule(op)`, and `register` to add one.
+"""Sharding rules of operations: `sharding_rule(op)` returns one, `register` adds one.
 
-Each module below gives the rules of a family of operations as it is imported. Those of dialects that most programs do
-without, and the language of annotations, are imported when they are first needed.
+Each module below registers the rules of a family of operations on import. Rules of less common dialects, and the parser
+of annotations, are imported on first use.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""What an annotation says, as values, and the sharding rule that it makes for the shapes of an operation."""
+"""Parsed annotations, and their sharding rules for the shapes of an operation."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,10 +9,12 @@ from sdy.rule import OpShardingRule
 
 
 class AnnotationError(ValueError):
-    """A mistake in an annotation, or shapes that it doesn't fit.
+    """An error in an annotation, or a mismatch of an annotation and shapes.
 
-    The text is the `problem` and, where that is at one place, the annotation with a caret below it, as `shown`; so many
-    characters are before it in the annotation as `offset` says.
+    Args:
+        problem: The message.
+        shown: The annotation with a caret below the error, if the error has a position.
+        offset: The position of the error in the annotation, in characters.
     """
 
     def __init__(self, problem: str, shown: str = "", offset: int = 0) -> None:
@@ -22,14 +24,14 @@ class AnnotationError(ValueError):
 
 
 class AnnotatedTensor(NamedTuple):
-    """The dimensions of a tensor, each the names of its factors, after those of its ellipsis, if any."""
+    """A tensor of an annotation: the name of its ellipsis, if any, and the factor names of each further dimension."""
 
     ellipsis: str | None
     dims: tuple[tuple[str, ...], ...]
 
 
 class _ShapedTensor(NamedTuple):
-    """An annotated tensor beside the shape of a tensor of the operation; `factors` are those of all its dimensions."""
+    """An annotated tensor with the shape of the operation's tensor, and the factor names of all dimensions."""
 
     name: str
     annotated: AnnotatedTensor
@@ -39,7 +41,7 @@ class _ShapedTensor(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """An annotation that was read. `sizes` and `kinds` (kind -> factors) are as they were written."""
+    """A parsed annotation, with its explicit factor `sizes` and its `kinds` (kind -> factors)."""
 
     operands: tuple[AnnotatedTensor, ...]
     results: tuple[AnnotatedTensor, ...]
@@ -47,10 +49,10 @@ class Annotation:
     kinds: Mapping[str, tuple[str, ...]]
 
     def rule(self, operand_shapes: Sequence[Sequence[int]], result_shapes: Sequence[Sequence[int]]) -> OpShardingRule:
-        """The custom rule of an operation with these shapes. Factors are numbered as they first appear.
+        """Return the custom rule of an operation with these shapes. Factors are numbered in order of appearance.
 
         Raises:
-            AnnotationError: the annotation doesn't fit the shapes.
+            AnnotationError: The annotation does not match the shapes.
         """
         operands = _fit("operand", self.operands, operand_shapes)
         results = _fit("result", self.results, result_shapes)
@@ -72,17 +74,17 @@ class Annotation:
         )
 
     def _factor_sizes(self, tensors: Iterable[_ShapedTensor]) -> dict[str, int]:
-        """The factors in the order in which they first appear, and their sizes."""
+        """Return the size of each factor, in order of appearance."""
         dims = [dim for tensor in tensors for dim in zip(tensor.factors, tensor.shape, strict=True)]
-        whole: dict[str, int] = {}
+        sole: dict[str, int] = {}
         for factors, size in dims:
             if len(factors) == 1:
-                whole[factors[0]] = min(size, whole.get(factors[0], size))
-        return {factor: whole.get(factor, self.sizes.get(factor, 0)) for factors, _ in dims for factor in factors}
+                sole[factors[0]] = min(size, sole.get(factors[0], size))
+        return {factor: sole.get(factor, self.sizes.get(factor, 0)) for factors, _ in dims for factor in factors}
 
 
 def _fit(kind: str, annotated: Sequence[AnnotatedTensor], shapes: Sequence[Sequence[int]]) -> list[_ShapedTensor]:
-    """Annotated tensors beside shapes. The factors of an ellipsis are called `...0_0`, `...0_1`, etc."""
+    """Match annotated tensors with shapes. The factors of an ellipsis are named `...0_0`, `...0_1`, etc."""
     if len(annotated) != len(shapes):
         raise AnnotationError(f"the annotation has {len(annotated)} {kind}(s), the operation {len(shapes)}")
     fitted: list[_ShapedTensor] = []
@@ -98,7 +100,7 @@ def _fit(kind: str, annotated: Sequence[AnnotatedTensor], shapes: Sequence[Seque
 
 
 def _check_ellipses(tensors: Iterable[_ShapedTensor]) -> None:
-    """Each ellipsis stands for the same sizes wherever it's written."""
+    """Check that each ellipsis stands for the same sizes in all tensors."""
     seen: dict[str, tuple[int, ...]] = {}
     for tensor in tensors:
         ellipsis, dims = tensor.annotated
@@ -109,7 +111,7 @@ def _check_ellipses(tensors: Iterable[_ShapedTensor]) -> None:
 
 
 def _check_compounds(tensors: Iterable[_ShapedTensor], sizes: Mapping[str, int]) -> None:
-    """The factors of each dimension that has several multiply to its size."""
+    """Check that the sizes of the factors of each dimension multiply to the dimension's size."""
     for tensor in tensors:
         for dim, (factors, size) in enumerate(zip(tensor.factors, tensor.shape, strict=True)):
             product = prod(sizes[factor] for factor in factors)

@@ -1,30 +1,35 @@
-"""Rules of operations, and of custom calls, by a line of annotation.
+"""Registration of the sharding rules of operations and custom calls by annotations.
 
 annotate("mine.matmul", "i k, k j -> i j reduction={k}")
 annotate("@my_matmul", "i k, k j -> i j reduction={k}")
 """
 
-from sdy.rules.annotation import rule_maker
+from sdy.rules.annotation import rule_from_annotation
 from sdy.rules.call_targets import register_target
-from sdy.rules.registry import register_maker
+from sdy.rules.registry import register_complete_rule
 
 
 def annotate(name: str, annotation: str) -> None:
-    """Make an annotation the rule of the operations called `name`, of any dialect, or of custom calls of `@target`.
+    """Register the sharding rule of an operation or a custom call as an annotation.
 
-    It is no custom rule, since it can be made again: it may be dropped, and operands are resharded to what it asks for.
+    The rule does not count as a custom rule, since it can be rebuilt: it may be dropped from the module, and operands
+    are resharded to match it.
+
+    Args:
+        name: The name of an operation of any dialect, or `@target` for the custom calls of a target.
+        annotation: The annotation; see `sdy.rules.annotation` for the syntax.
 
     Raises:
-        AnnotationError: the annotation can't be read.
-        ValueError: such operations have a rule already, or `name` is not that of an operation or a target.
+        AnnotationError: The annotation cannot be parsed.
+        ValueError: The operations have a rule already, or `name` is neither an operation nor a target.
     """
-    maker = rule_maker(name, annotation)
+    make_rule = rule_from_annotation(name, annotation)
     if name.startswith("@"):
-        register_target(name[1:], maker)
+        register_target(name[1:], make_rule)
     elif "." in name:
-        register_maker((name,), maker)
+        register_complete_rule((name,), make_rule)
     else:
         raise ValueError(
-            f"'{name}' is no operation's name: write its dialect's name before it, as in 'mine.{name}', or @ if it is "
-            "the target of custom calls"
+            f"'{name}' is not an operation name: write the dialect before it, as in 'mine.{name}', or @ before the "
+            "target of custom calls"
         )

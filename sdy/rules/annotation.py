@@ -1,15 +1,15 @@
-"""Sharding rules as strings, in the notation of einsum and of JAX's `custom_partitioning`.
+"""The annotation syntax of sharding rules, similar to einsum and to JAX's `custom_partitioning`.
 
     i k, k j -> i j  reduction={k}                  a matrix product
     ... i k, k j -> ... i j  reduction={k}          with any number of leading dimensions
     (i j) -> i j                                    a reshape that splits a dimension
-    i (j k) -> i j k  {j=2}                         j is never a whole dimension, so its size is given
+    i (j k) -> i j k  {j=2}                         j is never the only factor of a dimension, so its size is explicit
 
-A tensor is a list of dimensions, a dimension a factor or a list of factors in parentheses, major to minor. The
-ellipses of all tensors stand for the same leading dimensions; `...1`, `...2` are others. A factor's size is that of
-the dimensions that it is alone in; the smallest, if they differ. Other factors need a size in braces. A factor passes
-through unless it is listed as `reduction`, `need_replication` or `permutation`; nothing is propagated along those
-listed as `blocked_propagation`.
+A tensor is a list of dimensions; a dimension is a factor or a list of factors in parentheses, major to minor. The
+ellipses of all tensors stand for the same leading dimensions; `...1`, `...2` stand for others. If a factor is the only
+factor of a dimension, it has the dimension's size; the smallest, if several differ. Other factors need a size in
+braces. Factors are pass-through factors unless they are listed as `reduction`, `need_replication` or `permutation`;
+shardings do not propagate along factors that are listed as `blocked_propagation`.
 
     matmul = parse_annotation("i k, k j -> i j reduction={k}")
     matmul.rule([(4, 8), (8, 6)], [(4, 6)])         ([i, j],[j, k])->([i, k]) {i=4, j=8, k=6} reduction={j}
@@ -29,7 +29,7 @@ from sdy.ir.shapes import shape_of
 from sdy.rule import OpShardingRule
 from sdy.rules.annotated_factors import AnnotatedTensor, Annotation, AnnotationError
 from sdy.rules.notation import Notation
-from sdy.rules.registry import RuleMaker
+from sdy.rules.registry import CompleteRuleFunction
 
 GRAMMAR = r"""
     annotation: tensors _ARROW tensors sizes? kind*
@@ -71,7 +71,7 @@ MISTAKES = {
     ],
     "begin each factor's name with a letter": ["1 -> i", "i 1 -> i", "(1 i) -> i", "i -> 1"],
 }
-"""What to write instead, and annotations that want that said."""
+"""Advice for common errors, each with examples of wrong annotations."""
 
 
 WORDS = {
@@ -88,7 +88,7 @@ WORDS = {
     "KIND": "a kind of factors, as `reduction={i}`",
     "$END": "the end",
 }
-"""What the terminals of the grammar are called in messages."""
+"""The names of the grammar's terminals in messages."""
 
 
 class _FactorsOfKind(NamedTuple):
@@ -98,10 +98,10 @@ class _FactorsOfKind(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def parse_annotation(text: str) -> Annotation:
-    """Read an annotation.
+    """Parse an annotation.
 
     Raises:
-        AnnotationError: it can't be read, or contradicts itself.
+        AnnotationError: The annotation cannot be parsed, or is inconsistent.
     """
     tree = _NOTATION.parse(text)
     try:
@@ -112,14 +112,18 @@ def parse_annotation(text: str) -> Annotation:
     return annotation
 
 
-def rule_maker(name: str, annotation: str) -> RuleMaker:
-    """What makes the rule of the operations that are called `name` in messages, as the annotation says.
+def rule_from_annotation(name: str, annotation: str) -> CompleteRuleFunction:
+    """Return a function that builds the rules of operations from an annotation.
 
-    It is no custom rule, since it can be made again: it may be dropped, and operands are resharded to what it asks for.
-    Where the annotation does not fit an operation, making its rule raises DiagnosticError.
+    The function raises DiagnosticError if the annotation does not match an operation. The rules do not count as custom
+    rules, since they can be rebuilt: they may be dropped from the module, and operands are resharded to match them.
+
+    Args:
+        name: The name of the operations in messages.
+        annotation: The annotation.
 
     Raises:
-        AnnotationError: the annotation can't be read.
+        AnnotationError: The annotation cannot be parsed.
     """
     parsed = parse_annotation(annotation)
 
@@ -136,16 +140,18 @@ def rule_maker(name: str, annotation: str) -> RuleMaker:
 def _check_factors(annotation: Annotation) -> None:
     dims = [dim for tensor in annotation.operands + annotation.results for dim in tensor.dims]
     factors = dict.fromkeys(factor for dim in dims for factor in dim)
-    whole = {dim[0] for dim in dims if len(dim) == 1}
+    sole = {dim[0] for dim in dims if len(dim) == 1}
     for factor in factors:
-        if factor not in whole and factor not in annotation.sizes:
+        if factor not in sole and factor not in annotation.sizes:
             advice = f"give its size, as in `{{{factor}=2}}`"
-            raise AnnotationError(f"factor '{factor}' is never a whole dimension; {advice}")
+            raise AnnotationError(f"factor '{factor}' is never the only factor of a dimension; {advice}")
     for factor in annotation.sizes:
         if factor not in factors:
             raise AnnotationError(f"factor '{factor}' has a size, but is in no tensor")
-        if factor in whole:
-            raise AnnotationError(f"factor '{factor}' is a whole dimension, which gives its size; give it no other")
+        if factor in sole:
+            raise AnnotationError(
+                f"factor '{factor}' is the only factor of a dimension, which determines its size; remove the size"
+            )
     for tensor in annotation.operands + annotation.results:
         _check_unique([factor for dim in tensor.dims for factor in dim], "twice in one tensor")
     for kind, listed in annotation.kinds.items():
@@ -166,7 +172,7 @@ def _check_unique(names: Sequence[str], problem: str) -> None:
 
 
 class _ToAnnotation(Transformer[Token, Annotation]):
-    """The grammar's tree -> an annotation. A method's argument is what its rule's parts have become."""
+    """Transforms the parse tree to an annotation; the arguments of a method are the transformed children."""
 
     def annotation(self, parts: list[Any]) -> Annotation:
         operands, results, *rest = parts

@@ -1,4 +1,4 @@
-"""The `arith` and `math` dialects: tensors of numbers, an element at a time. Plain numbers have no rule."""
+"""Rules of the `arith` and `math` dialects: elementwise operations on tensors. Operations on scalars have no rule."""
 
 from sdy.rules.elementwise import pointwise
 from sdy.rules.registry import register, register_without_rule

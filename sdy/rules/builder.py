@@ -1,4 +1,4 @@
-"""Building a sharding rule, a factor at a time."""
+"""Builders of sharding rules, which add one factor at a time."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
@@ -15,7 +15,7 @@ PERMUTATION = FactorKind.PERMUTATION
 
 
 class Factors(Protocol):
-    """What takes the factors of an operation one by one: a sharding rule, or the axes of a block operation."""
+    """The interface of a builder of factors: of a sharding rule, or of the axes of a block operation."""
 
     def add(
         self, size: int, operands: Mapping[int, int], results: Mapping[int, int], kind: FactorKind = ..., /
@@ -23,14 +23,19 @@ class Factors(Protocol):
         """Add a factor of `size` along `{operand: dimension}` and `{result: dimension}`."""
 
     def read_backwards(self, operand: int, dim: int, /) -> None:
-        """Say that what was added along dimension `dim` of an operand reads it from the last element on."""
+        """Declare that the factor along dimension `dim` of an operand reads the dimension in reverse."""
 
 
 class RuleBuilder:
-    """The factors of one operation as they are found.
+    """Builder of the sharding rule of one operation.
 
-    In a conservative rule, a dimension's factors multiply to exactly its size wherever something is propagated along
-    them, so that no axis is propagated to a dimension that it doesn't divide.
+    In a conservative rule, the sizes of the factors of each dimension multiply to exactly the dimension's size, except
+    along factors with blocked propagation, so that no axis propagates to a dimension that it does not divide.
+
+    Args:
+        operand_ranks: The rank of each operand.
+        result_ranks: The rank of each result.
+        conservative: Build a conservative rule.
     """
 
     def __init__(self, operand_ranks: Iterable[int], result_ranks: Iterable[int], conservative: bool = False) -> None:
@@ -43,7 +48,7 @@ class RuleBuilder:
 
     @classmethod
     def of(cls, op: Operation, conservative: bool = False) -> "RuleBuilder":
-        """A builder for the operands and results of `op`."""
+        """Return a builder for the operands and results of `op`."""
         return cls(
             (len(shape_of(operand)) for operand in op.operands),
             (len(shape_of(result)) for result in op.results),
@@ -58,10 +63,17 @@ class RuleBuilder:
         kind: FactorKind = PASS_THROUGH,
         blocked: bool = False,
     ) -> None:
-        """Add a factor of `size` to the dimensions that it splits: `{operand: dimension}` and `{result: dimension}`.
+        """Add a factor.
 
-        A dimension's factors are added major to minor. A factor of size 1 is left out of a dimension that already has
-        a factor.
+        The factors of a dimension are added major to minor. A factor of size 1 is omitted from a dimension that already
+        has a factor.
+
+        Args:
+            size: The size of the factor.
+            operands: The dimensions that have the factor, as `{operand: dimension}`.
+            results: The dimensions that have the factor, as `{result: dimension}`.
+            kind: The kind of the factor.
+            blocked: Do not propagate shardings along the factor.
         """
         factor = len(self._sizes)
         self._sizes.append(size)
@@ -75,7 +87,7 @@ class RuleBuilder:
                     factors.append(factor)
 
     def read_backwards(self, operand: int, dim: int) -> None:
-        """A sharding rule says which dimensions factors are along, not which way: that is in their kind."""
+        """Do nothing: a sharding rule does not record the direction, except in the kind of the factor."""
 
     def add_to_operands(self, dim: int, size: int, kind: FactorKind = PASS_THROUGH) -> None:
         """Add a factor of `size` to dimension `dim` of each operand that has it."""
@@ -92,11 +104,13 @@ class RuleBuilder:
         blocked: Collection[int] = (),
         skipped: Collection[int] = (),
     ) -> None:
-        """Add a factor for each dimension of `shape`, to that dimension of each tensor that has it: scalars
-        have none.
+        """Add a factor for each dimension of `shape`, shared by all tensors of sufficient rank.
 
-        `kinds` are those of the dimensions that don't pass through, `blocked` the dimensions along which nothing is
-        propagated, and `skipped` those that get no factor here.
+        Args:
+            shape: The shape.
+            kinds: The kinds of the factors of dimensions that are not pass-through.
+            blocked: Dimensions along which shardings do not propagate.
+            skipped: Dimensions that get no factor.
         """
         kinds = kinds or {}
         for dim, size in enumerate(shape):
@@ -105,7 +119,7 @@ class RuleBuilder:
                 self.add(size, operands, results, kinds.get(dim, PASS_THROUGH), dim in blocked)
 
     def build(self) -> OpShardingRule:
-        """The rule. Each dimension that was given no factor has one of its own, of size 1."""
+        """Build the rule. Each dimension without a factor gets its own factor of size 1."""
         sizes = list(self._sizes)
         return OpShardingRule(
             operands=_complete(self._operands, sizes),
@@ -119,7 +133,7 @@ class RuleBuilder:
 
 
 def identity_rule(shape: Sequence[int], num_operands: int = 1, num_results: int = 1) -> OpShardingRule:
-    """The rule of tensors that all have `shape` and are split alike, as those of a pointwise operation are."""
+    """Return the rule of an operation whose tensors all have `shape`, with a pass-through factor per dimension."""
     builder = RuleBuilder([len(shape)] * num_operands, [len(shape)] * num_results)
     builder.add_pointwise(shape)
     return builder.build()
@@ -130,7 +144,7 @@ def _everywhere(tensors: list[list[list[int]]], dim: int) -> dict[int, int]:
 
 
 def _complete(tensors: list[list[list[int]]], sizes: list[int]) -> tuple[TensorMapping, ...]:
-    """The mappings of `tensors`; a size of 1 is appended to `sizes` for each dimension that has no factor."""
+    """Return the mappings of `tensors`; append a size of 1 to `sizes` for each dimension without a factor."""
     mappings: list[TensorMapping] = []
     for tensor in tensors:
         dims: list[tuple[int, ...]] = []

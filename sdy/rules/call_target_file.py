@@ -1,10 +1,10 @@
-"""A file of sharding rules of custom calls: on each line a target, a colon, and the annotation of its calls.
+"""The file format of sharding rules of custom calls: each line has a target, a colon, and an annotation.
 
-    # Batches and heads may be split.
+    # Batches and heads may be sharded.
     flash_attention: b h s d, b h t d, b h t d -> b h s d need_replication={s, t, d}
     my_kernels.scale: ..., -> ...
 
-What is behind # is not read. The annotations are those of `sdy.rules.annotation`.
+A # begins a comment. The syntax of annotations is that of `sdy.rules.annotation`.
 """
 
 import re
@@ -19,8 +19,12 @@ _LINE = re.compile(r"\s*(?P<target>[^\s@](.*?\S)?):(\s+(?P<annotation>.*))?")
 def annotate_from(text: str, filename: str) -> None:
     """Register the rules in the text of a file.
 
-    Raises DiagnosticError, with the place in the file, for a line that can't be read, an annotation that is wrong, and
-    a target that has a rule already.
+    Args:
+        text: The text of the file.
+        filename: The name of the file in diagnostics.
+
+    Raises:
+        DiagnosticError: A line or an annotation cannot be parsed, or a target has a rule already.
     """
     register_source(filename, text)
     for number, line in enumerate(text.split("\n"), 1):
@@ -29,18 +33,18 @@ def annotate_from(text: str, filename: str) -> None:
 
 
 def _annotate(line: str, place: Location) -> None:
-    read = _LINE.fullmatch(line)
-    if read is None:
-        raise _mistake(place, len(line) - len(line.lstrip()), "write `target: operands -> results`")
-    annotation = read["annotation"] or ""
+    match = _LINE.fullmatch(line)
+    if match is None:
+        raise _error(place, len(line) - len(line.lstrip()), "write `target: operands -> results`")
+    annotation = match["annotation"] or ""
     try:
-        annotate(f"@{read['target']}", annotation)
+        annotate(f"@{match['target']}", annotation)
     except AnnotationError as problem:
-        start = read.start("annotation") if annotation else len(line)
-        raise _mistake(place, start + problem.offset, problem.problem) from None
+        start = match.start("annotation") if annotation else len(line)
+        raise _error(place, start + problem.offset, problem.problem) from None
     except ValueError as problem:
-        raise _mistake(place, read.start("target"), str(problem)) from None
+        raise _error(place, match.start("target"), str(problem)) from None
 
 
-def _mistake(line: Location, offset: int, what: str) -> DiagnosticError:
-    return error(Location(line.filename, line.line, offset + 1), what)
+def _error(line: Location, offset: int, message: str) -> DiagnosticError:
+    return error(Location(line.filename, line.line, offset + 1), message)

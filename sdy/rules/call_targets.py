@@ -1,8 +1,8 @@
-"""Target of a custom call -> its sharding rule: the one place that knows which rule the calls of a target have.
+"""The registry of the sharding rules of custom calls, by target.
 
-The targets that JAX and XLA use have theirs from `sdy.rules.custom_call`. Others get one by an annotation: in Python
-with `annotate`, from a file, or from the package of a back end, which is asked when its target is first met. Otherwise
-a custom call has the rule it is given, as `sdy.sharding_rule`, or none.
+`sdy.rules.custom_call` registers the targets of JAX and XLA. Annotations register others: in Python with `annotate`,
+from a file, or from a plugin, which is loaded when its target is first looked up. Without a registered rule, a custom
+call has the rule of its `sdy.sharding_rule` attribute, or none.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,14 @@ from sdy.ir.shapes import shape_of
 from sdy.plugins import plugin_annotation
 from sdy.rule import OpShardingRule
 from sdy.rules.builder import RuleBuilder
-from sdy.rules.registry import NoRule, RuleFunction, RuleFunctionT, RuleMaker, build, register_maker
+from sdy.rules.registry import (
+    CompleteRuleFunction,
+    NoRule,
+    RuleFunction,
+    RuleFunctionT,
+    build,
+    register_complete_rule,
+)
 
 if TYPE_CHECKING:
     from sdy.stablehlo.custom_call import CustomCallOp
@@ -27,16 +34,17 @@ _WITHOUT_RULE = """
 """
 
 KERNELS = frozenset(_KERNELS.split())
-"""The targets of all kernels that are written in Python, such as those of Pallas."""
+"""The targets of kernels written in Python, such as Pallas kernels."""
 
 WITHOUT_RULE = KERNELS.union(_WITHOUT_RULE.split())
-"""The targets whose calls do different things, so that no rule fits them all."""
+"""The targets whose calls run arbitrary computations, so that no rule fits all of them."""
 
 
 class _Signature(NamedTuple):
-    """What a target's operands and results are: "tensors" of the first operand's rank, "matrices", "vectors", "scalar".
+    """The ranks of a target's operands and results: "tensors", "matrices", "vectors" or "scalar".
 
-    Matrices and vectors have the batch dimensions of the first operand before their own.
+    "tensors" have the rank of the first operand. "matrices" and "vectors" have the batch dimensions of the first
+    operand before their own.
     """
 
     operands: tuple[str, ...]
@@ -46,7 +54,7 @@ class _Signature(NamedTuple):
         return f"({', '.join(self.operands)}) -> ({', '.join(self.results)})"
 
     def fits(self, op: "CustomCallOp") -> bool:
-        """Whether the operands and results of `op` have the ranks that this asks for."""
+        """Return whether the operands and results of `op` have the ranks of this signature."""
         rank = len(shape_of(op.operands[0])) if op.operands else 0
         ranks = {"tensors": rank, "matrices": max(rank, 2), "vectors": max(rank, 2) - 1, "scalar": 0}
         return all(
@@ -55,53 +63,56 @@ class _Signature(NamedTuple):
         )
 
 
-_targets: dict[str, RuleMaker] = {}
+_targets: dict[str, CompleteRuleFunction] = {}
 _own: set[str] = set()
 """The targets whose rules are functions of this package."""
 
 
 def has_own_rule(target: str) -> bool:
-    """Whether what is done with calls of `target` is a matter of this package alone, and not of an annotation."""
+    """Return whether this package defines the rule of `target`, or its absence, so that annotations cannot."""
     return target in _own or target in WITHOUT_RULE
 
 
-def register_target(target: str, maker: RuleMaker) -> None:
-    """Make a function that returns complete rules that of the custom calls of `target`.
+def register_target(target: str, function: CompleteRuleFunction) -> None:
+    """Register a function that returns the complete rules of the custom calls of `target`.
 
     Raises:
-        ValueError: they have a rule already, or do different things.
+        ValueError: The target has a rule already, or its calls run arbitrary computations.
     """
     if target in WITHOUT_RULE:
         raise ValueError(
-            f"no rule fits all custom calls of @{target}, which do different things: annotate the function that makes "
-            "one with sdy.register_op"
+            f"no rule fits all custom calls of @{target}, which run arbitrary computations: annotate the function that "
+            "makes the call with sdy.register_op"
         )
-    _maker_of(target)  # by which the package that has a rule of it is asked first
-    _add(target, maker)
+    _function_of(target)  # loads the rule of a plugin
+    _add(target, function)
 
 
-def _add(target: str, maker: RuleMaker) -> None:
+def _add(target: str, function: CompleteRuleFunction) -> None:
     if target in _targets:
         raise ValueError(f"custom calls of @{target} have a sharding rule already")
-    _targets[target] = maker
+    _targets[target] = function
 
 
 def register_custom_call(*targets: str, signature: str = "") -> Callable[[RuleFunctionT], RuleFunctionT]:
-    """A decorator that makes a function the rule of custom calls of `targets`.
+    """Decorate a function that adds the factors of the custom calls of `targets`.
 
-    A call that doesn't have the `signature`, such as "matrices, scalar -> tensors, vectors", is an error.
+    Args:
+        *targets: The targets.
+        signature: The ranks of operands and results, such as "matrices, scalar -> tensors, vectors"; a call with other
+            ranks is an error.
 
     Raises:
-        ValueError: calls of one of the targets have a rule already.
+        ValueError: A target has a rule already.
     """
 
     def add(function: RuleFunctionT) -> RuleFunctionT:
         checked = partial(_with_signature, _signature(signature), function) if signature else function
-        maker = partial(build, checked)
+        complete_rule = partial(build, checked)
         is_own = function.__module__.startswith(f"{__package__}.")
         for target in targets:
-            # For those no other package is asked: to read what packages name takes longer than a small program does.
-            (_add if is_own else register_target)(target, maker)
+            # Do not look for plugins here: to read entry points takes longer than to compile a small program.
+            (_add if is_own else register_target)(target, complete_rule)
         if is_own:
             _own.update(targets)
         return function
@@ -121,21 +132,21 @@ def _with_signature(signature: _Signature, function: RuleFunction, op: "CustomCa
 
 
 def _custom_call(op: Any, conservative: bool) -> OpShardingRule | None:
-    """The rule of the call's target."""
+    """Return the rule of the call's target."""
     target: str = op.call_target_name.data
     if target in WITHOUT_RULE:
         return None
-    return (_maker_of(target) or partial(build, _unknown))(op, conservative)
+    return (_function_of(target) or partial(build, _unknown))(op, conservative)
 
 
-def _maker_of(target: str) -> RuleMaker | None:
-    """How the rule of calls of `target` is made; the package that has it, if one does, is asked first."""
+def _function_of(target: str) -> CompleteRuleFunction | None:
+    """Return the function that builds the rules of `target`; loads the plugin that defines it."""
     if target not in _targets:
         with plugin_annotation(target) as annotation:
             if annotation is not None:
-                from sdy.rules.annotation import rule_maker  # for which few programs ask
+                from sdy.rules.annotation import rule_from_annotation  # few programs need it
 
-                register_target(target, rule_maker(f"@{target}", annotation))
+                register_target(target, rule_from_annotation(f"@{target}", annotation))
     return _targets.get(target)
 
 
@@ -143,4 +154,4 @@ def _unknown(op: "CustomCallOp", rule: RuleBuilder) -> None:
     raise NoRule(f"custom call @{op.call_target_name.data} is unknown to SDY sharding rule registry")
 
 
-register_maker(("stablehlo.custom_call",), _custom_call, looks_around=True)
+register_complete_rule(("stablehlo.custom_call",), _custom_call, looks_around=True)

@@ -1,7 +1,4 @@
-"""Custom calls: the targets that JAX and XLA use, which are pointwise, in any parts, or have a rule of their own.
-
-The last are the functions of `jax.lax.linalg` and `jax.lax` named at each.
-"""
+"""Rules of the custom calls of JAX and XLA."""
 
 from typing import TYPE_CHECKING
 
@@ -21,14 +18,14 @@ _POINTWISE = """
     _SPMDInternalOp_Wrap
 """
 
-_IN_ANY_PARTS = "xla_ffi_partitioned_python_cpu_callback xla_ffi_partitioned_python_gpu_callback"
+_PARTITIONED_CALLBACKS = "xla_ffi_partitioned_python_cpu_callback xla_ffi_partitioned_python_gpu_callback"
 
 register_custom_call(*_POINTWISE.split())(pointwise)
 
 
-@register_custom_call(*_IN_ANY_PARTS.split())
-def in_any_parts(op: "CustomCallOp", rule: RuleBuilder) -> None:
-    """Each device calls with the parts that it has, however each operand is split."""
+@register_custom_call(*_PARTITIONED_CALLBACKS.split())
+def partitioned_callback(op: "CustomCallOp", rule: RuleBuilder) -> None:
+    """Allow any sharding of each operand: each device calls the function with its own shards."""
     for number, operand in enumerate(op.operands):
         for dim, size in enumerate(shape_of(operand)):
             rule.add(size, {number: dim}, {}, REDUCTION)
@@ -36,7 +33,7 @@ def in_any_parts(op: "CustomCallOp", rule: RuleBuilder) -> None:
 
 @register_custom_call("Eigh", signature="matrices -> matrices, vectors")
 def eigh(op: "CustomCallOp", rule: RuleBuilder) -> None:
-    """`jax.lax.linalg.eigh`: matrices -> eigenvectors, eigenvalues."""
+    """Add the factors of `jax.lax.linalg.eigh`: matrices -> eigenvectors, eigenvalues."""
     shape = shape_of(op.operands[0])
     rows, columns = len(shape) - 2, len(shape) - 1
     rule.add_pointwise(shape[:rows])
@@ -46,7 +43,10 @@ def eigh(op: "CustomCallOp", rule: RuleBuilder) -> None:
 
 @register_custom_call("Qr", "QrDecompositionBlock", signature="matrices -> matrices, vectors")
 def qr(op: "CustomCallOp", rule: RuleBuilder) -> None:
-    """`jax.lax.linalg.qr`: matrices -> packed matrices, reflectors' scales. Only the batches can be split."""
+    """Add the factors of `jax.lax.linalg.qr`: matrices -> packed matrices, scales of the Householder reflectors.
+
+    All but the batch dimensions require replication.
+    """
     shape, scales = shape_of(op.operands[0]), shape_of(op.results[1])
     rows, columns = len(shape) - 2, len(shape) - 1
     rule.add_pointwise(shape[:rows])
@@ -57,7 +57,10 @@ def qr(op: "CustomCallOp", rule: RuleBuilder) -> None:
 
 @register_custom_call("ProductOfElementaryHouseholderReflectors", signature="matrices, vectors -> matrices")
 def householder_product(op: "CustomCallOp", rule: RuleBuilder) -> None:
-    """`jax.lax.linalg.householder_product`: matrices, scales -> matrices. Only the batches can be split."""
+    """Add the factors of `jax.lax.linalg.householder_product`: matrices, scales -> matrices.
+
+    All but the batch dimensions require replication.
+    """
     shape, scales = shape_of(op.operands[0]), shape_of(op.operands[1])
     rows, columns = len(shape) - 2, len(shape) - 1
     rule.add_pointwise(shape[:rows])
@@ -68,7 +71,10 @@ def householder_product(op: "CustomCallOp", rule: RuleBuilder) -> None:
 
 @register_custom_call("mhlo.topk", signature="tensors -> tensors, tensors")
 def top_k(op: "CustomCallOp", rule: RuleBuilder) -> None:
-    """`jax.lax.top_k`: values -> largest values, their indices. The dimension that shrinks is needed whole."""
+    """Add the factors of `jax.lax.top_k`: values -> largest values, their indices.
+
+    The dimension whose size changes requires replication.
+    """
     shape, result = shape_of(op.operands[0]), shape_of(op.results[0])
     shrunk = [dim for dim, size in enumerate(shape) if size != result[dim]]
     rule.add_pointwise(shape, kinds=dict.fromkeys(shrunk, NEED_REPLICATION), blocked=shrunk)
@@ -76,9 +82,10 @@ def top_k(op: "CustomCallOp", rule: RuleBuilder) -> None:
 
 @register_custom_call("ApproxTopK", "PartialReduce", signature="tensors, tensors, scalar, scalar -> tensors, tensors")
 def approximate_top_k(op: "CustomCallOp", rule: RuleBuilder) -> None:
-    """`jax.lax.approx_max_k`: values, their indices, initial value, initial index -> largest values, their indices.
+    """Add the factors of `jax.lax.approx_max_k`.
 
-    Each device can look through its own part of the dimension that shrinks.
+    The operands are the values, their indices, the initial value and the initial index; the results the largest values
+    and their indices. Each device can search its own shard of the dimension whose size changes.
     """
     result = shape_of(op.results[0])
     for dim, size in enumerate(shape_of(op.operands[0])):
@@ -91,7 +98,10 @@ def approximate_top_k(op: "CustomCallOp", rule: RuleBuilder) -> None:
 
 @register_custom_call("X64Combine", signature="tensors, tensors -> tensors")
 def combine_halves(op: "CustomCallOp", rule: RuleBuilder) -> None:
-    """The low and high halves of 64-bit integers -> the integers; a random state made of them is needed whole."""
+    """Add the factors of the combination of 64-bit integers from their halves; pointwise, except for random states.
+
+    The state of a random number generator requires replication.
+    """
     if any(use.operation.name == "stablehlo.rng_bit_generator" for use in op.results[0].uses):
         rule.add_pointwise(shape_of(op.results[0]), kinds={0: NEED_REPLICATION}, blocked=(0,))
     else:

@@ -1,4 +1,4 @@
-"""Dot products."""
+"""Rules of dot products."""
 
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @register("stablehlo.dot_general")
 def dot_general(op: "DotGeneralOp", rule: Factors) -> None:
-    """`([b, i, k],[b, k, j])->([b, i, j])`: batch, left and right dimensions in the result's order, then contracted."""
+    """Add the factors `([b, i, k],[b, k, j])->([b, i, j])`: those of the result in order, then the contracted ones."""
     lhs, rhs = shape_of(op.lhs), shape_of(op.rhs)
     dims = op.dot_dimension_numbers.data
     batching = list(zip(dims.lhs_batching_dimensions, dims.rhs_batching_dimensions, strict=True))
@@ -30,7 +30,7 @@ def dot_general(op: "DotGeneralOp", rule: Factors) -> None:
 
 @register("stablehlo.dot")
 def dot(op: "DotOp", rule: Factors) -> None:
-    """A product of matrices or vectors: the last dimension of the left with the first of the right."""
+    """Add the factors of a product of matrices or vectors; the last lhs and the first rhs dimension are contracted."""
     lhs, rhs = shape_of(op.lhs), shape_of(op.rhs)
     if len(lhs) == 2:
         rule.add(lhs[0], {0: 0}, {0: 0})

@@ -1,4 +1,4 @@
-"""Operations that compute each element of their results from the elements at the same place, or nearly so."""
+"""Rules of elementwise operations, and of similar ones such as clamp with scalar bounds."""
 
 from typing import TYPE_CHECKING
 
@@ -20,16 +20,16 @@ POINTWISE = """
     power real reduce_precision remainder round_nearest_afz round_nearest_even rsqrt shift_left
     shift_right_arithmetic shift_right_logical sign sine sqrt subtract tan tanh xor
 """
-"""StableHLO operations of a fixed number of operands, all of which have the shape of the result."""
+"""StableHLO operations with a fixed number of operands that all have the shape of the result."""
 
 ACROSS_REPLICAS = "all_reduce collective_broadcast collective_permute cross-replica-sum"
-"""Collectives that are pointwise too, as they work across replicas, not dimensions."""
+"""Collectives that are pointwise too: they work across replicas, not along dimensions."""
 
 
 @register(*(f"stablehlo.{name}" for name in POINTWISE.split()), by_result=True)
 @register(*(f"stablehlo.{name}" for name in ACROSS_REPLICAS.split()), "sdy.sharding_constraint")
 def pointwise(op: Operation, rule: RuleBuilder) -> None:
-    """All tensors are split alike. An operation on tokens has no rule."""
+    """Add a factor per dimension, shared by all tensors. An operation on tokens has no rule."""
     if not isinstance(op.results[0].type, TensorType):
         raise NoRule
     rule.add_pointwise(shape_of(op.results[0]))
@@ -37,19 +37,19 @@ def pointwise(op: Operation, rule: RuleBuilder) -> None:
 
 @register("stablehlo.clamp")
 def clamp(op: "ClampOp", rule: RuleBuilder) -> None:
-    """Like a pointwise operation; the bounds may be scalars."""
+    """Add the factors of a pointwise operation; the bounds may be scalars."""
     rule.add_pointwise(shape_of(op.operand))
 
 
 @register("stablehlo.select")
 def select(op: "SelectOp", rule: RuleBuilder) -> None:
-    """Like a pointwise operation; the predicate may be a scalar."""
+    """Add the factors of a pointwise operation; the predicate may be a scalar."""
     rule.add_pointwise(shape_of(op.result))
 
 
 @register("stablehlo.bitcast_convert")
 def bitcast_convert(op: "BitcastConvertOp", rule: RuleBuilder) -> None:
-    """The side with the smaller elements may have one more dimension, the pieces of an element, needed whole."""
+    """Add pointwise factors, and require replication of the extra dimension on the side with the smaller elements."""
     operand, result = shape_of(op.operand), shape_of(op.result)
     rule.add_pointwise(min(operand, result, key=len))
     if len(operand) < len(result):
@@ -60,7 +60,7 @@ def bitcast_convert(op: "BitcastConvertOp", rule: RuleBuilder) -> None:
 
 @register("stablehlo.batch_norm_inference")
 def batch_norm_inference(op: "BatchNormInferenceOp", rule: RuleBuilder) -> None:
-    """Scale, offset, mean and variance are vectors over the feature dimension."""
+    """Add pointwise factors; scale, offset, mean and variance have only that of the feature dimension."""
     feature = op.feature_index.value.data
     for dim, size in enumerate(shape_of(op.operand)):
         vectors = dict.fromkeys(range(1, len(op.operands)), 0) if dim == feature else {}

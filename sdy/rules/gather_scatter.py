@@ -1,8 +1,8 @@
-"""Gather and scatter.
+"""Rules of gather and scatter.
 
-Both connect three kinds of tensor: the input that is read or updated, the start indices, and the slices that are read
-from it or written to it. Each dimension of the slices is either part of the window, and so a dimension of the input,
-or a batch, and so a dimension of the indices; an explicit batch is a dimension of both.
+Both have three kinds of tensors: the input, the start indices, and the slices that are read from the input or written
+to it. Each dimension of the slices is either a window dimension, which corresponds to a dimension of the input, or a
+batch dimension, which corresponds to a dimension of the indices; an explicit batching dimension corresponds to both.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 
 class DimNumbers(NamedTuple):
-    """The dimension numbers that gather and scatter have in common, under the same names."""
+    """The dimension numbers of gather and scatter under common names."""
 
     window_dims: Sequence[int]
-    """Dimensions of the slices."""
+    """Window dimensions of the slices."""
     collapsed_dims: Sequence[int]
-    """Dimensions of the input that aren't in the slices, being of size 1 in each."""
+    """Dimensions of the input that the slices omit, since each slice has size 1 along them."""
     input_batching_dims: Sequence[int]
     indices_batching_dims: Sequence[int]
     index_vector_dim: int
 
 
 class SliceDim(NamedTuple):
-    """A dimension of the slices and those it belongs to; one without a dimension of the indices is of the window."""
+    """A dimension of the slices, with the corresponding dimensions of input and indices, if any."""
 
     dim: int
     input_dim: int | None
@@ -45,10 +45,11 @@ class SliceDim(NamedTuple):
 
 @register("stablehlo.gather")
 def gather(op: "GatherOp", rule: RuleBuilder) -> None:
-    """A window smaller than the input is found anywhere in it.
+    """Add the factors of a gather.
 
-    A device can still look up, in its own part, the single elements that are there, and leave the others to be summed
-    up from the other devices; it can't do so for longer windows, which cross the border between parts.
+    Along dimensions in which each slice has a single element, the factor of the operand is a reduction factor: each
+    device looks up the elements in its own shard, and an all-reduce adds those of the other devices. Larger windows
+    that do not span the dimension require replication, since they may cross the boundary between shards.
     """
     operand, indices, result = shape_of(op.operand), shape_of(op.start_indices), shape_of(op.result)
     numbers, slice_dims = gathered_dims(op)
@@ -68,7 +69,7 @@ def gather(op: "GatherOp", rule: RuleBuilder) -> None:
 
 
 def gathered_dims(op: "GatherOp") -> tuple[DimNumbers, Iterator[SliceDim]]:
-    """The dimension numbers of `op`, and what each dimension of its result belongs to."""
+    """Return the dimension numbers of `op`, and the corresponding dimensions of each dimension of its result."""
     dims = op.dimension_numbers.data
     numbers = DimNumbers(
         dims.offset_dims,
@@ -82,10 +83,10 @@ def gathered_dims(op: "GatherOp") -> tuple[DimNumbers, Iterator[SliceDim]]:
 
 @register("stablehlo.scatter", looks_around=True)
 def scatter(op: "ScatterOp", rule: RuleBuilder) -> None:
-    """Inputs, indices, updates -> results like the inputs, all inputs being updated at the same indices.
+    """Add the factors of a scatter: inputs, indices, updates -> results.
 
-    Where the updates are split along a batch, each device applies its own to the whole input, and the results are
-    combined if the update is a reduction of a kind that can be.
+    Batch dimensions of the updates are reduction factors if the update computation is a suitable reduction: each device
+    applies its own updates to the full input, and the results are combined. Otherwise they require replication.
     """
     dims = op.scatter_dimension_numbers.data
     numbers = DimNumbers(
@@ -125,7 +126,10 @@ def scatter(op: "ScatterOp", rule: RuleBuilder) -> None:
 def _slice_dims(
     numbers: DimNumbers, input_: Sequence[int], indices: Sequence[int], slices: Sequence[int]
 ) -> Iterator[SliceDim]:
-    """What each dimension of the slices belongs to. Window and batch dimensions each come in the order of their own."""
+    """Yield the corresponding dimensions of each dimension of the slices.
+
+    Window dimensions are in the order of the input's dimensions, batch dimensions in the order of the indices'.
+    """
     outside_window = {*numbers.collapsed_dims, *numbers.input_batching_dims}
     window = (dim for dim in range(len(input_)) if dim not in outside_window)
     batch = (dim for dim in range(len(indices)) if dim != numbers.index_vector_dim)
@@ -143,7 +147,7 @@ def _places(dims: dict[int, int | None]) -> dict[int, int]:
 
 
 def _is_reduction(op: "ScatterOp") -> bool:
-    """Whether each result's update is the same commutative and associative operation on its old and new element."""
+    """Return whether all results are updated by the same commutative, associative operation on old and new element."""
     blocks = op.update_computation.blocks
     if not blocks or not isinstance(terminator := blocks[0].last_op, ReturnOp):
         return False
@@ -158,7 +162,7 @@ def _is_reduction(op: "ScatterOp") -> bool:
 
 
 def _combines(update: Operation, block: Block, old: int, new: int) -> bool:
-    """Whether `update` reduces the block's arguments `old` and `new`. Logical operations must be on booleans."""
+    """Return whether `update` reduces the block's arguments `old` and `new`; logical operations need booleans."""
     is_boolean = update.results[0].type == TensorType(i1, [])
     reductions = (AddOp, MulOp, MaxOp, MinOp, AndOp, OrOp) if is_boolean else (AddOp, MulOp, MaxOp, MinOp)
     return isinstance(update, reductions) and set(update.operands) == {block.args[old], block.args[new]}

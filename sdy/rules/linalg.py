@@ -1,13 +1,13 @@
-"""The `linalg` dialect: the loops of an operation are its factors.
+"""Rules of the `linalg` dialect: the loops of an operation are its factors.
 
-An indexing map says which element of a tensor an iteration of the loops touches, and so which of its dimensions is
-split where a loop is:
+An indexing map defines the element of a tensor that each loop iteration accesses, and so the dimension that is sharded
+with a loop:
 
     linalg.matmul      (i, j, k) -> (i, k)    (i, j, k) -> (k, j)    (i, j, k) -> (i, j)
                        ([i, k], [k, j], [i, j])->([i, j]) reduction={k}
 
-The tensors that results start from, `outs`, are split as the results are. Where a reduction is split, they count once
-in what the parts are combined to, not once for each part.
+The initial values of the results, `outs`, have the shardings of the results. If a reduction loop is sharded, the
+combined result includes them once, not once per shard.
 """
 
 from typing import TYPE_CHECKING
@@ -30,13 +30,13 @@ ELEMENTWISE = """
     abs add ceil copy div div_unsigned erf exp fill floor log max min mul negf powf reciprocal round rsqrt select
     sqrt square sub tanh
 """
-"""Operations whose loops are the dimensions of each of their tensors; scalars have none."""
+"""Elementwise operations: each loop is a dimension of all tensors; scalars have no dimensions."""
 
 INDEXED = """
     generic matmul quantized_matmul transpose pooling_nchw_max conv_2d_nchw_fchw conv_2d_ngchw_fgchw
     conv_2d_ngchw_gfchw conv_2d_nhwc_fhwc conv_2d_nhwc_hwcf conv_2d_nhwgc_gfhwc
 """
-"""The other operations whose indexing maps xDSL knows."""
+"""Other operations whose indexing maps xDSL provides."""
 
 PRODUCTS = {
     "dot": "k, k, -> reduction={k}",
@@ -47,12 +47,12 @@ PRODUCTS = {
     "batch_vecmat": "b k, b k j, b j -> b j reduction={k}",
     "batch_reduce_matmul": "b i k, b k j, i j -> i j reduction={b, k}",
 }
-"""Products that xDSL doesn't have, so that they are read in their generic form only: lhs, rhs, init -> result."""
+"""Products that xDSL does not define, so they are parsed only in the generic form: lhs, rhs, init -> result."""
 
 
 @register(*(f"linalg.{name}" for name in INDEXED.split()), looks_around=True)
 def by_loops(op: "LinalgStructuredOperation", rule: RuleBuilder) -> None:
-    """A factor for each loop, in each dimension that it splits; an operation on buffers has no rule."""
+    """Add a factor for each loop. An operation on buffers has no rule."""
     _check_on_tensors(op)
     indexed = indexed_operation(op)
     sides = (indexed.operands, indexed.results)
@@ -78,7 +78,7 @@ def by_loops(op: "LinalgStructuredOperation", rule: RuleBuilder) -> None:
 
 @register("linalg.broadcast")
 def broadcast(op: "BroadcastOp", rule: RuleBuilder) -> None:
-    """`([i], [i, j])->([i, j])`: input, init -> result."""
+    """Add the factors `([i], [i, j])->([i, j])`: input, init -> result."""
     _check_on_tensors(op)
     added = set(op.dimensions.get_values())
     kept = 0
@@ -92,7 +92,7 @@ def broadcast(op: "BroadcastOp", rule: RuleBuilder) -> None:
 
 @register("linalg.reduce")
 def reduce(op: "ReduceOp", rule: RuleBuilder) -> None:
-    """`([i, j], [i])->([i]) reduction={j}`: input, init -> result."""
+    """Add the factors `([i, j], [i])->([i]) reduction={j}`: input, init -> result."""
     _check_on_tensors(op)
     reduced = set(op.dimensions.get_values())
     kept = 0

@@ -1,4 +1,4 @@
-"""The loops of a `linalg` operation, and how each dimension of its tensors is indexed by them.
+"""Analysis of the loops of a `linalg` operation, and of the indices of its tensors' dimensions.
 
 linalg.generic over (i, j, k) of (8, 6, 3)
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from xdsl.dialects.linalg.ops import IndexOp
 
 KINDS = {"parallel": PASS_THROUGH, "reduction": REDUCTION, "window": NEED_REPLICATION}
-"""What splitting a loop asks of an operation, by the type of its iterator."""
+"""The kind of a loop's factor, by its iterator type."""
 
 _LINEAR = {AffineBinaryOpKind.Add, AffineBinaryOpKind.Mul}
 
 
 @dataclass
 class Loop:
-    """A loop of `extent` iterations. Its factor has a `size` that is less where the dimensions have no room for it."""
+    """A loop of `extent` iterations. The `size` of its factor is smaller if a dimension cannot hold all factors."""
 
     extent: int
     size: int
@@ -38,7 +38,7 @@ class Loop:
 
 
 class Index(NamedTuple):
-    """The index of a dimension: `offset` plus each loop times its stride; None where it is not such a sum."""
+    """The index of a dimension: `offset` plus each loop times its stride; `strides` is None if it is not linear."""
 
     size: int
     strides: dict[int, int] | None
@@ -46,14 +46,14 @@ class Index(NamedTuple):
 
 
 class IndexedTensor(NamedTuple):
-    """The dimensions that loops split, major to minor, and those that are needed whole."""
+    """The dimensions that can be sharded along loops, and those that need replication."""
 
     split: dict[int, Index]
     whole: dict[int, Index]
 
 
 class Indexed(NamedTuple):
-    """An operation's loops, those that are the index of no dimension by themselves left out, and its tensors."""
+    """An operation's loops that are the entire index of some dimension, and its tensors."""
 
     loops: dict[int, Loop]
     operands: list[IndexedTensor]
@@ -61,11 +61,11 @@ class Indexed(NamedTuple):
 
 
 def indexed_operation(op: "LinalgStructuredOperation") -> Indexed:
-    """How the operands and results of `op` are indexed by its loops.
+    """Analyze the indices of the operands and results of `op`.
 
-    A parallel loop that a dimension is indexed by together with others moves elements between the devices that split
-    it. Such loops share the dimension's size, as the window and what is within it do in a convolution. A dimension is
-    needed whole if its index has no loop, or one that another dimension of the tensor has.
+    If several loops index a dimension, they share its size, like the output position and the window position in a
+    convolution, and parallel loops among them become permutation factors: elements move between devices. A dimension
+    needs replication if its index has no loop, or a loop that indexes another dimension of the tensor.
     """
     maps = [attribute.data.results for attribute in op.get_indexing_maps()]
     operands = [
@@ -81,17 +81,17 @@ def indexed_operation(op: "LinalgStructuredOperation") -> Indexed:
 
 
 def _loops(op: "LinalgStructuredOperation", operands: Sequence[Sequence[Index]]) -> dict[int, Loop]:
-    """The loops that are the index of a dimension by themselves; one that the body computes with is indivisible."""
+    """Return the loops that are the entire index of some dimension; loops that the body reads need replication."""
     kinds = [KINDS[iterator.data] for iterator in op.get_iterator_types()]
     for inner in operations(op):
         if inner.name == "linalg.index":
             kinds[cast("IndexOp", inner).dim.value.data] = NEED_REPLICATION
-    extents = {loop: index.size for indices in operands for index in indices for loop in _alone(index)}
+    extents = {loop: index.size for indices in operands for index in indices for loop in _sole_loop(index)}
     return {loop: Loop(extent, extent, kinds[loop]) for loop, extent in sorted(extents.items())}
 
 
-def _alone(index: Index) -> Sequence[int]:
-    """The loop that is the whole of an index."""
+def _sole_loop(index: Index) -> Sequence[int]:
+    """Return the loop that is the entire index, if there is one, as a sequence."""
     return list(index.strides) if index.strides and [*index.strides.values(), index.offset] == [1, 0] else []
 
 
@@ -107,9 +107,9 @@ def _tensor(indices: Sequence[Index], loops: Mapping[int, Loop]) -> IndexedTenso
 
 
 def _share(index: Index, loops: Mapping[int, Loop]) -> None:
-    """Give the loops of a dimension their parts of its size, and say which of them move elements."""
+    """Distribute the size of a dimension among its loops, and make parallel loops permutation factors."""
     strides = index.strides or {}
-    if _alone(index):
+    if _sole_loop(index):
         return
     left = index.size
     for number in sorted(strides, key=lambda number: -loops[number].extent):
@@ -121,7 +121,7 @@ def _share(index: Index, loops: Mapping[int, Loop]) -> None:
 
 
 def _index(expression: AffineExpr, size: int) -> Index:
-    """The index that is written so; a sum of loops with constant factors is what its values at the unit points say."""
+    """Convert an affine expression to an index; a linear one is determined by its values at the unit points."""
     if not _is_linear(expression):
         return Index(size, None)
     used = sorted(expression.used_dims())

@@ -1,4 +1,4 @@
-"""Whole-matrix algorithms: all but their last dimensions are batches."""
+"""Rules of matrix algorithms and the FFT, whose leading dimensions are batch dimensions."""
 
 from typing import TYPE_CHECKING
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 @register("stablehlo.cholesky")
 def cholesky(op: "CholeskyOp", rule: RuleBuilder) -> None:
-    """The matrix is needed whole."""
+    """Require replication of the matrix dimensions."""
     shape = shape_of(op.a)
     rule.add_pointwise(shape, kinds=dict.fromkeys((len(shape) - 2, len(shape) - 1), NEED_REPLICATION))
 
 
 @register("stablehlo.fft")
 def fft(op: "FftOp", rule: RuleBuilder) -> None:
-    """The transformed dimensions are needed whole; the last of a real transform has another size in the result."""
+    """Require replication of the transformed dimensions; block propagation along a dimension that changes its size."""
     operand, result = shape_of(op.operand), shape_of(op.result)
     last = len(operand) - 1
     transformed = range(len(operand) - len(op.fft_length), len(operand))
@@ -34,9 +34,9 @@ def fft(op: "FftOp", rule: RuleBuilder) -> None:
 
 @register("stablehlo.triangular_solve")
 def triangular_solve(op: "TriangularSolveOp", rule: RuleBuilder) -> None:
-    """`op(a) x = b`, or `x op(a) = b` if `a` isn't on the left side.
+    """Add the factors of the solution of `op(a) x = b`, or of `x op(a) = b` if `a` is on the right side.
 
-    The matrices are needed whole; their dimensions correspond as in the product that gives `b`.
+    The matrix dimensions require replication; they share factors as in the product that yields `b`.
     """
     a, b = shape_of(op.a), shape_of(op.b)
     rows, columns = len(a) - 2, len(a) - 1
@@ -44,7 +44,7 @@ def triangular_solve(op: "TriangularSolveOp", rule: RuleBuilder) -> None:
 
     is_left = bool(op.left_side.value.data)
     is_transposed = op.transpose_a.data in (Transpose.TRANSPOSE, Transpose.ADJOINT)
-    # Without a transposition, a's columns meet the rows of x on its right, and a's rows the columns of x on its left.
+    # Without a transposition, the columns of a are contracted with the rows of x in a x, and the rows of a in x a.
     contracted, kept = (columns, rows) if is_left != is_transposed else (rows, columns)
     if is_left:
         rule.add(a[kept], {0: kept, 1: rows}, {}, NEED_REPLICATION)

@@ -1,7 +1,7 @@
-"""A small language of strings: its grammar, and errors that say what to write instead.
+"""Parser of annotation languages, with error messages that give advice.
 
-An error shows the string with a caret below the mistake. Before that it says what to write, if the mistake is like one
-of those that the language lists, or else what could stand there.
+An error shows the annotation with a caret below the error. The message is the advice for a listed example of the same
+error, or else the tokens that are expected at that position.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,10 +15,12 @@ from sdy.rules.annotated_factors import AnnotationError
 
 
 class Notation:
-    """A language for lark.
+    """An annotation language.
 
-    `grammar` begins at the rule `annotation`, `words` are what its terminals are called in messages, and `mistakes`
-    what to write instead of each of the strings that want that said; what is listed first counts.
+    Args:
+        grammar: The grammar in lark's format; the start rule is `annotation`.
+        words: The names of the grammar's terminals in messages.
+        mistakes: Advice -> examples of wrong annotations; the first matching example counts.
     """
 
     def __init__(self, grammar: str, words: Mapping[str, str], mistakes: Mapping[str, Sequence[str]]) -> None:
@@ -27,10 +29,10 @@ class Notation:
         self._parser = Lark(grammar, start="annotation", parser="lalr")
 
     def parse(self, text: str) -> Tree[Token]:
-        """The tree of `text`.
+        """Parse `text` to a tree.
 
         Raises:
-            AnnotationError: it is not of the language.
+            AnnotationError: The text cannot be parsed.
         """
         try:
             return self._parse(text)
@@ -42,7 +44,7 @@ class Notation:
         return self._parser.parse(text)  # pyright: ignore[reportUnknownMemberType]
 
     def _advice(self, unexpected: UnexpectedInput) -> str:
-        """What to write instead of a mistake that is known, or else what could stand where it is."""
+        """Return the advice for a known mistake, or else the expected tokens."""
         if isinstance(unexpected, UnexpectedToken):
             state, token = _situation(unexpected)
             advice = self._known_mistakes.get((state, token)) or self._known_mistakes.get((state, None))
@@ -56,7 +58,7 @@ class Notation:
 
     @cached_property
     def _known_mistakes(self) -> dict[tuple[object, str | None], str]:
-        """The advice for a situation, and for any other token in the same place."""
+        """The advice for each parser state and wrong token, and for each state with any other token (None)."""
         advices: dict[tuple[object, str | None], str] = {}
         for advice, examples in self._mistakes.items():
             for example in examples:
@@ -72,6 +74,6 @@ class Notation:
 
 
 def _situation(mistake: UnexpectedToken) -> tuple[object, str]:
-    """Where in the grammar a mistake is made, and the type of the token that is wrong there."""
+    """Return the state of the parser at a mistake, and the type of the wrong token."""
     state = mistake.state.position, frozenset(mistake.accepts)
     return state, cast(Token, mistake.token).type

@@ -1,4 +1,4 @@
-"""Random numbers."""
+"""Rules of random number generators."""
 
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @register("stablehlo.rng_bit_generator")
 def rng_bit_generator(op: "RngBitGeneratorOp", rule: RuleBuilder) -> None:
-    """The state is needed whole, before and after; the output can be split in any way."""
+    """Require replication of the state; all dimensions of the output can be sharded."""
     for dim, size in enumerate(shape_of(op.initial_state)):
         rule.add(size, {0: dim}, {0: dim}, NEED_REPLICATION, blocked=True)
     for dim, size in enumerate(shape_of(op.output)):

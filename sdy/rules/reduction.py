@@ -1,4 +1,4 @@
-"""Reductions and sorts."""
+"""Rules of reductions and sorts."""
 
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @register("stablehlo.reduce")
 def reduce(op: "ReduceOp", rule: Factors) -> None:
-    """`([i, j],[])->([i])`; several inputs are reduced together, each with an initial value."""
+    """Add the factors `([i, j],[])->([i])`; several inputs are reduced together, each with an initial value."""
     dimensions = set(op.dimensions.get_values())
     kept = 0
     for dim, size in enumerate(shape_of(op.inputs[0])):
@@ -27,7 +27,7 @@ def reduce(op: "ReduceOp", rule: Factors) -> None:
 
 @register("stablehlo.sort")
 def sort(op: "SortOp", rule: RuleBuilder) -> None:
-    """The sorted dimension is needed whole; it may take part in propagation only if another can be split instead."""
+    """Require replication of the sorted dimension; block propagation along it if it is the only one of size above 1."""
     shape = shape_of(op.inputs[0])
     sorted_dim = op.dimension.value.data
     if sorted_dim < 0:

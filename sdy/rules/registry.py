@@ -1,14 +1,14 @@
-"""Operation -> sharding rule: the one place that knows which rule an operation has.
+"""The registry of sharding rules, by operation name.
 
-A rule given in the program, as the attribute `sdy.sharding_rule`, wins. Otherwise it is made by the function that is
-registered for the operation's name, or by the operation itself through the trait `ShardingRuleInterface`:
+A rule in the program, the attribute `sdy.sharding_rule`, takes precedence. Otherwise the rule is built by the function
+that is registered for the operation's name, or by the operation itself through the trait `ShardingRuleInterface`:
 
     @register("mine.scale")
     def scale(op: Operation, rule: RuleBuilder) -> None:
         rule.add_pointwise(shape_of(op.results[0]))
 
-Operations that are equal but for the values they work on share one rule, so that the layers of a deep model cost what
-one layer does, and so that work which depends on a rule alone can be remembered by it.
+Operations that are equal except for their operands share one rule: building rules for a deep model then costs as much
+as for one layer, and results that depend only on a rule can be memoized by it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -30,32 +30,33 @@ from sdy.rules.builder import Factors, RuleBuilder
 from sdy.warning_categories import UnknownOperationWarning
 
 RuleFunction = Callable[[Any, RuleBuilder], None]
-"""Adds an operation's factors to a builder made for it, or raises `NoRule`."""
+"""A function that adds an operation's factors to a builder, or raises `NoRule`."""
 
 RuleFunctionT = TypeVar("RuleFunctionT", bound=RuleFunction)
 
 Movement = Callable[[Any, Factors], None]
-"""The rule of an operation whose result has at each place one element of the operand; it says which one as well."""
+"""The rule function of a data-movement operation, whose result elements are elements of the operand; it also defines
+which ones."""
 
 MovementT = TypeVar("MovementT", bound=Movement)
 
-RuleMaker = Callable[[Any, bool], OpShardingRule | None]
-"""(operation, conservative) -> its rule."""
+CompleteRuleFunction = Callable[[Any, bool], OpShardingRule | None]
+"""A function (operation, conservative) -> rule."""
 
 T = TypeVar("T")
 
 
 class NoRule(Exception):  # noqa: N818  (not an error: most programs have such operations)
-    """The operation has no rule, so nothing is propagated through it. The reason, if any, is worth a warning."""
+    """The operation has no rule, so no sharding propagates through it. A message, if any, is reported as a warning."""
 
 
 _FILES = {"arith": "arith", "chlo": "chlo", "linalg": "linalg", "math": "arith", "tensor": "tensor"}
-"""Dialect -> the file with the rules of its operations, which is loaded when the first of them is met."""
+"""The file with the rules of each dialect, which is loaded at the first lookup of one of its operations."""
 
 _met = {"builtin", "func", "sdy", "stablehlo"}
-"""The dialects whose rules are loaded, as they are for these with this package."""
+"""The dialects whose rules are loaded; initially those that this package imports."""
 
-_makers: dict[str, RuleMaker] = {}
+_makers: dict[str, CompleteRuleFunction] = {}
 _looks_around: set[str] = set()
 _by_result: set[str] = set()
 _elementwise: set[str] = set()
@@ -67,19 +68,23 @@ _warned: set[str] = set()
 def register(
     *names: str, looks_around: bool = False, by_result: bool = False, elementwise: bool = False
 ) -> Callable[[RuleFunctionT], RuleFunctionT]:
-    """A decorator that makes a function the rule of the operations called `names`.
+    """Decorate a function that adds the factors of the operations `names`.
 
-    What it decides may depend on the operation's name, its attributes without a dialect's prefix, and its types. One
-    that also looks at what defines or uses the operation's values, or into its regions, `looks_around`; one that is
-    decided by the name and the type of the only result alone is found faster `by_result`. Operations that are
-    `elementwise` are propagated through before others; those with the trait `Elementwise` are so without being told.
+    The rule may depend on the operation's name, its attributes without a dialect prefix, and its types. The options
+    declare other dependencies:
+
+    Args:
+        *names: The operation names.
+        looks_around: The rule also depends on the definers or users of the operation's values, or on its regions.
+        by_result: The rule depends only on the name and the type of the only result; lookups are then faster.
+        elementwise: Shardings propagate through the operations in the first stage; implied by the trait `Elementwise`.
 
     Raises:
-        ValueError: operations of one of these names have a rule already.
+        ValueError: An operation name has a rule already.
     """
 
     def add(function: RuleFunctionT) -> RuleFunctionT:
-        register_maker(names, partial(build, function), looks_around)
+        register_complete_rule(names, partial(build, function), looks_around)
         if elementwise:
             _elementwise.update(names)
         if by_result:
@@ -89,13 +94,13 @@ def register(
     return add
 
 
-def register_maker(names: Iterable[str], maker: RuleMaker, looks_around: bool = False) -> None:
-    """As `register`, for a function that returns complete rules."""
+def register_complete_rule(names: Iterable[str], function: CompleteRuleFunction, looks_around: bool = False) -> None:
+    """Register a function that returns complete rules; see `register`."""
     for name in names:
-        _load_rules_with(name)
+        _load_dialect_of(name)
         if name in _makers:
             raise ValueError(f"operations called '{name}' have a sharding rule already")
-        _makers[name] = maker
+        _makers[name] = function
         if looks_around:
             _looks_around.add(name)
     for by_rule in _all_by_rule:
@@ -103,14 +108,14 @@ def register_maker(names: Iterable[str], maker: RuleMaker, looks_around: bool = 
 
 
 def register_without_rule(*names: str) -> None:
-    """Declare that nothing is propagated through operations called `names`, so that nobody need be warned."""
+    """Declare that no sharding propagates through the operations `names`, which suppresses the warning."""
     _without_rule.update(names)
 
 
 def register_movement(*names: str) -> Callable[[MovementT], MovementT]:
-    """As `register`, for operations that compute nothing: each place of the result has one element of the operand.
+    """Decorate the rule function of data-movement operations: each result element is an element of the operand.
 
-    From the function they get their block operation too, and are known to be views.
+    The function also defines the operations' block operation, and makes them views.
     """
 
     def add(function: MovementT) -> MovementT:
@@ -121,19 +126,19 @@ def register_movement(*names: str) -> Callable[[MovementT], MovementT]:
 
 
 def movement(name: str) -> Movement | None:
-    """What is registered by `register_movement` for operations called `name`, None if nothing is."""
+    """Return the function that `register_movement` registered for the operation `name`, or None."""
     return _movements.get(name)
 
 
 def is_registered_elementwise(op: Operation) -> bool:
-    """Whether `op` was registered as elementwise."""
+    """Return whether `op` was registered as elementwise."""
     name = name_of(op)
-    _load_rules_with(name)
+    _load_dialect_of(name)
     return name in _elementwise
 
 
-def _load_rules_with(name: str) -> None:
-    """Load the rules of the dialect of the operation called `name`, if they were not yet."""
+def _load_dialect_of(name: str) -> None:
+    """Load the rules of the dialect of the operation `name`, once."""
     dialect = name.partition(".")[0]
     if dialect in _met:
         return
@@ -145,10 +150,16 @@ def _load_rules_with(name: str) -> None:
 
 
 def sharding_rule(op: Operation, conservative: bool = False) -> OpShardingRule | None:
-    """The sharding rule of `op`, or None if it has none; a warning is given once for each unknown operation.
+    """Return the sharding rule of `op`.
 
-    A `conservative` rule lets nothing be propagated to a dimension that the axes may not divide. Operations with
-    dynamic shapes have no rule.
+    Warns once for each unknown operation.
+
+    Args:
+        op: The operation.
+        conservative: Build a rule that propagates no axis to a dimension that it may not divide.
+
+    Returns:
+        The rule, or None; operations with dynamic shapes have no rule.
     """
     attribute = _RULES[conservative].of(op)
     return attribute and attribute.data
@@ -157,18 +168,22 @@ def sharding_rule(op: Operation, conservative: bool = False) -> OpShardingRule |
 def sharding_rules(
     ops: Iterable[Operation], conservative: bool = False
 ) -> Iterator[tuple[Operation, OpShardingRuleAttr]]:
-    """The operations of `ops` that have a rule, and the attribute that it is written as.
+    """Yield the operations of `ops` that have a rule, with the rule as an attribute.
 
-    The same as `sharding_rule` of each, in less time.
+    Equivalent to `sharding_rule` of each operation, but faster.
     """
     return _RULES[conservative].of_all(ops)
 
 
 class ByRule(Generic[T]):
-    """What `derive` makes of operations that have a rule; asked for at each operation, so that it is fast.
+    """A memoized function of operations that have a rule. Optimized: propagation calls it for each operation.
 
-    What it makes of an operation may depend on no more than the rule does. One of these is for the whole process: it
-    remembers what was derived, and the registry it.
+    Instances live as long as the process: the registry refers to them.
+
+    Args:
+        derive: Computes the value from an operation and its rule; it may depend only on properties of the operation on
+            which the rule depends.
+        conservative: Use conservative rules.
     """
 
     def __init__(self, derive: Callable[[Operation, OpShardingRuleAttr], T], conservative: bool = False) -> None:
@@ -176,34 +191,34 @@ class ByRule(Generic[T]):
         self._conservative = conservative
         self._of_class: dict[type[Operation], Callable[[Operation], T | None]] = {}
         self._by_result: dict[type[Operation], MemoizedByResultType[T | None]] = {}
-        # To call a method is faster than to call an object.
+        # Calling a bound method is faster than calling an object.
         self._remembered = MemoizedByKey(self._make).__call__
         _all_by_rule.append(self)
 
     def of(self, op: Operation) -> T | None:
-        """What is derived from `op`; None where it has no rule."""
-        given = op.attributes.get(SHARDING_RULE)
-        if given is not None and isinstance(given, OpShardingRuleAttr):
-            return self._derive(op, given)
-        return (self._of_class.get(op.__class__) or self.way_of_class(op))(op)
+        """Return the value for `op`; None if the operation has no rule."""
+        attribute = op.attributes.get(SHARDING_RULE)
+        if attribute is not None and isinstance(attribute, OpShardingRuleAttr):
+            return self._derive(op, attribute)
+        return (self._of_class.get(op.__class__) or self.lookup_for_class(op))(op)
 
-    def way_of_class(self, op: Operation) -> Callable[[Operation], T | None]:
-        """As `of`, for operations of the class of `op` to which no rule was given."""
-        way = self._of_class.get(op.__class__)
-        if way is None:
-            way = self._of_class[op.__class__] = self._find_way_of_class(op)
-        return way
+    def lookup_for_class(self, op: Operation) -> Callable[[Operation], T | None]:
+        """Return the equivalent of `of` for operations of the class of `op` without a rule attribute."""
+        lookup = self._of_class.get(op.__class__)
+        if lookup is None:
+            lookup = self._of_class[op.__class__] = self._create_lookup(op)
+        return lookup
 
     def known_by_result(self, op_class: type[Operation]) -> Mapping[int, T | None]:
-        """What was derived so far for a class whose way was found, by the `id` of the type of the only result.
+        """Return the memoized values of a class registered `by_result`, by the `id` of the result type.
 
-        Without what depends on more than that.
+        Empty for other classes, and for classes that were not looked up yet.
         """
         remembered = self._by_result.get(op_class)
         return {} if remembered is None else remembered.known
 
     def of_all(self, ops: Iterable[Operation]) -> Iterator[tuple[Operation, T]]:
-        """The operations of `ops` that have a rule, and what is derived from each."""
+        """Yield the operations of `ops` that have a rule, with their values."""
         of_classes = self._of_class
         for op in ops:
             of_class = of_classes.get(op.__class__)
@@ -214,15 +229,15 @@ class ByRule(Generic[T]):
                 yield op, derived
 
     def forget_classes(self) -> None:
-        """Forget what is known of classes, since another operation was registered."""
+        """Drop the lookups of classes after the registration of another operation."""
         self._of_class.clear()
         self._by_result.clear()
 
-    def _find_way_of_class(self, op: Operation) -> Callable[[Operation], T | None]:
-        """How what is derived from operations of the class of `op` is found."""
+    def _create_lookup(self, op: Operation) -> Callable[[Operation], T | None]:
+        """Create the lookup for operations of the class of `op`."""
         if isinstance(op, UnregisteredOp):
             return self._of_unregistered
-        _load_rules_with(op.name)
+        _load_dialect_of(op.name)
         if op.name in _makers:
             if op.name in _looks_around:
                 return self._make
@@ -230,11 +245,11 @@ class ByRule(Generic[T]):
                 return self._remembered
             remembered = self._by_result[op.__class__] = MemoizedByResultType(self._make_by_result)
             return remembered.__call__
-        return self._way_without_function(op)
+        return self._lookup_without_function(op)
 
     def _of_unregistered(self, op: Operation) -> T | None:
-        _load_rules_with(name_of(op))
-        return self._make(op) if name_of(op) in _makers else self._way_without_function(op)(op)
+        _load_dialect_of(name_of(op))
+        return self._make(op) if name_of(op) in _makers else self._lookup_without_function(op)(op)
 
     def _make(self, op: Operation) -> T | None:
         if not all(_is_static(value.type) for value in (*op.operands, *op.results)):
@@ -244,8 +259,8 @@ class ByRule(Generic[T]):
     def _make_by_result(self, op: Operation) -> T | None:
         return self._from_rule(op, _makers[op.name](op, self._conservative)) if _is_static(op.results[0].type) else None
 
-    def _way_without_function(self, op: Operation) -> Callable[[Operation], T | None]:
-        """How it is found for operations for which no function is registered."""
+    def _lookup_without_function(self, op: Operation) -> Callable[[Operation], T | None]:
+        """Return the lookup for operations without a registered function."""
         if has_trait(op, ShardingRuleInterface):
             return self._of_own_rule
         needs_none = name_of(op) in _without_rule or has_trait(op, ShardableDataFlow) or is_terminator(op)
@@ -262,20 +277,20 @@ class ByRule(Generic[T]):
 _all_by_rule: list[ByRule[Any]] = []
 
 
-def _rule_itself(op: Operation, rule: OpShardingRuleAttr) -> OpShardingRuleAttr:
+def _identity(op: Operation, rule: OpShardingRuleAttr) -> OpShardingRuleAttr:
     return rule
 
 
-_RULES = {conservative: ByRule(_rule_itself, conservative) for conservative in (False, True)}
+_RULES = {conservative: ByRule(_identity, conservative) for conservative in (False, True)}
 
 
 def name_of(op: Operation) -> str:
-    """The name of `op`, whether its dialect is known or not."""
+    """Return the name of `op`, registered or not."""
     return op.op_name.data if isinstance(op, UnregisteredOp) else op.name
 
 
 def build(function: RuleFunction, op: Operation, conservative: bool) -> OpShardingRule | None:
-    """The rule that `function` gives `op`, None where it has no rule; a reason is warned of once."""
+    """Build the rule of `op` with `function`; None if it raises `NoRule`, whose message is reported once."""
     builder = RuleBuilder.of(op, conservative)
     try:
         function(op, builder)
@@ -287,7 +302,7 @@ def build(function: RuleFunction, op: Operation, conservative: bool) -> OpShardi
 
 
 def _without(op: Operation) -> None:
-    """The rule of operations without one."""
+    """Return None: the lookup of operations that need no rule."""
 
 
 def _unknown(op: Operation) -> None:

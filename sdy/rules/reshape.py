@@ -1,12 +1,12 @@
-"""The rule of a reshape, which merges and splits dimensions.
+"""Rule of a reshape, which merges and splits dimensions.
 
-Both shapes are taken apart into factors from their major ends, side by side. As long as the factors taken so far have
-the same product on both sides, the greatest common divisor of what comes next is a factor of both:
+Both shapes are factored in parallel, from the major end. While the factors so far have the same product on both sides,
+the greatest common divisor of the remaining dimension sizes is the next common factor:
 
     8 x 4     -> 32          ([i, j])->([ij]) {i=8, j=4}
     2 x 4 x 3 -> 4 x 6       ([i, jk, l])->([ij, kl]) {i=2, j=2, k=2, l=3}
 
-Where there is none, each side gets factors of its own until their products meet again:
+If the divisor is 1, each side gets its own factors until the products are equal again:
 
     2 x 3 x 5 -> 3 x 2 x 5   ([i, k, m])->([j, l, m]) {i=2, j=3, k=3, l=2, m=5}
 """
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 class _Cursor:
-    """How far one shape has been taken apart: into the dimension `dim`, of which a size of `left` remains."""
+    """The position in the factorization of a shape: the dimension `dim`, whose remaining size is `left`."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape = shape
         self.dim = 0
-        self.taken = 1
-        """The product of the factors taken so far."""
+        self.product = 1
+        """The product of the factors so far."""
         self.left = shape[0] if shape else 1
 
     @property
@@ -42,7 +42,7 @@ class _Cursor:
     def take(self, factor: int) -> int:
         """Take `factor` from the current dimension, which it divides, and return the dimension."""
         dim = self.dim
-        self.taken *= factor
+        self.product *= factor
         self.left //= factor
         if self.left == 1:
             self.dim += 1
@@ -50,12 +50,12 @@ class _Cursor:
         return dim
 
     def next_to_reach(self, other: "_Cursor") -> int:
-        """The factor to take next, while `other` has taken more.
+        """Return the next factor, while the product of `other` is larger.
 
-        The one after which both have taken the same, if that's possible; otherwise one that leaves what this and the
-        other dimension have in common to be shared later.
+        The factor makes both products equal, if possible; otherwise it leaves the common divisor of both dimensions for
+        a later common factor.
         """
-        missing, rest = divmod(other.taken, self.taken)
+        missing, rest = divmod(other.product, self.product)
         if rest == 0 and self.left % missing == 0:
             return missing
         common = gcd(self.left, other.left)
@@ -64,12 +64,12 @@ class _Cursor:
 
 @register("stablehlo.reshape")
 def reshape(op: "ReshapeOp", rule: RuleBuilder) -> None:
-    """The factors that both shapes have in common."""
+    """Add the factors of a reshape."""
     add_reshaped(rule, shape_of(op.operand), shape_of(op.result))
 
 
 def add_reshaped(rule: RuleBuilder, operand_shape: tuple[int, ...], result_shape: tuple[int, ...]) -> None:
-    """Add the factors of a reshape of the first operand to the first result. One of no elements at all has no rule."""
+    """Add the factors of a reshape of the first operand to the first result; raise `NoRule` for an empty tensor."""
     if 0 in operand_shape:
         raise NoRule
     operand, result = _Cursor(operand_shape), _Cursor(result_shape)
@@ -78,10 +78,10 @@ def add_reshaped(rule: RuleBuilder, operand_shape: tuple[int, ...], result_shape
             rule.add(1, {0: operand.take(1)}, {})
         elif result.at_dimension_of_one():
             rule.add(1, {}, {0: result.take(1)})
-        elif operand.taken < result.taken:
+        elif operand.product < result.product:
             size = operand.next_to_reach(result)
             rule.add(size, {0: operand.take(size)}, {})
-        elif operand.taken > result.taken:
+        elif operand.product > result.product:
             size = result.next_to_reach(operand)
             rule.add(size, {}, {0: result.take(size)})
         elif (size := gcd(operand.left, result.left)) > 1:

@@ -1,4 +1,4 @@
-"""Operations that move elements: broadcast, transpose, reverse, slice, pad, concatenate."""
+"""Rules of data-movement operations: broadcast, transpose, reverse, slice, pad, concatenate."""
 
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @register_movement("stablehlo.broadcast_in_dim")
 def broadcast_in_dim(op: "BroadcastInDimOp", rule: Factors) -> None:
-    """`([i, k])->([i, j, k])`. A dimension of size 1 that is expanded in place is apart from the one it becomes."""
+    """Add the factors `([i, k])->([i, j, k])`; an expanded dimension of size 1 shares no factor with its result."""
     operand, result = shape_of(op.operand), shape_of(op.result)
     operand_dims = {result_dim: dim for dim, result_dim in enumerate(op.broadcast_dimensions.get_values())}
     for result_dim, size in enumerate(result):
@@ -35,7 +35,7 @@ def broadcast_in_dim(op: "BroadcastInDimOp", rule: Factors) -> None:
 
 @register_movement("stablehlo.transpose")
 def transpose(op: "TransposeOp", rule: Factors) -> None:
-    """`([i, j])->([j, i])`, numbered in the result's order."""
+    """Add the factors `([i, j])->([j, i])`, numbered in the order of the result."""
     operand = shape_of(op.operand)
     for result_dim, dim in enumerate(op.permutation.get_values()):
         rule.add(operand[dim], {0: dim}, {0: result_dim})
@@ -43,7 +43,7 @@ def transpose(op: "TransposeOp", rule: Factors) -> None:
 
 @register_movement("stablehlo.reverse")
 def reverse(op: "ReverseOp", rule: Factors) -> None:
-    """Reversed dimensions are permuted between devices."""
+    """Add pointwise factors; those of reversed dimensions are permutation factors."""
     reversed_dims = op.dimensions.get_values()
     for dim, size in enumerate(shape_of(op.result)):
         if dim in reversed_dims:
@@ -55,21 +55,22 @@ def reverse(op: "ReverseOp", rule: Factors) -> None:
 
 @register("stablehlo.slice", "stablehlo.pad")
 def slice_or_pad(op: "SliceOp | PadOp", rule: RuleBuilder) -> None:
-    """Where the size changes, elements move between devices by distances that are known."""
+    """Add pointwise factors; those of dimensions that change their size are permutation factors."""
     _add_resized(op, rule, PERMUTATION, blocked=rule.conservative)
 
 
 @register("stablehlo.dynamic_slice")
 def dynamic_slice(op: "DynamicSliceOp", rule: RuleBuilder) -> None:
-    """Where the size changes, any device's result may come from any other's operand."""
+    """Add pointwise factors; dimensions that change their size require replication."""
     _add_resized(op, rule, NEED_REPLICATION, blocked=True)
 
 
 @register("stablehlo.dynamic_update_slice", looks_around=True)
 def dynamic_update_slice(op: "DynamicUpdateSliceOp", rule: RuleBuilder) -> None:
-    """A dimension that is updated in part may stay split in operand and result, where each device updates its own part.
+    """Add the factors of a dynamic update slice.
 
-    The update is then needed whole, unless it is known where it goes.
+    Along a partially updated dimension, operand and result can be sharded: each device updates its own shard. The
+    update then requires replication, unless the start indices are constant.
     """
     known = all(_is_constant(index) for index in op.start_indices)
     for dim, (size, update_size) in enumerate(zip(shape_of(op.operand), shape_of(op.update), strict=True)):
@@ -82,9 +83,9 @@ def dynamic_update_slice(op: "DynamicUpdateSliceOp", rule: RuleBuilder) -> None:
 
 @register("stablehlo.concatenate", looks_around=True)
 def concatenate(op: "ConcatenateOp", rule: RuleBuilder) -> None:
-    """The concatenated dimension is needed whole, unless slices are put together again, which moves their elements.
+    """Add pointwise factors; the concatenated dimension requires replication, or is a permutation of slices.
 
-    The operands' sizes differ from the result's, so nothing is propagated along it in a conservative rule.
+    The operands' sizes differ from the result's, so a conservative rule has no shared factor along this dimension.
     """
     dim = op.dimension.value.data
     rule.add_pointwise(
@@ -93,7 +94,7 @@ def concatenate(op: "ConcatenateOp", rule: RuleBuilder) -> None:
 
 
 def concatenation_kind(op: "ConcatenateOp") -> FactorKind:
-    """What splitting the concatenated dimension asks for: slices that are put together again only move elements."""
+    """Return the kind of the concatenated dimension's factor: concatenated slices only permute elements."""
     sources = [_before_slice(operand) for operand in op.operands]
     sliced = [source is not operand for source, operand in zip(sources, op.operands, strict=True)]
     is_shift = all(sliced) or (any(sliced) and all(source is sources[0] for source in sources))
@@ -101,7 +102,7 @@ def concatenation_kind(op: "ConcatenateOp") -> FactorKind:
 
 
 def _add_resized(op: Operation, rule: RuleBuilder, kind: FactorKind, blocked: bool) -> None:
-    """A factor for each dimension, of `kind` where its size in the first operand isn't the one in the result."""
+    """Add a factor for each dimension; dimensions that change their size get the kind `kind`."""
     operand, result = shape_of(op.operands[0]), shape_of(op.results[0])
     resized = [dim for dim in range(len(operand)) if operand[dim] != result[dim]]
     rule.add_pointwise(operand, kinds=dict.fromkeys(resized, kind), blocked=resized if blocked else ())

@@ -1,4 +1,4 @@
-"""The `tensor` dialect: tensors put together, taken apart and cast, without StableHLO."""
+"""Rules of the `tensor` dialect."""
 
 from typing import TYPE_CHECKING
 
@@ -21,27 +21,27 @@ register_without_rule("tensor.dim", "tensor.empty", "tensor.extract", "tensor.fr
 
 @register("tensor.expand_shape", "tensor.collapse_shape")
 def reassociate(op: Operation, rule: RuleBuilder) -> None:
-    """The factors that both shapes have in common."""
+    """Add the factors of a reshape."""
     add_reshaped(rule, shape_of(op.operands[0]), shape_of(op.results[0]))
 
 
 @register("tensor.reshape")
 def reshape(op: "ReshapeOp", rule: RuleBuilder) -> None:
-    """As a reshape whose result is known; the vector of its sizes is needed whole."""
+    """Add the factors of a reshape; the operand with the sizes requires replication."""
     add_reshaped(rule, shape_of(op.source), shape_of(op.result))
     rule.add(len(shape_of(op.result)), {1: 0}, {}, NEED_REPLICATION)
 
 
 @register("tensor.concat")
 def concat(op: "ConcatOp", rule: RuleBuilder) -> None:
-    """The concatenated dimension is needed whole."""
+    """Add pointwise factors; the concatenated dimension requires replication."""
     dim = op.dim.value.data
     rule.add_pointwise(shape_of(op.result), kinds={dim: NEED_REPLICATION}, skipped=(dim,) if rule.conservative else ())
 
 
 @register("tensor.pad")
 def pad(op: "PadOp", rule: RuleBuilder) -> None:
-    """Where the size changes, elements move between devices by distances that are known."""
+    """Add pointwise factors; those of dimensions that change their size are permutation factors."""
     for dim, (size, padded) in enumerate(zip(shape_of(op.source), shape_of(op.result), strict=True)):
         moves = size != padded
         kind = PERMUTATION if moves else PASS_THROUGH
@@ -50,7 +50,10 @@ def pad(op: "PadOp", rule: RuleBuilder) -> None:
 
 @register("tensor.extract_slice")
 def extract_slice(op: "ExtractSliceOp", rule: RuleBuilder) -> None:
-    """Where the size changes, elements move between devices: by known distances, or else from any to any."""
+    """Add the factors of a slice; dimensions that change their size are permutation factors if the offset is static.
+
+    With a dynamic offset, they require replication.
+    """
     source, slice_ = shape_of(op.source), shape_of(op.result)
     for dim, slice_dim in enumerate(_slice_dims(op, slice_)):
         places = {} if slice_dim is None else {0: slice_dim}
@@ -64,9 +67,10 @@ def extract_slice(op: "ExtractSliceOp", rule: RuleBuilder) -> None:
 
 @register("tensor.insert_slice")
 def insert_slice(op: "InsertSliceOp", rule: RuleBuilder) -> None:
-    """A dimension that is updated in part may stay split in `dest` and result, where each device updates its part.
+    """Add the factors of an insertion.
 
-    The slice is then needed whole, unless it is known where it goes.
+    Along a partially updated dimension, `dest` and result can be sharded: each device updates its own shard. The slice
+    then requires replication, unless the offset is static.
     """
     slice_, dest = shape_of(op.source), shape_of(op.dest)
     for dim, slice_dim in enumerate(_slice_dims(op, slice_)):
@@ -80,18 +84,18 @@ def insert_slice(op: "InsertSliceOp", rule: RuleBuilder) -> None:
 
 
 def _slice_dims(op: "ExtractSliceOp | InsertSliceOp", slice_: tuple[int, ...]) -> list[int | None]:
-    """For each dimension of the whole tensor, that of the slice; None where the slice leaves out one of size 1.
+    """Return the slice's dimension for each dimension of the full tensor; None for dropped dimensions of size 1.
 
-    Which of several such dimensions is left out makes no difference; as in MLIR, the first that need not be kept is.
+    As in MLIR, the first dimensions of size 1 that can be dropped are.
     """
     sizes = op.static_sizes.get_values()
-    left_out = len(sizes) - len(slice_)
+    num_dropped = len(sizes) - len(slice_)
     dims: list[int | None] = []
     kept = 0
     for size in sizes:
-        if left_out and size == 1 and (kept == len(slice_) or slice_[kept] != 1):
+        if num_dropped and size == 1 and (kept == len(slice_) or slice_[kept] != 1):
             dims.append(None)
-            left_out -= 1
+            num_dropped -= 1
         else:
             dims.append(kept)
             kept += 1

@@ -1,4 +1,4 @@
-"""Operations on windows that slide over a tensor: convolution, window reduction, and its gradient."""
+"""Rules of operations with sliding windows: convolution, window reduction, and its gradient."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 @register("stablehlo.convolution")
 def convolution(op: "ConvolutionOp", rule: RuleBuilder) -> None:
-    """Batch, spatial and feature dimensions of `lhs` (input), `rhs` (kernel) and the result.
+    """Add the factors of the batch, spatial and feature dimensions of `lhs` (input), `rhs` (kernel) and the result.
 
-    A batch or feature dimension that is made of groups has a factor for the groups, which are independent, and one for
-    what is within each.
+    A batch or feature dimension with groups has a factor for the groups, which are independent, and one for the
+    elements of each group.
     """
     dims = op.dimension_numbers.data
     lhs, rhs, result = shape_of(op.lhs), shape_of(op.rhs), shape_of(op.result)
@@ -45,9 +45,9 @@ def convolution(op: "ConvolutionOp", rule: RuleBuilder) -> None:
 
 
 def _add_spatial(rule: RuleBuilder, shapes: Sequence[Sequence[int]], dims: Sequence[int]) -> None:
-    """Factors for a spatial dimension, which has the numbers `dims` in input, kernel and result.
+    """Add the factors of a spatial dimension, whose numbers in input, kernel and result are `dims`.
 
-    The input can be split by windows, as the result is, or within the window, as the kernel is.
+    The input can be sharded by windows, like the result, or within windows, like the kernel.
     """
     input_size, window_size, num_windows = (shape[dim] for shape, dim in zip(shapes, dims, strict=True))
     input_dim, kernel_dim, result_dim = dims
@@ -60,9 +60,9 @@ def _add_spatial(rule: RuleBuilder, shapes: Sequence[Sequence[int]], dims: Seque
 
 
 def spatial_factors(input_size: int, num_windows: int, window_size: int) -> dict[FactorKind, int]:
-    """The factors of a spatial dimension of the input: by window, which permutes, and within it, which reduces.
+    """Return the sizes of the two factors of a spatial input dimension: a permutation by windows, a reduction within.
 
-    Each is as large as the dimension allows, the larger one first. One of size 1 is none.
+    The larger factor comes first; each is as large as the dimension allows. Factors of size 1 are omitted.
     """
     wanted = {PERMUTATION: num_windows, REDUCTION: window_size}
     factors: dict[FactorKind, int] = {}
@@ -75,7 +75,7 @@ def spatial_factors(input_size: int, num_windows: int, window_size: int) -> dict
 
 @register("stablehlo.reduce_window")
 def reduce_window(op: "ReduceWindowOp", rule: RuleBuilder) -> None:
-    """Inputs are split as the results are, by windows; along windows of more than one element there is a halo."""
+    """Add pointwise factors; those along windows are permutation factors, which need a halo exchange."""
     shape = shape_of(op.results[0])
     sliding = sliding_dims(op, len(shape))
     rule.add_pointwise(shape, kinds=dict.fromkeys(sliding, PERMUTATION), blocked=sliding if rule.conservative else ())
@@ -83,7 +83,11 @@ def reduce_window(op: "ReduceWindowOp", rule: RuleBuilder) -> None:
 
 @register("stablehlo.select_and_scatter")
 def select_and_scatter(op: "SelectAndScatterOp", rule: RuleBuilder) -> None:
-    """Along windows of more than one element the source is needed whole, and operand and result have a halo."""
+    """Add the factors of select-and-scatter.
+
+    Along windows, the source requires replication, and operand and result share a permutation factor, which needs a
+    halo exchange.
+    """
     source = shape_of(op.source)
     sliding = sliding_dims(op, len(source))
     for dim, size in enumerate(shape_of(op.results[0])):
@@ -95,7 +99,7 @@ def select_and_scatter(op: "SelectAndScatterOp", rule: RuleBuilder) -> None:
 
 
 def sliding_dims(op: "ReduceWindowOp | SelectAndScatterOp", rank: int) -> Sequence[int]:
-    """The dimensions along which windows aren't just the elements: not of size 1, or with a stride or padding."""
+    """Return the dimensions along which the window size or stride is not 1, or there is padding."""
     sizes = op.window_dimensions.get_values() if op.window_dimensions else [1] * rank
     strides = op.window_strides.get_values() if op.window_strides else [1] * rank
     padding = padding_pairs(op.padding) or [(0, 0)] * rank

@@ -1,4 +1,4 @@
-"""Operations through which nothing is propagated, or which propagation handles in its own way."""
+"""Operations without a rule: no sharding propagates through them, or propagation handles them separately."""
 
 from sdy.rules.registry import register_without_rule
 

@@ -196,7 +196,7 @@ def test_operations_of_any_dialect_can_have_a_rule() -> None:
         assert not rule.is_custom
     with pytest.raises(ValueError, match="have a sharding rule already"):
         register("ours.registered")(registered)
-    with pytest.raises(ValueError, match=r"write its dialect's name before it, as in 'mine\.scale'"):
+    with pytest.raises(ValueError, match=r"write the dialect before it, as in 'mine\.scale'"):
         annotate("scale", "i -> i")
 
 
@@ -311,9 +311,9 @@ def test_mistakes_in_annotations_are_named(advice: str, mistake: str) -> None:
 @pytest.mark.parametrize(
     ("annotation", "message"),
     [
-        ("i (j k) -> i", "factor 'j' is never a whole dimension"),
+        ("i (j k) -> i", "factor 'j' is never the only factor of a dimension"),
         ("i -> j {k=2}", "factor 'k' has a size, but is in no tensor"),
-        ("i -> i {i=2}", "factor 'i' is a whole dimension"),
+        ("i -> i {i=2}", "factor 'i' is the only factor of a dimension"),
         ("i i -> i", "'i' is twice in one tensor"),
         ("i -> i reduction={j}", "factor 'j' is in `reduction`, but in no tensor"),
         ("i -> i reduction={i} permutation={i}", "'i' is of more than one kind"),

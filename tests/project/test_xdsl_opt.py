@@ -17,7 +17,7 @@ import sdy
 from sdy.diagnostics import DiagnosticError
 from sdy.passes.catalog import PASSES
 from sdy.passes.driver import run_passes
-from sdy.passes.options import pass_called
+from sdy.passes.options import create_pass
 from sdy.passes.spec import parse_pipeline
 from sdy.passes.universe import SDY_UNIVERSE, for_xdsl_opt, universe
 
@@ -67,7 +67,7 @@ def test_passes_and_options_are_those_of_sdy_opt(
     spec = f"{name}{{{option}={value}}}" if option else name
     ours, theirs = sdy.parse(PROGRAM), sdy.parse(PROGRAM)
     pipeline = PassPipeline.parse_spec({name: for_xdsl_opt(PASSES[name])}, spec)
-    expected = pass_called(name, {option: value} if option else {})
+    expected = create_pass(name, {option: value} if option else {})
     assert dataclasses.asdict(pipeline.passes[0]) == dataclasses.asdict(expected)
     if (refusal := _refusal(ours, spec)) is not None:
         with pytest.raises(DiagnosticException, match=re.escape(refusal)):

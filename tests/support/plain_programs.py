@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from corpus import PROGRAMS
 from partitioned_programs import assert_same, partitioned
-from sdy.interpreter.shards import shard, together
+from sdy.interpreter.shards import assemble, shard
 from sdy.passes.driver import run_passes
 from sdy.passes.jax.compile import compile, compile_unpartitioned
 from sdy.passes.jax.inputs import random_inputs
@@ -47,5 +47,5 @@ class PlainProgram:
         """Fail where what the devices have of the results is not what the whole program computes."""
         for number, placed in enumerate(self._interface.outputs):
             of_devices = {device: parts[f"{number}/{device}"] for device in range(DEVICES)}
-            result = of_devices[0] if placed is None else together(of_devices, placed.sharding.dim_axes, placed.mesh)
+            result = of_devices[0] if placed is None else assemble(of_devices, placed.sharding.dim_axes, placed.mesh)
             assert_same([result], [self.whole[number]], PROGRAMS[self.name].tolerance)

@@ -409,7 +409,7 @@ func.func @main() {
     [
         (1, 4, ""),
         (1, 5, "24:3: error: 'check.expect_eq_const' op expected 5 at [1], found 4 (1 of 2 elements differ)"),
-        (0, 4, "7:10: error: 'stablehlo.all_reduce' op device (0, 0) waits here for devices that have ended"),
+        (0, 4, "7:10: error: 'stablehlo.all_reduce' op deadlock: device (0, 0) waits for devices that have ended"),
     ],
     ids=["holds", "does not hold", "never ends"],
 )

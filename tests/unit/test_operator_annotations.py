@@ -138,7 +138,7 @@ def test_mistakes_are_shown_with_what_to_write():
 WRONG = {
     "i => j": ("expected `->` or `,` or `(` or `*` or an identifier, as `n`, `n+`, `n^` or a number:\ni => j\n  ^"),
     "m^^ -> m": "expected `->` or `,` or `(` or `*` or an identifier, as `n`, `n+`, `n^` or a number:\nm^^ -> m\n  ^",
-    "a b^, b^ c -> a c^": "identifier 'c' is both `c` and `c^`: write it alike everywhere",
+    "a b^, b^ c -> a c^": "identifier 'c' is written both `c` and `c^`: use one form",
     "8+ -> 8": "`8+` is a number, which can't be split: write `8`",
     "* * -> *": "`*` stands twice in one tensor",
 }
@@ -154,7 +154,7 @@ def test_wrong_annotations(text: str, message: str):
 UNFIT = {
     "a b -> b; (4,)": "argument 'x0' has 2 dimensions in the annotation, but its shape is (4,)",
     "a * b -> b; (4,)": "argument 'x0' has at least 2 dimensions in the annotation, but its shape is (4,)",
-    "a -> a; None": "argument 'x0' is no array, but the annotation gives it dimensions",
+    "a -> a; None": "argument 'x0' is not an array, but has dimensions in the annotation",
     "a b, b c -> a c; (3, 4), (5, 6)": (
         "`b` is 4 as dimension 1 of argument 'x0', but 5 as dimension 0 of argument 'x1'"
     ),

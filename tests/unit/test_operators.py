@@ -240,7 +240,7 @@ def test_calls_are_written_and_read():
     assert str(call) == ("batched(gradient(f(h=8, name='a, b'), count=2, of=(0,), at=(0, 1)), batch=(True, False))")
     assert parse_call(str(call)) == call
     for text in ("f", "f(", "f(1)(2)", "gradient()", "f(h=g())", "gradient(f(), of=())"):
-        with pytest.raises(ValueError, match="no call of an operator"):
+        with pytest.raises(ValueError, match="not an operator call"):
             parse_call(text)
 
 
@@ -447,7 +447,7 @@ WRONG_CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "no array": (
         lambda: operator(array(4, 8), None),
-        "operator 'operator': argument 'w' is no array, but the annotation gives it dimensions",
+        "operator 'operator': argument 'w' is not an array, but has dimensions in the annotation",
     ),
     "an array": (
         lambda: operator(array(4, 8), array(8, 2), array(3)),
@@ -487,7 +487,7 @@ def test_functions_that_do_not_give_what_the_annotation_says(trace: Callable[...
 
     refused("a b -> b a", takes_one, "transposes", "output 0 has the shape (4, 2), but (2, 4) by the annotation")
     refused("a b -> a b, a b, a b", returns_two, "gives_two", "the annotation has 3 outputs, but the function gives 2")
-    refused("a b -> a b", returns_two, "gives_both", "output 0 is no array, but the annotation gives it dimensions")
+    refused("a b -> a b", returns_two, "gives_both", "output 0 is not an array, but has dimensions in the annotation")
     refused("a b ->", takes_one, "gives_one", "the annotation has 0 outputs, but the function gives 1")
 
 

@@ -108,7 +108,7 @@ REFUSED: dict[str, tuple[Function[Any], tuple[tuple[int, ...], ...], str, list[t
         ((8, 6), (4,)),
         "row_sums_of_policy",
         [(0, 1, "model")],
-        "along dimension 1 of argument 'x': output 0 lacks `b`: write `b+` if its parts are to be summed",
+        "along dimension 1 of argument 'x': output 0 lacks `b`: write `b+` if its partial results are to be summed",
     ),
     "used": (
         lambda x, w: matmul(x, w, h=2),

@@ -7,7 +7,7 @@ from sdy.passes.common.canonicalize import CanonicalizePass
 from sdy.passes.exporting.insert_explicit_reshards import InsertExplicitReshardsPass
 from sdy.passes.importing.pre_order_funcs import PreOrderFuncsPass
 from sdy.passes.propagation.user_priority_propagate import UserPriorityPropagatePass
-from sdy.passes.spec import make_pass, parse_pipeline
+from sdy.passes.spec import parse_pass, parse_pipeline
 
 
 @pytest.mark.parametrize(
@@ -29,11 +29,11 @@ def test_the_empty_pipeline() -> None:
 
 def test_a_list_of_values() -> None:
     for text in ("enable-patterns=sdy-reshard,sdy-collective", "enable-patterns={sdy-reshard, sdy-collective}"):
-        assert make_pass("canonicalize", text) == CanonicalizePass(enable_patterns=("sdy-reshard", "sdy-collective"))
+        assert parse_pass("canonicalize", text) == CanonicalizePass(enable_patterns=("sdy-reshard", "sdy-collective"))
 
 
 def test_an_empty_value_does_not_swallow_the_next_option() -> None:
-    made = make_pass("sdy-user-priority-propagate", "module-dump-directory= keep-sharding-rules=true")
+    made = parse_pass("sdy-user-priority-propagate", "module-dump-directory= keep-sharding-rules=true")
     assert made == UserPriorityPropagatePass(module_dump_directory="", keep_sharding_rules=True)
 
 

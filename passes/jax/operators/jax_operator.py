@@ -189,7 +189,7 @@ class JaxOperator(Operator):
             if tensor is None:
                 continue
             if not _is_array(value):
-                raise self.error(f"output {index} is no array, but the annotation gives it dimensions")
+                raise self.error(f"output {index} is not an array, but has dimensions in the annotation")
             shape = next(expected)
             if value.shape != shape and not (tensor == ONE_ELEMENT and value.shape == ()):
                 raise self.error(f"output {index} has the shape {value.shape}, but {shape} by the annotation")

@@ -220,7 +220,7 @@ class _Reader:
         """Determine how to read operations of the class of `op`; None if the class is not plain."""
         plain = None
         if _is_plain(op.__class__):
-            kinds_of = self.kinds_by_use.way_of_class(op)
+            kinds_of = self.kinds_by_use.lookup_for_class(op)
             known = self.kinds_by_use.known_by_result(op.__class__)
             plain = Plain(kinds_of, known, op.__class__ in self.nesting_classes)
         self.classes[op.__class__] = plain
