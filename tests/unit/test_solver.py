@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from sdy.passes.auto.solver import Problem, Solution, solve
 from sdy.passes.auto.solver.annealing import anneal
+from sdy.passes.auto.solver.binding_times import binding_times
+from sdy.passes.auto.solver.cost_tables import tabulate
+from sdy.passes.auto.solver.evaluation import cost_in, usage_in
 from sdy.passes.auto.solver.exact import solve_exactly
-from sdy.passes.auto.solver.measures import cost_in, usage_in
 from sdy.passes.auto.solver.problem import Assignment, cost_of, usage_of
 from sdy.passes.auto.solver.reduction import Item, Reduction
 from sdy.passes.auto.solver.relaxation import Relaxation
-from sdy.passes.auto.solver.tables import tabulate
-from sdy.passes.auto.solver.times import binding_times
 
 SECONDS = 300.0
 """More than any of these problems takes, with what is compiled when the first is solved."""
@@ -80,13 +80,13 @@ def test_a_reduction_keeps_the_optimum(problem: Problem):
     if reduction.is_contradictory:
         assert all(np.isinf(cost_of(problem, each)) for each in all_assignments(problem))
         return
-    tables, kept = tabulate(reduction, problem.horizon, problem.limit)
+    tables, indices = tabulate(reduction, problem.horizon, problem.limit)
     best = np.inf
     for chosen in product(*(range(size) for size in np.diff(tables.nodes).tolist())):
         left = np.array(chosen, np.int64)
-        assignment = reduction.expand(kept.name(left), len(problem.costs))
+        assignment = reduction.expand(indices.to_problem(left), len(problem.costs))
         cost = cost_in(tables, left) + reduction.offset
-        fits = (usage_in(tables, left) <= tables.capacity).all() and not (kept.capacity < 0).any()
+        fits = (usage_in(tables, left) <= tables.capacity).all() and not (indices.capacity < 0).any()
         assert fits == suffices(problem, assignment)
         if cost_in(tables, left) < tables.forbidden / 2:
             assert cost == pytest.approx(cost_of(problem, assignment))
@@ -102,12 +102,12 @@ def test_a_relaxation_bounds_costs_and_forbids_only_what_is_too_dear(problem: Pr
     least = optimum(problem)
     if np.isinf(least):
         return
-    tables, kept = tabulate(reduction, problem.horizon, problem.limit)
-    if not kept.nodes:
+    tables, indices = tabulate(reduction, problem.horizon, problem.limit)
+    if not indices.nodes:
         return
     relaxation = Relaxation(tables, np.zeros(tables.capacity.size))
     relaxation.ascend(least - reduction.offset, 50, lambda: True)
-    is_too_dear = relaxation.too_dear(least - reduction.offset)
+    is_too_dear = relaxation.prunable(least - reduction.offset)
     assert relaxation.bound + reduction.offset <= least + 1e-6
     for chosen in product(*(range(size) for size in np.diff(tables.nodes).tolist())):
         left = np.array(chosen, np.int64)
@@ -236,7 +236,7 @@ def test_annealing_never_takes_more_memory_than_there_is():
     start = np.zeros(60, np.int64)
     before = np.maximum(usage_in(tables, start) - tables.capacity, 0).sum()
     found = anneal(tables, tables.costs, start, 10.0, 0.1, 2000, 16, 0)
-    assert np.maximum(usage_in(tables, found.chosen) - tables.capacity, 0).sum() <= before
+    assert np.maximum(usage_in(tables, found.last) - tables.capacity, 0).sum() <= before
     assert np.maximum(usage_in(tables, found.best) - tables.capacity, 0).sum() <= before
     assert cost_in(tables, found.best) < cost_in(tables, start)
 
@@ -261,7 +261,7 @@ def test_branch_and_bound_that_is_stopped_claims_nothing():
     problem = chain(400, 8, limit=300)
     tables, _ = tabulate(Reduction(problem), problem.horizon, problem.limit)
     answer = solve_exactly(tables, tables.forbidden, np.zeros(tables.capacity.size), 0.5)
-    assert answer.chosen is None
+    assert answer.strategies is None
     assert answer.bound < tables.forbidden
 
 
@@ -271,7 +271,7 @@ def test_branch_and_bound_says_that_nothing_is_cheaper():
     tables, _ = tabulate(reduction, problem.horizon, problem.limit)
     least = solve(problem, SECONDS).cost - reduction.offset
     answer = solve_exactly(tables, least - 1, np.zeros(0), SECONDS)
-    assert answer.chosen is None
+    assert answer.strategies is None
     assert answer.bound == least - 1
 
 
@@ -283,8 +283,8 @@ def test_branch_and_bound_says_that_nothing_is_cheaper():
         ({"edges": [(0, 0)], "matrices": [np.zeros((1, 1))]}, "an edge joins nodes 0 and 0 of 1"),
         ({"costs": [np.zeros(2)]}, r"node 0 has costs of shape \(2,\) and memory of shape \(1,\)"),
         ({"costs": [np.array([np.nan])]}, "node 0 has a cost that is not a number, or -inf"),
-        ({"memory": [np.array([-1])]}, "node 0 has a strategy that takes less than no memory"),
-        ({"lifetimes": [(-1, 2)]}, "node 0 lives from -1 on, before time 0"),
+        ({"memory": [np.array([-1])]}, "node 0 has a strategy with negative memory"),
+        ({"lifetimes": [(-1, 2)]}, "node 0 is live from time -1, before time 0"),
     ],
 )
 def test_what_is_no_problem_is_refused(change: dict[str, object], message: str):

@@ -1,19 +1,20 @@
-"""Chooses a strategy for each node of a graph, so that costs are least and memory suffices at each time.
+"""Solver for strategy selection: minimum-cost assignment on a graph under a memory limit over time.
 
-It knows nothing of programs or shardings. A problem goes through these files, and some of them again with what was
-learned from the others:
+Each node selects one strategy. Nodes and edges have costs, as in a pairwise Markov random field or weighted constraint
+satisfaction problem, and live nodes take memory. The solver is independent of programs and shardings. Its parts run
+alternately:
 
-- `reduction`: nodes that their neighbours decide are merged into these; what is left has the same optimum. Of the ten
-  thousands of nodes of a contest's instance some hundreds to thousands are left.
-- `tables`: what is left as flat arrays, with the `times` at which memory may not suffice.
-- `relaxation`: a price of memory at each time, and `messages` between nodes, which bound costs from below. Strategies
-  that would cost more than what is known are forbidden, and the reduction goes on.
-- `annealing`: local search by trees of nodes, with memory at those prices.
-- `exact`: branch and bound by toulbar2, for what has become small enough.
+- `reduction`: exact variable elimination. Nodes that their neighbors determine are merged into these. Some hundreds to
+  thousands of the ten thousands of nodes of an instance of the IOPDDL contest remain.
+- `cost_tables`: the reduced problem as flat arrays for Numba, with the `binding_times` at which memory may be exceeded.
+- `relaxation`: Lagrangian relaxation of the memory limit, with lower bounds by message passing (`trws`). Strategies
+  whose lower bound exceeds the best known cost are pruned, and the reduction continues.
+- `annealing`: local search over trees of nodes, with memory at the Lagrangian prices.
+- `exact`: branch and bound by toulbar2, once the problem is small enough.
 
-Of the libraries, toulbar2 proves the optimum of reduced instances of 200 to 700 nodes in seconds, with memory limited
-at few times to begin with; 4,000 nodes it does not begin to search within a minute. HiGHS takes 5 s for the 227 nodes
-of instance B, where toulbar2 takes 0.2 s; where memory binds hard and there are few strategies its cuts prove more.
+toulbar2 proves the optimum of reduced instances of 200 to 700 nodes in seconds, with the memory limit at few times
+initially; of 4,000 nodes, it does not start to search within a minute. HiGHS takes 5 s for the 227 nodes of instance B,
+where toulbar2 takes 0.2 s. If memory binds at many times and there are few strategies, the cuts of HiGHS prove more.
 """
 
 from sdy.passes.auto.solver.problem import Problem as Problem

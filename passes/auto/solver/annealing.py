@@ -1,9 +1,9 @@
-"""Local search by annealing: random trees of nodes get the strategies that are best together, but for random noise.
+"""Simulated annealing with tree-block moves.
 
-A tree is grown inside the graph so that no further edge joins two of its nodes; then all else being fixed, dynamic
-programming finds its best strategies. What the strategies cost is disturbed by noise that falls with the temperature
-(Papandreou and Yuille, Perturb-and-MAP Random Fields, 2011), so that the search leaves local optima. If the result
-takes too much memory, memory is made dearer where most is missing, and the tree is solved again, a few times.
+A move grows a random induced tree in the graph and, with all other nodes fixed, optimizes the strategies of its nodes
+by dynamic programming. Noise on the costs, proportional to the temperature, lets the search leave local optima
+(Papandreou and Yuille, Perturb-and-MAP Random Fields, 2011). If the result exceeds the memory limit, the move raises
+the price of memory at the time of the largest excess and solves the tree again, a few times.
 """
 
 from typing import NamedTuple
@@ -11,39 +11,39 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from sdy.passes.auto.solver.measures import cost_in, usage_in
-from sdy.passes.auto.solver.tables import Floats, Ints, Tables
+from sdy.passes.auto.solver.cost_tables import Floats, Ints, Tables
+from sdy.passes.auto.solver.evaluation import cost_in, usage_in
 
 RETRIES = 4
 
 
-class Found(NamedTuple):
-    """The assignments that a search met last, and that was best: of least excess of memory, then of least cost."""
+class AnnealingResult(NamedTuple):
+    """The last and the best assignment of a run; the best has the least memory excess, and then the least cost."""
 
-    chosen: Ints
+    last: Ints
     best: Ints
 
 
 class Block(NamedTuple):
-    """A tree of nodes, each after the node from which it was reached; a row of each array is for one node."""
+    """A tree of nodes, with a row per node; parents come before children."""
 
     nodes: Ints
     up: Ints
-    """The arc to the node from which it was reached."""
+    """The arc to the parent."""
     place: Ints
-    """For each node of the tables its row, or -1."""
+    """The row of each node of the tables, or -1."""
     local: Floats
-    """What its strategies cost, with the costs of edges out of the tree."""
+    """The costs of its strategies, including edges to nodes outside the tree."""
     below: Floats
-    """The same, with the costs of what was reached from it."""
+    """The costs of its strategies, including the optimal subtrees below."""
     answers: Ints
-    """The best strategy for each strategy of the node from which it was reached."""
-    chosen: Ints
+    """Its best strategy for each strategy of the parent."""
+    strategies: Ints
 
 
 @njit(cache=True, nogil=True)
-def _grow(tables: Tables, block: Block, size: int) -> int:
-    """Fills a block with up to `size` nodes, and returns how many there are."""
+def _grow_tree(tables: Tables, block: Block, size: int) -> int:
+    """Fill a block with a random induced tree of up to `size` nodes, and return the number of its nodes."""
     root = np.random.randint(tables.nodes.size - 1)
     block.nodes[0] = root
     block.place[root] = 0
@@ -74,8 +74,10 @@ def _grow(tables: Tables, block: Block, size: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _look_around(tables: Tables, block: Block, count: int, priced: Floats, chosen: Ints, temperature: float) -> None:
-    """Sets the local costs, with noise."""
+def _set_local_costs(
+    tables: Tables, block: Block, count: int, priced: Floats, strategies: Ints, temperature: float
+) -> None:
+    """Set the local costs of a block, with noise."""
     for row in range(count):
         node = block.nodes[row]
         first = tables.nodes[node]
@@ -87,14 +89,14 @@ def _look_around(tables: Tables, block: Block, count: int, priced: Floats, chose
         for arc in range(tables.arcs[node], tables.arcs[node + 1]):
             other = tables.others[arc]
             if block.place[other] < 0:
-                entry = tables.entries[tables.backs[arc]] + chosen[other] * width
+                entry = tables.entries[tables.backs[arc]] + strategies[other] * width
                 for s in range(width):
                     local[s] += tables.matrices[entry + s]
 
 
 @njit(cache=True, nogil=True)
-def _solve(tables: Tables, block: Block, count: int) -> None:
-    """Sets the chosen strategies to the best under the local costs."""
+def _solve_tree(tables: Tables, block: Block, count: int) -> None:
+    """Set the strategies of a block to the optimum under the local costs, by dynamic programming."""
     for row in range(count):
         width = tables.nodes[block.nodes[row] + 1] - tables.nodes[block.nodes[row]]
         block.below[row, :width] = block.local[row, :width]
@@ -117,23 +119,27 @@ def _solve(tables: Tables, block: Block, count: int) -> None:
             block.below[to, r] += lowest
             block.answers[row, r] = best
     root = block.nodes[0]
-    block.chosen[0] = np.argmin(block.below[0, : tables.nodes[root + 1] - tables.nodes[root]])
+    block.strategies[0] = np.argmin(block.below[0, : tables.nodes[root + 1] - tables.nodes[root]])
     for row in range(1, count):
         parent = block.place[tables.others[block.up[row]]]
-        block.chosen[row] = block.answers[row, block.chosen[parent]]
+        block.strategies[row] = block.answers[row, block.strategies[parent]]
 
 
 @njit(cache=True, nogil=True)
-def _change(tables: Tables, block: Block, count: int, chosen: Ints, change: Ints) -> tuple[int, int]:
-    """Adds to `change`, from one time to the next, what the chosen strategies change; returns the times it spans."""
+def _memory_change(tables: Tables, block: Block, count: int, strategies: Ints, change: Ints) -> tuple[int, int]:
+    """Add the memory changes of a block's strategies to `change`, as differences over time.
+
+    Returns:
+        The first time that changes, and the one after the last.
+    """
     start = change.size
     end = 0
     for row in range(count):
         node = block.nodes[row]
-        if block.chosen[row] != chosen[node]:
+        if block.strategies[row] != strategies[node]:
             for item in range(tables.items[node], tables.items[node + 1]):
                 entry = tables.item_entries[item]
-                more = tables.memory[entry + block.chosen[row]] - tables.memory[entry + chosen[node]]
+                more = tables.memory[entry + block.strategies[row]] - tables.memory[entry + strategies[node]]
                 if more != 0:
                     change[tables.starts[item]] += more
                     change[tables.ends[item]] -= more
@@ -144,7 +150,7 @@ def _change(tables: Tables, block: Block, count: int, chosen: Ints, change: Ints
 
 @njit(cache=True, nogil=True)
 def _excess(change: Ints, slack: Ints, start: int, end: int) -> tuple[int, int, int]:
-    """By how much a change raises the excess of memory; the time at which it misses most, and how much."""
+    """Return by how much a change raises the total memory excess, the time of the largest excess, and its amount."""
     more = 0
     raised = 0
     worst = -1
@@ -162,8 +168,8 @@ def _excess(change: Ints, slack: Ints, start: int, end: int) -> tuple[int, int, 
 
 
 @njit(cache=True, nogil=True)
-def _make_dearer(tables: Tables, block: Block, count: int, time: int, price: float) -> None:
-    """Adds to the local costs what memory costs at a time."""
+def _raise_price(tables: Tables, block: Block, count: int, time: int, price: float) -> None:
+    """Add the price of memory at a time to the local costs of a block."""
     for row in range(count):
         node = block.nodes[row]
         for item in range(tables.items[node], tables.items[node + 1]):
@@ -174,39 +180,50 @@ def _make_dearer(tables: Tables, block: Block, count: int, time: int, price: flo
 
 
 @njit(cache=True, nogil=True)
-def _difference(tables: Tables, block: Block, count: int, chosen: Ints) -> float:
-    """Takes the chosen strategies of the block into `chosen`, whose own go to the block, and returns the cost of it."""
+def _apply(tables: Tables, block: Block, count: int, strategies: Ints) -> float:
+    """Swap the strategies of the block with those in `strategies`, and return the difference in cost."""
     cost = 0.0
     for row in range(count):
         node = block.nodes[row]
-        new, old = block.chosen[row], chosen[node]
-        block.chosen[row] = old
+        new, old = block.strategies[row], strategies[node]
+        block.strategies[row] = old
         if new == old:
             continue
         cost += tables.costs[tables.nodes[node] + new] - tables.costs[tables.nodes[node] + old]
         for arc in range(tables.arcs[node], tables.arcs[node + 1]):
             other = tables.others[arc]
             width = tables.nodes[other + 1] - tables.nodes[other]
-            entry = tables.entries[arc] + chosen[other]
+            entry = tables.entries[arc] + strategies[other]
             cost += tables.matrices[entry + new * width] - tables.matrices[entry + old * width]
-        chosen[node] = new
+        strategies[node] = new
     return float(cost)
 
 
 @njit(cache=True, nogil=True)
 def anneal(
     tables: Tables, priced: Floats, start: Ints, hot: float, cold: float, steps: int, size: int, seed: int
-) -> Found:
-    """The best that `steps` blocks of up to `size` nodes find from `start` on, while the temperature falls.
+) -> AnnealingResult:
+    """Run `steps` moves from `start`, with geometrically falling temperature. The memory excess never rises.
 
-    Strategies are valued at `priced` costs; what is best is said of their own costs. The excess of memory never rises.
+    Args:
+        tables: The problem.
+        priced: The costs of strategies, including Lagrangian prices of memory, that moves optimize.
+        start: The initial strategies.
+        hot: The initial temperature.
+        cold: The final temperature.
+        steps: The number of moves.
+        size: The maximum number of nodes of a tree.
+        seed: The seed of the random number generator.
+
+    Returns:
+        The last assignment, and the best one by its costs without prices.
     """
     np.random.seed(seed)
-    chosen = start.copy()
-    slack = tables.capacity - usage_in(tables, chosen)
+    strategies = start.copy()
+    slack = tables.capacity - usage_in(tables, strategies)
     excess = -np.minimum(slack, 0).astype(np.float64).sum()
-    cost = cost_in(tables, chosen)
-    best = chosen.copy()
+    cost = cost_in(tables, strategies)
+    best = strategies.copy()
     best_cost = cost
     best_excess = excess
     is_best = False
@@ -215,7 +232,7 @@ def anneal(
     block = Block(
         np.empty(size, np.int64),
         np.empty(size, np.int64),
-        np.full(chosen.size, -1, np.int64),
+        np.full(strategies.size, -1, np.int64),
         np.empty((size, widest)),
         np.empty((size, widest)),
         np.empty((size, widest), np.int64),
@@ -223,16 +240,16 @@ def anneal(
     )
     for step in range(steps):
         temperature = hot * (cold / hot) ** (step / steps)
-        count = _grow(tables, block, int(size ** np.random.random()))
-        _look_around(tables, block, count, priced, chosen, temperature)
+        count = _grow_tree(tables, block, int(size ** np.random.random()))
+        _set_local_costs(tables, block, count, priced, strategies, temperature)
         for attempt in range(RETRIES):
-            _solve(tables, block, count)
-            first, last = _change(tables, block, count, chosen, change)
+            _solve_tree(tables, block, count)
+            first, last = _memory_change(tables, block, count, strategies, change)
             raised, worst, missing = _excess(change, slack, first, last)
             if raised > 0:
                 change[first : last + 1] = 0
                 if attempt + 1 < RETRIES and worst >= 0:
-                    _make_dearer(tables, block, count, worst, 8.0 * 4.0**attempt * temperature / missing)
+                    _raise_price(tables, block, count, worst, 8.0 * 4.0**attempt * temperature / missing)
                 continue
             more = 0
             for time in range(first, last):
@@ -240,11 +257,11 @@ def anneal(
                 slack[time] -= more
             if last > first:
                 change[first : last + 1] = 0
-            difference = _difference(tables, block, count, chosen)
+            difference = _apply(tables, block, count, strategies)
             if is_best and (raised == 0 and difference > 0):
-                best[:] = chosen
+                best[:] = strategies
                 for row in range(count):
-                    best[block.nodes[row]] = block.chosen[row]
+                    best[block.nodes[row]] = block.strategies[row]
                 is_best = False
             excess += raised
             cost += difference
@@ -256,5 +273,5 @@ def anneal(
         for row in range(count):
             block.place[block.nodes[row]] = -1
     if is_best:
-        best[:] = chosen
-    return Found(chosen, best)
+        best[:] = strategies
+    return AnnealingResult(strategies, best)

@@ -1,4 +1,4 @@
-"""What is to be solved: nodes that choose among strategies, edges between them, and a limit of memory over time."""
+"""Strategy selection problem: nodes with strategies, edges with pairwise costs, and a memory limit over time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,24 +14,24 @@ Assignment = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Problem:
-    """Choose a strategy for each node, so that the sum of costs is least and memory suffices at each time.
+    """Select a strategy for each node such that the total cost is minimal and memory is within the limit at each time.
 
-    Costs are 64-bit floats, so that infinity forbids a strategy or a pair of strategies; sums of whole numbers are
-    exact up to 2**53. Memory is whole numbers.
+    Costs are 64-bit floats; infinity forbids a strategy or a pair of strategies. Sums of integers are exact up to
+    2**53. Memory is integral.
     """
 
     costs: Sequence[Costs]
     """For each node, the cost of each of its strategies: shape (strategies,)."""
     memory: Sequence[Bytes]
-    """For each node, what each of its strategies takes as long as the node lives: shape (strategies,), not negative."""
+    """For each node, the memory of each of its strategies while the node is live: shape (strategies,), nonnegative."""
     edges: Sequence[tuple[int, int]]
     """Pairs of different nodes; a pair may occur more than once."""
     matrices: Sequence[Costs]
     """For each edge, a cost for each pair of strategies: shape (strategies of the first, of the second)."""
     lifetimes: Sequence[tuple[int, int]]
-    """For each node, the times at which it takes memory, from the first up to the second, without it; from 0 on."""
+    """For each node, the half-open interval of times at which it is live; times start at 0."""
     limit: int | None = None
-    """How much memory there is at each time, or None if it is no matter."""
+    """The memory limit at each time, or None for no limit."""
 
     def __post_init__(self):
         nodes = len(self.costs)
@@ -47,9 +47,9 @@ class Problem:
             if np.isnan(costs).any() or (costs == -np.inf).any():
                 raise ValueError(f"node {node} has a cost that is not a number, or -inf")
             if (memory < 0).any():
-                raise ValueError(f"node {node} has a strategy that takes less than no memory")
+                raise ValueError(f"node {node} has a strategy with negative memory")
             if start < 0:
-                raise ValueError(f"node {node} lives from {start} on, before time 0")
+                raise ValueError(f"node {node} is live from time {start}, before time 0")
         for (first, second), matrix in zip(self.edges, self.matrices, strict=True):
             if not (0 <= first < nodes and 0 <= second < nodes) or first == second:
                 raise ValueError(f"an edge joins nodes {first} and {second} of {nodes}")
@@ -60,13 +60,13 @@ class Problem:
 
     @property
     def horizon(self) -> int:
-        """The time after which no node takes memory."""
+        """The time from which no node is live."""
         return max((end for _, end in self.lifetimes), default=0)
 
 
 def cost_of(problem: Problem, assignment: Assignment) -> float:
-    """The sum of the costs of nodes and edges, infinite where the assignment takes what is forbidden."""
-    cost = sum(float(costs[chosen]) for costs, chosen in zip(problem.costs, assignment, strict=True))
+    """Return the total cost of nodes and edges; infinite if the assignment has a forbidden strategy or pair."""
+    cost = sum(float(costs[strategy]) for costs, strategy in zip(problem.costs, assignment, strict=True))
     return cost + sum(
         float(matrix[assignment[first], assignment[second]])
         for (first, second), matrix in zip(problem.edges, problem.matrices, strict=True)
@@ -74,22 +74,22 @@ def cost_of(problem: Problem, assignment: Assignment) -> float:
 
 
 def usage_of(problem: Problem, assignment: Assignment) -> Bytes:
-    """How much memory is taken at each time: shape (horizon,)."""
+    """Return the memory at each time: shape (horizon,)."""
     change = np.zeros(problem.horizon + 1, np.int64)
-    for memory, chosen, (start, end) in zip(problem.memory, assignment, problem.lifetimes, strict=True):
+    for memory, strategy, (start, end) in zip(problem.memory, assignment, problem.lifetimes, strict=True):
         if start < end:
-            change[start] += memory[chosen]
-            change[end] -= memory[chosen]
+            change[start] += memory[strategy]
+            change[end] -= memory[strategy]
     return np.cumsum(change)[:-1]
 
 
-def memory_taken(problem: Problem, assignment: Assignment, time: int) -> list[tuple[int, int]]:
-    """The nodes that take memory at a time, and how much, the greatest first."""
-    taken = [
-        (node, int(memory[chosen]))
-        for node, (memory, chosen, (start, end)) in enumerate(
+def memory_by_node(problem: Problem, assignment: Assignment, time: int) -> list[tuple[int, int]]:
+    """Return the nodes that take memory at a time, with their memory, the largest first."""
+    usage = [
+        (node, int(memory[strategy]))
+        for node, (memory, strategy, (start, end)) in enumerate(
             zip(problem.memory, assignment, problem.lifetimes, strict=True)
         )
-        if start <= time < end and memory[chosen]
+        if start <= time < end and memory[strategy]
     ]
-    return sorted(taken, key=lambda each: (-each[1], each[0]))
+    return sorted(usage, key=lambda each: (-each[1], each[0]))

@@ -1,8 +1,8 @@
-"""Nodes that others decide are merged into these, exactly; what is left is a smaller problem with the same optimum.
+"""Exact reduction of a problem by variable elimination; the smaller problem has the same optimum.
 
-A node is decided by a neighbour when each strategy of the neighbour leaves it one choice that no other is better than:
-most often because their edge forbids all other pairs, or because the node is a leaf without memory. Strategies that
-have no finite partner along an edge are forbidden, and edges whose costs are a sum of two parts go to their ends.
+A node is eliminated if each strategy of a neighbor determines its best strategy: most often because their edge forbids
+all other pairs, or because the node is a leaf without memory. Strategies without a permitted partner along an edge are
+forbidden. Edges whose cost matrix is separable are moved into the costs of their nodes.
 """
 
 from collections import deque
@@ -17,12 +17,12 @@ from sdy.passes.auto.solver.problem import Assignment, Bytes, Costs, Problem
 Choices = NDArray[np.int64]
 
 LARGEST_TABLE = 1 << 20
-"""Entries, at most, of a table of what a node costs with each pair of strategies of two others."""
+"""Maximum number of entries of the cost table of a node over the strategies of two neighbors."""
 
 
 @dataclass(frozen=True)
 class Decided:
-    """A node that is decided by others: its strategy is `table[strategies of deciders]`."""
+    """An eliminated node: its strategy is `table[strategies of deciders]`."""
 
     node: int
     deciders: tuple[int, ...]
@@ -31,7 +31,7 @@ class Decided:
 
 @dataclass
 class Item:
-    """What a node takes from `start` up to `end`: a number for each of its strategies."""
+    """Memory of each strategy of a node at the times from `start` up to `end`."""
 
     start: int
     end: int
@@ -39,13 +39,13 @@ class Item:
 
 
 def memory_at(items: Sequence[Item], strategies: int, time: int) -> Bytes:
-    """What each of so many strategies takes at a time."""
+    """Return the memory at a time of each of `strategies` strategies."""
     return sum((item.memory for item in items if item.start <= time < item.end), np.zeros(strategies, np.int64))
 
 
 @dataclass
 class Node:
-    """A node that is left: its costs, the memory of all that it decides, and the costs with its neighbours."""
+    """A remaining node: its costs, its memory including that of merged nodes, and the costs of its edges."""
 
     costs: Costs
     items: list[Item]
@@ -53,7 +53,7 @@ class Node:
 
     @property
     def size(self) -> int:
-        """How much there is to move where another node decides this one."""
+        """The number of items and edges to move if the node is merged into another."""
         return len(self.items) + len(self.neighbours)
 
     @property
@@ -62,7 +62,7 @@ class Node:
 
 
 class Reduction:
-    """The nodes that are left of `problem`, and how the others follow from them."""
+    """The reduced form of a problem: the remaining nodes, and the tables that determine the others."""
 
     def __init__(self, problem: Problem):
         self.nodes = {
@@ -84,14 +84,14 @@ class Reduction:
         self.settle()
 
     def forbid(self, node: int, is_forbidden: NDArray[np.bool_]) -> None:
-        """Takes strategies from a node; `settle` then reduces further."""
+        """Forbid strategies of a node; `settle` then reduces further."""
         self.nodes[node].costs = np.where(is_forbidden, np.inf, self.nodes[node].costs)
         self._wake(node)
         for other in self.nodes[node].neighbours:
             self._wake(other)
 
     def settle(self) -> None:
-        """Merges nodes until none is decided by another."""
+        """Eliminate nodes until no rule applies."""
         while self._waiting:
             node = self._waiting.popleft()
             self._is_waiting[node] = False
@@ -100,14 +100,14 @@ class Reduction:
 
     @property
     def is_contradictory(self) -> bool:
-        """Whether some node has no strategy left."""
+        """True if a node has no permitted strategy."""
         return not all(node.is_allowed.any() for node in self.nodes.values())
 
     def expand(self, left: dict[int, int], size: int) -> Assignment:
-        """The strategies of all `size` nodes, given those of the nodes that are left."""
+        """Return the strategies of all `size` nodes of the problem, given those of the remaining nodes."""
         assignment = np.full(size, -1, np.int64)
-        for node, chosen in left.items():
-            assignment[node] = chosen
+        for node, strategy in left.items():
+            assignment[node] = strategy
         for decided in reversed(self.decided):
             assignment[decided.node] = decided.table[tuple(assignment[by] for by in decided.deciders)]
         return assignment
@@ -133,13 +133,17 @@ class Reduction:
     def _visit(self, name: int) -> None:
         node = self.nodes[name]
         for other in list(node.neighbours):
-            if self._simplify(name, other) and self._decide_along(name, other):
+            if self._simplify(name, other) and self._merge_determined(name, other):
                 return
         if len(node.neighbours) <= 2:
-            self._decide_freely(name)
+            self._eliminate(name)
 
     def _simplify(self, first: int, second: int) -> bool:
-        """Forbids what has no partner along an edge; whether the edge is still there."""
+        """Forbid strategies without a permitted partner along an edge, and remove the edge if it is separable.
+
+        Returns:
+            Whether the edge remains.
+        """
         one, two = self.nodes[first], self.nodes[second]
         matrix = one.neighbours[second]
         finite = np.isfinite(matrix) & one.is_allowed[:, None] & two.is_allowed
@@ -152,22 +156,26 @@ class Reduction:
         rows, columns = np.flatnonzero(finite.any(1)), np.flatnonzero(finite.any(0))
         if not rows.size:
             return True
-        part = matrix[rows][:, columns]
-        if not np.isfinite(part).all():
+        submatrix = matrix[rows][:, columns]
+        if not np.isfinite(submatrix).all():
             return True
-        along = part[:, 0]
-        across = part[0] - part[0, 0]
-        if not np.array_equal(part, along[:, None] + across):
+        row_costs = submatrix[:, 0]
+        column_costs = submatrix[0] - submatrix[0, 0]
+        if not np.array_equal(submatrix, row_costs[:, None] + column_costs):
             return True
         one.costs = one.costs.copy()
         two.costs = two.costs.copy()
-        one.costs[rows] += along
-        two.costs[columns] += across
+        one.costs[rows] += row_costs
+        two.costs[columns] += column_costs
         self._drop_edge(first, second)
         return False
 
-    def _decide_along(self, name: int, other: int) -> bool:
-        """Merges a node and a neighbour of it, if one leaves the other no choice; whether `name` is gone."""
+    def _merge_determined(self, name: int, other: int) -> bool:
+        """Merge a node and a neighbor if one determines the other.
+
+        Returns:
+            Whether `name` was merged into `other`.
+        """
         node, neighbour = self.nodes[name], self.nodes[other]
         finite = np.isfinite(node.neighbours[other]) & node.is_allowed[:, None] & neighbour.is_allowed
         if not finite.any():
@@ -182,7 +190,7 @@ class Reduction:
         return False
 
     def _merge(self, name: int, into: int, table: Choices) -> None:
-        """Makes `into` decide `name` by `table`."""
+        """Merge node `name` into `into`, whose strategies determine its strategy by `table`."""
         node, decider = self.nodes[name], self.nodes[into]
         decider.costs = decider.costs + node.costs[table] + decider.neighbours[name][np.arange(table.size), table]
         decider.items += [Item(item.start, item.end, item.memory[table]) for item in node.items]
@@ -195,8 +203,8 @@ class Reduction:
         del self.nodes[name]
         self.decided.append(Decided(name, (into,), table))
 
-    def _decide_freely(self, name: int) -> None:
-        """Merges a node with at most two neighbours into these, if its cheapest choice also takes the least memory."""
+    def _eliminate(self, name: int) -> None:
+        """Merge a node into its at most two neighbors if its cheapest strategy also takes the least memory."""
         node = self.nodes[name]
         neighbours = tuple(node.neighbours)
         allowed = np.flatnonzero(node.is_allowed)
@@ -217,9 +225,9 @@ class Reduction:
         by_memory = np.argsort(memory.sum(0), kind="stable")
         best = by_memory[np.argmin(costs[..., by_memory], -1)]
         least = np.take_along_axis(costs, best[..., None], -1)[..., 0]
-        for taken in memory:
-            lowest = np.where(np.isfinite(costs), taken, np.iinfo(np.int64).max).min(-1)
-            if ((taken[best] > lowest) & np.isfinite(least)).any():
+        for usage in memory:
+            lowest = np.where(np.isfinite(costs), usage, np.iinfo(np.int64).max).min(-1)
+            if ((usage[best] > lowest) & np.isfinite(least)).any():
                 return
         table = allowed[best]
         for other in neighbours:

@@ -1,4 +1,4 @@
-"""The prices of memory at each time under which the least that can be paid is most: a lower bound, and a guide."""
+"""Lagrangian relaxation of the memory limit, solved by subgradient ascent on the multipliers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -6,40 +6,41 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from sdy.passes.auto.solver.measures import cost_in, priced_costs, usage_in
-from sdy.passes.auto.solver.messages import message_entries, pass_messages, ranked
-from sdy.passes.auto.solver.tables import Floats, Ints, Tables
+from sdy.passes.auto.solver.cost_tables import Floats, Ints, Tables
+from sdy.passes.auto.solver.evaluation import cost_in, priced_costs, usage_in
+from sdy.passes.auto.solver.trws import message_entries, pass_messages, ranked
 
 FIRST_PASSES = 10
-"""Before memory gets prices, messages settle."""
+"""Number of initial steps with multipliers of zero, in which message passing converges."""
 PATIENCE = 30
-"""After so many steps, steps become shorter or longer, where they raised the bound by little or much."""
+"""Number of steps after which the step length is adapted to the progress of the bound."""
 LITTLE = 1e-4
-"""Of the known cost."""
+"""Progress below this fraction of the known cost shortens the steps."""
 MUCH = 0.02
-"""Of the way to it."""
+"""Progress above this fraction of the gap lengthens the steps."""
 FIRST_LENGTH = 0.03
+"""Initial step length, as a fraction of a Polyak step, which would close the gap if the dual function were linear."""
 LONGER = 1.5
 SHORTER = 0.8
 SHORTEST = 1e-5
-"""Steps are so much of what would reach the known cost if all else were straight."""
+"""Step length at which the ascent ends."""
 NOTHING = 1e-24
-"""What is left, squared, of a direction in which nothing is missing any more."""
+"""Squared norm below which a direction is zero."""
 
 
 @dataclass
 class Relaxation:
-    """Memory that is short costs its multiplier; without limits, messages bound the sum of costs from below."""
+    """Lagrangian relaxation: memory costs its multiplier at each time, and TRW-S bounds the relaxed problem."""
 
     tables: Tables
     multipliers: Floats
-    """Where to start from, and the best that were found."""
+    """The Lagrange multiplier of the memory limit at each time: the initial, and later the best ones."""
     bound: float = -np.inf
-    """No assignment of the tables costs less."""
-    chosen: Ints = field(init=False)
-    """What is best, or nearly so, at prices that were tried."""
+    """The best lower bound of the cost of all assignments."""
+    strategies: Ints = field(init=False)
+    """An approximate minimizer of the relaxed problem at the last multipliers."""
     feasible: Ints | None = None
-    """The cheapest of those assignments for which memory suffices."""
+    """The cheapest minimizer within the memory limit, or None if there was none yet."""
 
     def __post_init__(self):
         tables = self.tables
@@ -48,10 +49,16 @@ class Relaxation:
         self._entries = message_entries(tables)
         self._messages = np.zeros(self._entries[-1])
         self._excess = np.zeros(tables.costs.size)
-        self.chosen = np.zeros(self._order.size, np.int64)
+        self.strategies = np.zeros(self._order.size, np.int64)
 
     def ascend(self, upper: float, steps: int, goes_on: Callable[[], bool]) -> None:
-        """Raises the bound by at most `steps` steps towards `upper`, the cost of a known assignment."""
+        """Raise the bound by subgradient ascent.
+
+        Args:
+            upper: The cost of a known assignment.
+            steps: The maximum number of steps.
+            goes_on: Called before each step; the ascent ends when it returns false.
+        """
         tables = self.tables
         unit = float(max(tables.capacity.max(initial=1), 1))
         prices = self.multipliers
@@ -64,21 +71,21 @@ class Relaxation:
             bound = self._pass_both_ways(prices)
             if bound > self.bound:
                 self.bound, self.multipliers = bound, prices
-            over = (usage_in(tables, self.chosen) - tables.capacity) / unit
-            if over.max(initial=0) <= 0 and (cost := cost_in(tables, self.chosen)) < least:
-                least, self.feasible = cost, self.chosen.copy()
+            over = (usage_in(tables, self.strategies) - tables.capacity) / unit
+            if over.max(initial=0) <= 0 and (cost := cost_in(tables, self.strategies)) < least:
+                least, self.feasible = cost, self.strategies.copy()
             if step < FIRST_PASSES:
                 continue
             direction = 0.7 * direction + 0.3 * over
-            taken = np.where((prices <= 0) & (direction < 0), 0, direction)
-            norm = float(taken @ taken)
+            projected = np.where((prices <= 0) & (direction < 0), 0, direction)
+            norm = float(projected @ projected)
             if norm < NOTHING:
                 if not prices.any() and self.bound - before <= 1e-6 * abs(upper):
                     break
                 before = self.bound
                 continue
             distance = max(min(upper, least) - bound, 1e-3 * abs(upper))
-            prices = np.maximum(prices + length * distance / norm / unit * taken, 0)
+            prices = np.maximum(prices + length * distance / norm / unit * projected, 0)
             waited += 1
             if waited >= PATIENCE:
                 gained = self.bound - before
@@ -89,8 +96,8 @@ class Relaxation:
                     prices = self.multipliers
                 before, waited = self.bound, 0
 
-    def too_dear(self, upper: float) -> NDArray[np.bool_]:
-        """For each strategy of each node, whether all assignments with it cost more than `upper`."""
+    def prunable(self, upper: float) -> NDArray[np.bool_]:
+        """Return which strategies can be pruned: no assignment with them costs at most `upper`."""
         before = max(self._pass_both_ways(self.multipliers) for _ in range(FIRST_PASSES))
         self.bound = max(self.bound, before)
         settled = self._pass_both_ways(self.multipliers)
@@ -109,7 +116,7 @@ class Relaxation:
                 self._entries,
                 self._messages,
                 upwards,
-                self.chosen,
+                self.strategies,
                 self._excess,
             )
         return bound - float(prices @ self.tables.capacity)

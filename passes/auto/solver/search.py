@@ -1,4 +1,4 @@
-"""The search for a good assignment: reduced tables, prices of memory, annealing, and branch and bound."""
+"""Search for a good assignment: reduction, Lagrangian relaxation, annealing, and branch and bound."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -8,56 +8,62 @@ from time import monotonic
 import numpy as np
 
 from sdy.passes.auto.solver.annealing import anneal
+from sdy.passes.auto.solver.cost_tables import Floats, Indices, Ints, Tables, tabulate
+from sdy.passes.auto.solver.evaluation import cost_in, priced_costs, usage_in
 from sdy.passes.auto.solver.exact import solve_exactly
-from sdy.passes.auto.solver.measures import cost_in, priced_costs, usage_in
 from sdy.passes.auto.solver.problem import Assignment, Problem, cost_of
 from sdy.passes.auto.solver.reduction import Reduction, memory_at
 from sdy.passes.auto.solver.relaxation import Relaxation
 from sdy.passes.auto.solver.solution import is_optimal
-from sdy.passes.auto.solver.tables import Floats, Ints, Kept, Tables, tabulate
 
 ASCENT = 3000
-"""Steps of the relaxation, at most."""
+"""Maximum number of steps of the relaxation."""
 BLOCK = 64
-"""Nodes of a block of annealing, at most."""
+"""Maximum number of nodes of a tree in annealing."""
 HEAT = (0.1, 0.3, 0.03)
-"""Of the difference of cost and bound for each square root of nodes, the temperatures with which rounds begin."""
+"""Initial temperatures of annealing rounds, in units of the optimality gap divided by the square root of the number of
+nodes."""
 COLD = 1e-3
-"""Of that, the temperature with which they end."""
+"""Final temperature of a round, relative to the initial one."""
 RELAXING = 0.3
+"""Maximum fraction of the remaining time for the relaxation."""
 EXACTLY = 0.7
-"""Of the time that is left, what the relaxation takes at most, and what branch and bound takes."""
+"""Fraction of the remaining time for branch and bound."""
 SHORT = 50
-"""Steps of the first round of annealing for each node; each later one is twice as long."""
+"""Steps per node of the first annealing round; each later round is twice as long as the one before."""
 WORTH_IT = 0.1
-"""Of the strategies, so many are too dear at least where another turn of reducing and relaxing is worth it."""
+"""Minimum fraction of pruned strategies for which the problem is reduced and relaxed again."""
 HUGE = np.iinfo(np.int64).max
 REPAIRS = 40
+"""Maximum number of attempts to find an assignment within the memory limit."""
 PIECES = 40
-"""A round of annealing is done in so many pieces at least, between which it can end."""
+"""Minimum number of pieces of an annealing round, between which it can end."""
 LONGEST_PIECE = 5000
-"""Steps of a piece, if these make more pieces."""
+"""Maximum number of steps of a piece of a long round."""
 LARGEST_EXACT = 1000
-"""Nodes, at most, of a problem that is given to branch and bound."""
+"""Maximum number of nodes of a problem for branch and bound."""
 
 
 @dataclass
 class Search:
-    """A search that can end at any time: what is best so far is here."""
+    """An anytime search: its attributes hold the best result so far."""
 
     problem: Problem
     deadline: float
     assignment: Assignment | None = None
-    """The best that is allowed."""
+    """The best feasible assignment."""
     cost: float = np.inf
+    """Its cost."""
     bound: float = -np.inf
+    """A lower bound of the cost."""
     excessive: Assignment | None = None
-    """An assignment that takes too much memory, but less too much than others."""
+    """The assignment with the least memory excess, as long as none is feasible."""
     excess: float = np.inf
+    """Its memory excess, summed over time."""
     short_at: int | None = None
-    """A time at which no assignment takes as little memory as there is, if that is known."""
+    """A time at which every assignment exceeds the memory limit, if one is known."""
     tables: Tables = field(init=False)
-    kept: Kept = field(init=False)
+    indices: Indices = field(init=False)
     reduction: Reduction = field(init=False)
     relaxation: Relaxation = field(init=False)
 
@@ -68,16 +74,20 @@ class Search:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing better can be found, or no time is left."""
+        """True if the best assignment is optimal, or the deadline has passed."""
         return self.is_settled or monotonic() >= self.deadline
 
     @property
     def is_settled(self) -> bool:
-        """Whether the bound says that nothing is better, or not by much if costs are no whole numbers."""
+        """True if the bound proves the best assignment optimal, up to a tolerance unless costs are integral."""
         return is_optimal(self.cost, self.bound, exactly=self._is_whole)
 
     def run(self, rounds: int | None) -> Iterator[None]:
-        """Searches, with so many rounds of annealing at the end at most; whoever iterates is given turns."""
+        """Run the search, yielding control between its steps.
+
+        Args:
+            rounds: The maximum number of final annealing rounds, or None for no maximum.
+        """
         self.reduction = Reduction(self.problem)
         while True:
             if not self._tabulate():
@@ -85,15 +95,15 @@ class Search:
             yield from self._relax()
             if self.is_over:
                 return
-            yield from self._anneal(SHORT * len(self.kept.nodes), seed=0)
+            yield from self._anneal(SHORT * len(self.indices.nodes), seed=0)
             if self.is_over:
                 return
             if not self._prune():
                 break
-        if len(self.kept.nodes) <= LARGEST_EXACT:
+        if len(self.indices.nodes) <= LARGEST_EXACT:
             self._solve_exactly()
             yield
-        length = SHORT * len(self.kept.nodes)
+        length = SHORT * len(self.indices.nodes)
         for seed in count(1) if rounds is None else range(1, rounds + 1):
             if self.is_over:
                 return
@@ -101,38 +111,42 @@ class Search:
             length *= 2
 
     def _tabulate(self) -> bool:
-        """Makes the tables of what the reduction leaves; whether anything is left to be chosen."""
+        """Build the tables of the reduced problem.
+
+        Returns:
+            Whether nodes remain.
+        """
         if self.reduction.is_contradictory:
             self.bound = self.cost
             return False
-        self.tables, self.kept = tabulate(self.reduction, self.problem.horizon, self.problem.limit)
-        if (self.kept.capacity < 0).any():
+        self.tables, self.indices = tabulate(self.reduction, self.problem.horizon, self.problem.limit)
+        if (self.indices.capacity < 0).any():
             self.bound = self.cost
-            self.short_at = int(self.kept.capacity.argmin())
+            self.short_at = int(self.indices.capacity.argmin())
             self.excessive = self._least_at(self.short_at)
             return False
-        if not self.kept.nodes:
+        if not self.indices.nodes:
             self._offer(np.zeros(0, np.int64))
             self.bound = self.cost
-        return bool(self.kept.nodes)
+        return bool(self.indices.nodes)
 
     def _least_at(self, time: int) -> Assignment:
-        """An assignment, perhaps a forbidden one, that takes at a time what all take at least."""
-        chosen = {
+        """Return an assignment, possibly a forbidden one, with the least memory at a time."""
+        strategies = {
             name: int(np.argmin(np.where(node.is_allowed, memory_at(node.items, node.costs.size, time), HUGE)))
             for name, node in self.reduction.nodes.items()
         }
-        return self.reduction.expand(chosen, len(self.problem.costs))
+        return self.reduction.expand(strategies, len(self.problem.costs))
 
-    def _offer(self, chosen: Ints) -> None:
-        """Takes an assignment of the tables if it is the best."""
-        over = usage_in(self.tables, chosen) - self.tables.capacity
+    def _offer(self, strategies: Ints) -> None:
+        """Record table strategies if they are the best so far."""
+        over = usage_in(self.tables, strategies) - self.tables.capacity
         excess = float(np.maximum(over, 0).astype(np.float64).sum())
-        if excess == 0 and cost_in(self.tables, chosen) + self.reduction.offset >= self.cost:
+        if excess == 0 and cost_in(self.tables, strategies) + self.reduction.offset >= self.cost:
             return
         if excess > 0 and (self.assignment is not None or excess >= self.excess):
             return
-        assignment = self.reduction.expand(self.kept.name(chosen), len(self.problem.costs))
+        assignment = self.reduction.expand(self.indices.to_problem(strategies), len(self.problem.costs))
         cost = cost_of(self.problem, assignment)
         if not np.isfinite(cost):
             return
@@ -149,7 +163,7 @@ class Search:
         self.bound = max(self.bound, min(bound, self.cost))
 
     def _relax(self) -> Iterator[None]:
-        """Prices memory, which gives a bound and first assignments."""
+        """Run the Lagrangian relaxation, for a bound and first assignments."""
         relaxation = self.relaxation = Relaxation(self.tables, self._multipliers())
         relaxation.ascend(0.0, 1, lambda: True)
         start = self._start()
@@ -161,94 +175,100 @@ class Search:
         until = monotonic() + RELAXING * (self.deadline - monotonic())
         relaxation.ascend(upper, ASCENT, lambda: monotonic() < until)
         self._raise_bound(relaxation.bound)
-        self._prices = dict(zip(self.kept.times.tolist(), relaxation.multipliers.tolist(), strict=True))
-        for chosen in (relaxation.feasible, relaxation.chosen):
-            if chosen is not None:
-                self._offer(chosen)
+        self._prices = dict(zip(self.indices.times.tolist(), relaxation.multipliers.tolist(), strict=True))
+        for strategies in (relaxation.feasible, relaxation.strategies):
+            if strategies is not None:
+                self._offer(strategies)
         yield
 
     def _multipliers(self) -> Floats:
-        """Those at which the bound was best, each at the nearest time that the tables have."""
-        multipliers = np.zeros(self.kept.times.size)
+        """Return the best multipliers so far, each at the nearest time of the tables."""
+        multipliers = np.zeros(self.indices.times.size)
         if self._prices and multipliers.size:
-            places = np.searchsorted(self.kept.times, list(self._prices)).clip(max=multipliers.size - 1)
+            places = np.searchsorted(self.indices.times, list(self._prices)).clip(max=multipliers.size - 1)
             np.add.at(multipliers, places, list(self._prices.values()))
         return multipliers
 
     def _start(self) -> Ints:
-        """The best assignment, or the least excessive, as far as the tables hold it; else what messages suggest."""
+        """Return the best assignment so far as table strategies; those of the relaxation where they were pruned."""
         known = self.assignment if self.assignment is not None else self.excessive
-        chosen = self.relaxation.chosen.copy()
+        strategies = self.relaxation.strategies.copy()
         if known is not None:
-            for i, (node, strategies) in enumerate(zip(self.kept.nodes, self.kept.strategies, strict=True)):
-                found = np.flatnonzero(strategies == known[node])
-                if found.size:
-                    chosen[i] = found[0]
-        return chosen
+            for i, (node, options) in enumerate(zip(self.indices.nodes, self.indices.strategies, strict=True)):
+                matches = np.flatnonzero(options == known[node])
+                if matches.size:
+                    strategies[i] = matches[0]
+        return strategies
 
-    def _repair(self, chosen: Ints) -> Iterator[None]:
-        """Makes memory dearer where it is missing, until it suffices."""
+    def _repair(self, strategies: Ints) -> Iterator[None]:
+        """Raise the price of memory at times above the limit until an assignment is feasible."""
         tables = self.tables
         multipliers = np.zeros(tables.capacity.size)
-        price = 1e-3 * max(abs(cost_in(tables, chosen)), 1e-9) / float(max(tables.capacity.max(initial=1), 1))
+        price = 1e-3 * max(abs(cost_in(tables, strategies)), 1e-9) / float(max(tables.capacity.max(initial=1), 1))
         for attempt in range(REPAIRS):
-            multipliers += price * (usage_in(tables, chosen) > tables.capacity)
+            multipliers += price * (usage_in(tables, strategies) > tables.capacity)
             price *= 2
             priced = priced_costs(tables, multipliers)
             temperature = 1e-6 * float(np.ptp(priced)) + 1e-12
-            chosen = anneal(tables, priced, chosen, temperature, temperature, 10 * len(chosen), 8, attempt).best
-            self._offer(chosen)
+            strategies = anneal(
+                tables, priced, strategies, temperature, temperature, 10 * len(strategies), 8, attempt
+            ).best
+            self._offer(strategies)
             yield
             if self.assignment is not None or self.is_over:
                 return
 
     def _anneal(self, length: int, seed: int) -> Iterator[None]:
-        """Searches around the best assignment, for so many steps, with memory at its prices; then without these."""
+        """Anneal from the best assignment for `length` steps with Lagrangian prices, and then without."""
         tables = self.tables
-        chosen = self._start()
-        known = self.cost if self.assignment is not None else cost_in(tables, chosen) + self.reduction.offset
+        strategies = self._start()
+        known = self.cost if self.assignment is not None else cost_in(tables, strategies) + self.reduction.offset
         gap = max(known - self.bound, 1e-9 * abs(known)) or 1.0
-        hot = HEAT[seed % len(HEAT)] * gap / len(chosen) ** 0.5
+        hot = HEAT[seed % len(HEAT)] * gap / len(strategies) ** 0.5
         priced = priced_costs(tables, self.relaxation.multipliers)
         pieces = max(PIECES, length // LONGEST_PIECE)
         for piece in range(pieces):
             temperatures = hot * COLD ** (piece / pieces), hot * COLD ** ((piece + 1) / pieces)
-            found = anneal(tables, priced, chosen, *temperatures, length // pieces, BLOCK, pieces * seed + piece)
-            chosen = found.chosen
-            self._offer(found.best)
+            result = anneal(tables, priced, strategies, *temperatures, length // pieces, BLOCK, pieces * seed + piece)
+            strategies = result.last
+            self._offer(result.best)
             yield
             if self.is_over:
                 return
         cold = hot * COLD / 10
         for piece in range(pieces // 4):
-            found = anneal(tables, tables.costs, self._start(), cold, cold, length // pieces, BLOCK, piece + seed)
-            self._offer(found.best)
+            result = anneal(tables, tables.costs, self._start(), cold, cold, length // pieces, BLOCK, piece + seed)
+            self._offer(result.best)
             yield
             if self.is_over:
                 return
 
     def _prune(self) -> bool:
-        """Forbids strategies that are too dear, and reduces again, if these are many; whether they are."""
+        """Prune strategies whose lower bound exceeds the best cost, if they are many, and reduce again.
+
+        Returns:
+            Whether strategies were pruned.
+        """
         if self.assignment is None:
             return False
-        is_forbidden = self.relaxation.too_dear(self.cost - self.reduction.offset)
+        is_forbidden = self.relaxation.prunable(self.cost - self.reduction.offset)
         self._raise_bound(self.relaxation.bound)
         if is_forbidden.mean() < WORTH_IT:
             return False
-        for i, (node, strategies) in enumerate(zip(self.kept.nodes, self.kept.strategies, strict=True)):
+        for i, (node, options) in enumerate(zip(self.indices.nodes, self.indices.strategies, strict=True)):
             forbidden = np.zeros(self.problem.costs[node].size, np.bool_)
-            forbidden[strategies[is_forbidden[self.tables.nodes[i] : self.tables.nodes[i + 1]]]] = True
+            forbidden[options[is_forbidden[self.tables.nodes[i] : self.tables.nodes[i + 1]]]] = True
             self.reduction.forbid(node, forbidden)
         self.reduction.settle()
         return True
 
     def _solve_exactly(self) -> None:
-        """Gives the tables to branch and bound."""
+        """Run branch and bound on the tables."""
         upper = self.cost - self.reduction.offset if self.assignment is not None else self.tables.forbidden
         seconds = EXACTLY * (self.deadline - monotonic())
         answer = solve_exactly(self.tables, upper, self.relaxation.multipliers, seconds)
-        if answer.chosen is not None:
-            self._offer(answer.chosen)
+        if answer.strategies is not None:
+            self._offer(answer.strategies)
         if self.assignment is None and answer.bound >= upper:
             self.bound = np.inf
         self._raise_bound(answer.bound, slack=0.0)

@@ -1,4 +1,4 @@
-"""What the solver answers."""
+"""Result of the solver."""
 
 from dataclasses import dataclass
 
@@ -9,37 +9,37 @@ TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class Shortage:
-    """Memory that no assignment that was found does without."""
+    """Explanation of why no assignment within the memory limit was found."""
 
     time: int
-    """When it is missing most."""
+    """The time of the largest memory use."""
     needed: int
-    """How much is taken then: by what takes least of what was found, or at least by any if `is_proven`."""
+    """The memory at that time: of the best assignment found, or the minimum of all assignments if `is_proven`."""
     nodes: tuple[tuple[int, int], ...]
-    """What takes it: nodes and how much, the greatest first."""
+    """The nodes that take memory at that time, with their memory, the largest first."""
     is_proven: bool
-    """Whether it is certain that no assignment needs less than the limit."""
+    """True if no assignment is within the memory limit."""
 
 
 @dataclass(frozen=True)
 class Solution:
-    """The best assignment that was found, unless there is none."""
+    """The best assignment found, with a lower bound."""
 
     assignment: Assignment | None
-    """The strategy of each node: shape (nodes,); None if all that were found are forbidden or take too much."""
+    """The strategy of each node, of shape (nodes,), or None if no feasible assignment was found."""
     cost: float
-    """The sum of the costs of nodes and edges; infinite without an assignment."""
+    """The total cost of nodes and edges; infinite without an assignment."""
     bound: float
-    """No assignment costs less; infinite if it is certain that there is none."""
+    """A lower bound of the cost of all feasible assignments; infinite if none exists."""
     shortage: Shortage | None = None
-    """Why there is no assignment, if memory is why; without this, all are forbidden."""
+    """The memory shortage if there is no assignment; None if the reason is forbidden strategies."""
 
     @property
     def is_optimal(self) -> bool:
-        """Whether it is certain that none is better, or at most by a millionth of the cost."""
+        """True if the assignment is proven optimal, up to a millionth of its cost."""
         return is_optimal(self.cost, self.bound)
 
 
 def is_optimal(cost: float, bound: float, *, exactly: bool = False) -> bool:
-    """Whether a cost is that of a best assignment, as sums of other than whole numbers can tell."""
+    """Return whether `bound` proves `cost` optimal; up to a relative tolerance, for rounding, unless `exactly`."""
     return bound >= cost or (not exactly and cost - bound <= TOLERANCE * abs(cost) < float("inf"))

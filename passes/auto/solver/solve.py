@@ -1,4 +1,4 @@
-"""The solver: from a problem to a solution, in the time that is given."""
+"""Entry point of the solver."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -6,7 +6,7 @@ from time import monotonic
 
 import numpy as np
 
-from sdy.passes.auto.solver.problem import Problem, memory_taken, usage_of
+from sdy.passes.auto.solver.problem import Problem, memory_by_node, usage_of
 from sdy.passes.auto.solver.search import Search
 from sdy.passes.auto.solver.solution import Shortage, Solution
 
@@ -18,12 +18,19 @@ def solve(
     rounds: int | None = None,
     on_progress: Callable[[Solution], None] | None = None,
 ) -> Solution:
-    """The best assignment that is found in `time_limit` seconds, sooner if it is certain that none is better.
+    """Search for the best assignment until it is proven optimal or the time is up.
 
-    An interrupt (Ctrl-C, or KeyboardInterrupt raised by `on_progress`, which is called again and again with what is
-    best so far) ends the search; what is best so far is returned. Work is counted in steps: with `rounds` of annealing
-    at most at the end, and a time limit so long that no part of the search is cut short, the same problem has the same
-    solution each time.
+    An interrupt (Ctrl-C, or KeyboardInterrupt raised by `on_progress`) ends the search with the best result so far.
+    The search is deterministic if `rounds` is given and no part of it reaches the time limit.
+
+    Args:
+        problem: The problem.
+        time_limit: The maximum duration in seconds.
+        rounds: The maximum number of final annealing rounds, or None for no maximum.
+        on_progress: Called repeatedly with the best solution so far.
+
+    Returns:
+        The best assignment found, with a lower bound; without a feasible assignment, with the memory shortage.
     """
     search = Search(problem, monotonic() + time_limit)
     with suppress(KeyboardInterrupt):
@@ -42,5 +49,5 @@ def _shortage(search: Search) -> Shortage | None:
         return None
     usage = usage_of(search.problem, search.excessive)
     time = int(usage.argmax()) if search.short_at is None else search.short_at
-    taken = memory_taken(search.problem, search.excessive, time)
-    return Shortage(time, int(usage[time]), tuple(taken), is_proven=bool(np.isposinf(search.bound)))
+    nodes = memory_by_node(search.problem, search.excessive, time)
+    return Shortage(time, int(usage[time]), tuple(nodes), is_proven=bool(np.isposinf(search.bound)))

@@ -1,4 +1,7 @@
-"""A program that solves the problem on its input by toulbar2: its loops hear no interrupts and outlast their limits."""
+"""Worker process that solves a problem from standard input with toulbar2.
+
+toulbar2 runs in its own process because its loops ignore interrupts and can exceed their time limit.
+"""
 
 import pickle
 import sys
@@ -8,7 +11,7 @@ from pytoulbar2 import CFN
 
 
 def main() -> None:
-    """Reads a problem, and writes strategies or None, a bound, and the seconds that it took."""
+    """Read a pickled problem, and write the strategies or None, a lower bound, and the seconds taken."""
     start = monotonic()
     problem = pickle.load(sys.stdin.buffer)
     network = CFN(problem["cutoff"], 0, vac=1)
@@ -17,9 +20,9 @@ def main() -> None:
         network.AddFunction([i], costs)
     for i, j, costs in problem["pairs"]:
         network.AddFunction([i, j], costs)
-    for taken, capacity in problem["limits"]:
-        if taken:
-            network.AddGeneralizedLinearConstraint([(i, s, -memory) for i, s, memory in taken], ">=", -capacity)
+    for usage, capacity in problem["limits"]:
+        if usage:
+            network.AddGeneralizedLinearConstraint([(i, s, -memory) for i, s, memory in usage], ">=", -capacity)
     solution = network.Solve(timeLimit=problem["seconds"])
     seconds = monotonic() - start
     if solution is not None:

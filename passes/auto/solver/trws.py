@@ -1,8 +1,8 @@
-"""A lower bound where memory is paid for: messages between nodes, by sequential tree-reweighted message passing.
+"""Lower bounds by sequential tree-reweighted message passing (TRW-S).
 
-After V. Kolmogorov, Convergent Tree-Reweighted Message Passing for Energy Minimization, 2006. The graph is covered by
-chains of nodes whose ranks rise. A pass through all nodes, up or down the ranks, averages what the chains of a node
-say of its strategies, and never lowers the sum of what the chains cost at least, which is the bound.
+See V. Kolmogorov, Convergent Tree-Reweighted Message Passing for Energy Minimization, 2006. Chains of nodes with
+increasing ranks cover the graph. A pass over all nodes, in increasing or decreasing rank, averages the min-marginals
+of each node over its chains. It never lowers the bound, which is the sum of the minimum costs of the chains.
 """
 
 from heapq import heapify, heappop, heappush
@@ -10,11 +10,11 @@ from heapq import heapify, heappop, heappush
 import numpy as np
 from numba import njit
 
-from sdy.passes.auto.solver.tables import Floats, Ints, Tables
+from sdy.passes.auto.solver.cost_tables import Floats, Ints, Tables
 
 
 def ranked(tables: Tables) -> Ints:
-    """The nodes, each before most of its neighbours: again and again one with the fewest that are not ranked yet."""
+    """Order the nodes greedily: the next node is one with the fewest neighbors that are not ordered yet."""
     degrees = np.diff(tables.arcs).tolist()
     waiting = [(degree, node) for node, degree in enumerate(degrees)]
     heapify(waiting)
@@ -34,7 +34,7 @@ def ranked(tables: Tables) -> Ints:
 
 
 def message_entries(tables: Tables) -> Ints:
-    """Where the message begins that comes along each arc to the node that it belongs to."""
+    """Return the offset of each arc's incoming message in the array of messages."""
     sizes = np.repeat(np.diff(tables.nodes), np.diff(tables.arcs))
     return np.cumsum(np.concatenate([[0], sizes]), dtype=np.int64)
 
@@ -48,20 +48,28 @@ def pass_messages(
     entries: Ints,
     messages: Floats,
     upwards: bool,
-    chosen: Ints,
+    strategies: Ints,
     excess: Floats,
 ) -> float:
-    """Updates `messages` by a pass through the nodes, and returns the bound that a pass downwards gives.
+    """Update `messages` by a pass over the nodes, and return the lower bound, which is valid for downward passes.
 
-    Sets in `chosen` an assignment that is good under `priced`, and in `excess` by how much each strategy raises the
-    bound of the pass before.
+    Args:
+        tables: The problem.
+        priced: The costs of strategies, including Lagrangian prices of memory.
+        order: The nodes by rank.
+        rank: The rank of each node.
+        entries: The offsets of messages.
+        messages: The messages; modified.
+        upwards: Whether the pass is in increasing rank.
+        strategies: Set to a good assignment under `priced`.
+        excess: Set to the increase of the previous pass's bound if a strategy is selected.
     """
     bound = 0.0
     widest = 0
     for i in range(order.size):
         widest = max(widest, tables.nodes[i + 1] - tables.nodes[i])
     belief = np.empty(widest)
-    given = np.empty(widest)
+    conditional = np.empty(widest)
     sent = np.empty(widest)
     for step in range(order.size):
         i = order[step] if upwards else order[order.size - 1 - step]
@@ -76,16 +84,16 @@ def pass_messages(
                 belief[s] += messages[entries[arc] + s]
         share = 1.0 / max(above, tables.arcs[i + 1] - tables.arcs[i] - above, 1)
 
-        # The choice that is best together with the choices made in this pass.
+        # Select the best strategy given the strategies selected earlier in this pass.
         for s in range(width):
-            given[s] = belief[s]
+            conditional[s] = belief[s]
         for arc in range(tables.arcs[i], tables.arcs[i + 1]):
             j = tables.others[arc]
             if (rank[j] < rank[i]) == upwards:
-                row = tables.entries[tables.backs[arc]] + chosen[j] * width
+                row = tables.entries[tables.backs[arc]] + strategies[j] * width
                 for s in range(width):
-                    given[s] += tables.matrices[row + s] - messages[entries[arc] + s]
-        chosen[i] = np.argmin(given[:width])
+                    conditional[s] += tables.matrices[row + s] - messages[entries[arc] + s]
+        strategies[i] = np.argmin(conditional[:width])
 
         lowest = belief[:width].min()
         bound += lowest
@@ -96,16 +104,16 @@ def pass_messages(
             j = tables.others[arc]
             if (rank[j] > rank[i]) != upwards:
                 continue
-            received = tables.nodes[j + 1] - tables.nodes[j]
-            sent[:received] = np.inf
+            other_width = tables.nodes[j + 1] - tables.nodes[j]
+            sent[:other_width] = np.inf
             for s in range(width):
-                said = share * belief[s] - messages[entries[arc] + s]
-                row = tables.entries[arc] + s * received
-                for r in range(received):
-                    sent[r] = min(sent[r], said + tables.matrices[row + r])
-            lowest = sent[:received].min()
+                outgoing = share * belief[s] - messages[entries[arc] + s]
+                row = tables.entries[arc] + s * other_width
+                for r in range(other_width):
+                    sent[r] = min(sent[r], outgoing + tables.matrices[row + r])
+            lowest = sent[:other_width].min()
             bound += lowest
             to = entries[tables.backs[arc]]
-            for r in range(received):
+            for r in range(other_width):
                 messages[to + r] = sent[r] - lowest
     return bound

@@ -1,4 +1,4 @@
-"""At which times memory may bind: other times need not be looked at."""
+"""Times at which the memory limit can be exceeded; the limit at other times is redundant."""
 
 from collections.abc import Sequence
 
@@ -9,10 +9,9 @@ from sdy.passes.auto.solver.reduction import Item
 
 
 def binding_times(items: Sequence[Item], capacity: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The times at which `items` may take more than `capacity`, unless they then would at another of these times too.
+    """Return the times at which `items` can exceed `capacity`, without redundant ones.
 
-    Between two times at which the same items live, the one with less capacity says it all; so it does if at the other
-    some of these items no longer, or not yet, live.
+    A time is redundant if all items that are live then are also live at another time with at most the same capacity.
     """
     change = np.zeros(capacity.size + 1, np.int64)
     begins = np.zeros(capacity.size + 1, np.int64)
