@@ -70,7 +70,7 @@ class Box:
         return cls(*np.broadcast_arrays(ints(start), ints(end)))
 
     @classmethod
-    def whole(cls, shape: Sequence[int]) -> "Box":
+    def of_shape(cls, shape: Sequence[int]) -> "Box":
         """Return the box of all points of a tensor of `shape`."""
         return cls.of([0] * len(shape), shape)
 

@@ -31,13 +31,13 @@ class CommonMesh:
 
     Attributes:
         mesh: The refinement.
-        _cuts: The interval of each axis of `mesh`.
-        _places: For each refined mesh, the intervals of its axes.
+        _axis_intervals: The interval of each axis of `mesh`.
+        _mesh_intervals: For each refined mesh, the intervals of its axes.
     """
 
     mesh: Mesh
-    _cuts: Mapping[str, Interval]
-    _places: Mapping[Mesh, Mapping[str, Intervals]]
+    _axis_intervals: Mapping[str, Interval]
+    _mesh_intervals: Mapping[Mesh, Mapping[str, Intervals]]
 
     @classmethod
     def of(cls, meshes: Sequence[Mesh]) -> "CommonMesh":
@@ -49,24 +49,24 @@ class CommonMesh:
         `x:(1)2` for sub-axes.
         """
         order = next((mesh for mesh in meshes if not mesh.device_ids), meshes[0]).device_order()
-        places = _places(meshes, order)
+        by_mesh = _intervals_by_mesh(meshes, order)
         ends: set[int] = {1, len(order)}
         compatible: list[Mesh] = []
-        for mesh, intervals in places.items():
+        for mesh, intervals in by_mesh.items():
             refined_ends = ends.union(*(interval for of_axis in intervals.values() for interval in of_axis))
             if all(high % low == 0 for low, high in pairwise(sorted(refined_ends))):
                 compatible.append(mesh)
                 ends = refined_ends
-        namings = [_named([*pairwise(sorted(ends))], places[mesh]) for mesh in compatible]
+        namings = [_named([*pairwise(sorted(ends))], by_mesh[mesh]) for mesh in compatible]
         named = [Mesh(tuple((name, end // start) for name, (start, end) in names.items()), order) for names in namings]
-        return cls.over(next((mesh for mesh in named if mesh in places), named[0]), meshes)
+        return cls.over(next((mesh for mesh in named if mesh in by_mesh), named[0]), meshes)
 
     @classmethod
     def over(cls, mesh: Mesh, others: Iterable[Mesh]) -> "CommonMesh":
         """Use `mesh` as the common mesh for the shardings on `others` that have an equivalent on it."""
         order = mesh.device_order()
-        places = _places((mesh, *others), order)
-        return cls(mesh, {axis: interval for axis, of_axis in places[mesh].items() for interval in of_axis}, places)
+        by_mesh = _intervals_by_mesh((mesh, *others), order)
+        return cls(mesh, {axis: interval for axis, of_axis in by_mesh[mesh].items() for interval in of_axis}, by_mesh)
 
     def __contains__(self, mesh: Mesh) -> bool:
         """Return whether every axis of `mesh` is a product of axes of the common mesh."""
@@ -98,22 +98,24 @@ class CommonMesh:
         def open_unless_common(dim: DimSharding) -> DimSharding:
             return dim if self.axes(dim.axes, mesh) is not None else DimSharding(is_closed=False)
 
-        if mesh not in self._places:
+        if mesh not in self._mesh_intervals:
             return None
         return self.sharding(replace(sharding.map_dims(open_unless_common), replicated=()), mesh, name)
 
     def axes(self, axes: Iterable[AxisRef], mesh: Mesh) -> tuple[AxisRef, ...] | None:
         """Return the axes of the common mesh that split the devices as `axes` of `mesh` do; None if there are none."""
-        if mesh not in self._places:
+        if mesh not in self._mesh_intervals:
             return None
-        intervals = _joined(part for axis in axes for part in _parts(axis, self._places[mesh][axis.name]))
+        intervals = _joined(
+            part for axis in axes for part in _sub_intervals(axis, self._mesh_intervals[mesh][axis.name])
+        )
         refined = [self._between(*interval) for interval in intervals]
         return None if None in refined else tuple(axis for axes in refined for axis in axes or ())
 
     def _between(self, low: int, high: int) -> list[AxisRef] | None:
         """Return the axes of the common mesh that cover the interval from `low` to `high`; None if they cannot."""
         axes: list[AxisRef] = []
-        for name, (start, end) in self._cuts.items():
+        for name, (start, end) in self._axis_intervals.items():
             first, last = max(low, start), min(high, end)
             if first < last:
                 if first % start or last % first or end % last:
@@ -126,16 +128,16 @@ def _split_over(dim: DimSharding, axes: tuple[AxisRef, ...]) -> DimSharding:
     return replace(dim, axes=axes).without_idle_priority()
 
 
-def _named(cuts: Sequence[Interval], places: Mapping[str, Intervals]) -> dict[str, Interval]:
-    """Name the intervals `cuts`, in line order, after the axes of the mesh with these `places`."""
+def _named(segments: Sequence[Interval], by_axis: Mapping[str, Intervals]) -> dict[str, Interval]:
+    """Name the intervals `segments`, in line order, after the axes that contain them."""
     names: dict[Interval, str] = {}
-    for axis, intervals in places.items():
-        parts = [cut for start, end in intervals for cut in cuts if start <= cut[0] < cut[1] <= end]
+    for axis, intervals in by_axis.items():
+        parts = [segment for low, high in intervals for segment in segments if low <= segment[0] < segment[1] <= high]
         before = 1
         for start, end in parts:
             names[start, end] = axis if len(parts) == 1 else f"{axis}:({before}){end // start}"
             before *= end // start
-    return {names[cut]: cut for cut in cuts}
+    return {names[segment]: segment for segment in segments}
 
 
 def _joined(intervals: Iterable[Interval]) -> list[Interval]:
@@ -149,7 +151,7 @@ def _joined(intervals: Iterable[Interval]) -> list[Interval]:
     return joined
 
 
-def _parts(axis: AxisRef, intervals: Intervals) -> Iterator[Interval]:
+def _sub_intervals(axis: AxisRef, intervals: Intervals) -> Iterator[Interval]:
     """Yield the sub-intervals of `intervals`, those of the full axis, that `axis` covers."""
     start = 1
     for low, high in intervals:
@@ -160,7 +162,7 @@ def _parts(axis: AxisRef, intervals: Intervals) -> Iterator[Interval]:
         start = end
 
 
-def _places(meshes: Iterable[Mesh], order: Sequence[int]) -> dict[Mesh, Mapping[str, Intervals]]:
+def _intervals_by_mesh(meshes: Iterable[Mesh], order: Sequence[int]) -> dict[Mesh, Mapping[str, Intervals]]:
     """Return the intervals of the axes of each of `meshes`, without meshes that have none for this device order."""
     return {mesh: intervals for mesh in meshes if (intervals := _intervals(mesh, order))}
 

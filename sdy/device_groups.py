@@ -24,7 +24,7 @@ def shard_indices(axes: Axes, mesh: Mesh) -> list[int]:
     return indices.tolist()
 
 
-def places(axes: Axes, mesh: Mesh) -> list[int]:
+def grid_positions(axes: Axes, mesh: Mesh) -> list[int]:
     """Return, by device id, each device's unique position along `axes` and then along all other axes of the mesh."""
     return shard_indices([*axes, *subtract(map(AxisRef, mesh), axes, mesh)], mesh)
 
@@ -43,11 +43,11 @@ def _device_order(mesh: Mesh) -> Ints:
 
 def _indices(axes: Axes, mesh: Mesh) -> Ints:
     """Return the index along `axes` of each position of the grid."""
-    places = np.arange(mesh.size)
-    indices = np.zeros_like(places)
+    positions = np.arange(mesh.size)
+    indices = np.zeros_like(positions)
     for axis in axes:
         minor_axes = math.prod(size for _, size in mesh.axes[mesh.axis_index(axis.name) + 1 :])
         stride = minor_axes * (mesh.axis_size(axis.name) // axis.end_in(mesh))
         size = axis.size_in(mesh)
-        indices = indices * size + places // stride % size
+        indices = indices * size + positions // stride % size
     return indices

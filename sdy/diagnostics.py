@@ -83,7 +83,7 @@ class Diagnostic:
         place = "<unknown>:0" if self.location is None else str(self.location)
         lines = [f"{shown(place)}: {self.severity.value}: {shown_lines(self.message)}"]
         if self.location is not None and (source_line := _source_line(self.location)) is not None:
-            part, column = _around(source_line, self.location.column - 1)
+            part, column = _excerpt(source_line, self.location.column - 1)
             # Tabs are kept before the caret so that it stands below its character at any tab width.
             indent = "".join("\t" if c == "\t" else " " for c in shown(part[:column]))
             lines += [shown(part), f"{indent}^"]
@@ -137,9 +137,9 @@ def quoted(types: Iterable[Attribute]) -> str:
     return ", ".join(f"'{type_}'" for type_ in types)
 
 
-def inferred_types_error(op: Operation, inferred: Iterable[Attribute], found: Iterable[Attribute]) -> DiagnosticError:
+def inferred_types_error(op: Operation, inferred: Iterable[Attribute], actual: Iterable[Attribute]) -> DiagnosticError:
     """Return an error about an operation whose result types differ from the inferred ones."""
-    message = f"inferred type(s) {quoted(inferred)} are incompatible with return type(s) of operation {quoted(found)}"
+    message = f"inferred type(s) {quoted(inferred)} are incompatible with return type(s) of operation {quoted(actual)}"
     consequence = op_error(op, "failed to infer returned types").diagnostic
     return DiagnosticError(op_error(op, message).diagnostic, consequence)
 
@@ -197,8 +197,8 @@ def location_of(where: Where) -> Location | None:
         case CallSiteLoc():
             return location_of(cast(Where, where.callee)) or location_of(cast(Where, where.caller))
         case FusedLoc():
-            parts = cast(ArrayAttr[LocationAttr], where.locations)
-            return next((place for place in map(location_of, parts) if place is not None), None)
+            locations = cast(ArrayAttr[LocationAttr], where.locations)
+            return next((place for place in map(location_of, locations) if place is not None), None)
         case _:
             return None
 
@@ -234,7 +234,7 @@ _sources: dict[str, _SourceText] = {}
 _sources_lock = Lock()
 
 
-def _around(line: str, column: int) -> tuple[str, int]:
+def _excerpt(line: str, column: int) -> tuple[str, int]:
     """Return an excerpt of a long line around `column`, and the column within it."""
     start, end = max(0, column - _MAX_SHOWN // 2), column + _MAX_SHOWN // 2
     if len(line) <= _MAX_SHOWN:

@@ -54,7 +54,7 @@ def parse_error(parser: AttrParser, message: str, offset: int | None = None) -> 
     return ChainedParseError(Span(start, start + 1, parser.lexer.input), Statement(start, message, is_open=True))
 
 
-def place_of_next(parser: AttrParser) -> Location:
+def next_location(parser: AttrParser) -> Location:
     """Return the location of the next token."""
     source, start = parser.lexer.input, parser.pos
     return Location(source.name, source.content.count("\n", 0, start) + 1, start - source.content.rfind("\n", 0, start))

@@ -106,7 +106,7 @@ class TensorSharding(Interned):
         return all(dim.is_closed for dim in self.dims)
 
     @property
-    def tells_nothing(self) -> bool:
+    def is_unconstrained(self) -> bool:
         """True if all dimensions, at least one, are open and no axis is named: equivalent to no sharding."""
         return self.rank > 0 and self == TensorSharding.replicated_open(self.mesh, self.rank)
 

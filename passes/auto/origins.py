@@ -10,7 +10,7 @@ from typing import cast
 from xdsl.dialects.builtin import IntAttr, ModuleOp, TensorType
 from xdsl.ir import Operation, OpResult
 
-from sdy.dialect.shardings import keeps_shardings_of_results
+from sdy.dialect.shardings import stores_result_shardings
 from sdy.ir.walking import operations
 
 _NUMBER = "sdy_auto.number"
@@ -38,7 +38,7 @@ def number_of(op: Operation) -> int | None:
 
 
 def _has_choosable_result(op: Operation) -> bool:
-    if len(op.results) != 1 or not op.operands or not keeps_shardings_of_results(type(op)):
+    if len(op.results) != 1 or not op.operands or not stores_result_shardings(type(op)):
         return False
     type_ = op.results[0].type
     return isinstance(type_, TensorType) and type_.get_num_dims() >= _LEAST_RANK

@@ -58,7 +58,7 @@ def of_shardings(op: Operation, blocks: BlockOperation) -> Sequence[int]:
 
 def block_bytes(blocks: BlockOperation, shape: Sequence[int]) -> int:
     """Return the memory of a block of `shape` at the origin."""
-    return int(cost(blocks, Box.whole(shape)).memory)
+    return int(cost(blocks, Box.of_shape(shape)).memory)
 
 
 def can_be_computed(blocks: BlockOperation, shape: Sequence[int]) -> bool:

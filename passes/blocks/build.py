@@ -91,7 +91,7 @@ class _GraphBuilder:
         self._add_whole(scalar, [])
         name, shape, dtype = self._description(op.output, op)
         everywhere = Projection.of(np.zeros((len(shape), 0), np.int64), [])
-        part = Part(Box.whole(shape), self._of_value[scalar.output], everywhere)
+        part = Part(Box.of_shape(shape), self._of_value[scalar.output], everywhere)
         self._of_value[op.output] = self._new(TensorView(name, shape, dtype, (part,)))
         return True
 
@@ -99,7 +99,7 @@ class _GraphBuilder:
         read = (*operands, *(self._of_value[value] for value in captured_variables(op)))
         results = tuple(self._stored(result, op) for result in op.results)
         work = BlockOp(op.name, read, results, op, None)
-        reads = tuple(Box.whole(tensor.shape) for tensor in read)
+        reads = tuple(Box.of_shape(tensor.shape) for tensor in read)
         work.shards.append(Shard(work, None, reads, (0,) * len(results)))
         self._works.append(work)
 

@@ -35,7 +35,7 @@ def probe(op: Operation, blocks: BlockOperation, shape: Sequence[int]) -> Probe:
 
     The cost of a block hardly depends on its position. The result is an input for `sdy.blocks.override_memory`.
     """
-    program = compiled(format(local_program(op, blocks, Box.whole(shape))))
+    program = compiled(format(local_program(op, blocks, Box.of_shape(shape))))
     operands = [jax.device_put(operand) for operand in random_inputs(program.inputs, seed=0)]
     jax.block_until_ready(program(*operands))
     seconds: list[float] = []

@@ -24,7 +24,7 @@ def validate(graph: BlockGraph) -> None:
             _check_tiles(tensor.name, tensor.shape, _boxes([part.region for part in tensor.parts]), "parts")
             for part in tensor.parts:
                 image = part.projection.image(part.region)
-                if Box.whole(part.source.shape).shared(image) != image.size:
+                if Box.of_shape(part.source.shape).shared(image) != image.size:
                     raise BlockGraphError(f"{tensor.name} is a view of elements that {part.source.name} does not have")
     _check_written_once(graph)
     for sink in graph.sinks:

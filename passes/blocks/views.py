@@ -35,7 +35,7 @@ def _moved(op: Operation, operands: Sequence[Tensor]) -> Parts:
     blocks = block_operation(op)
     assert blocks is not None
     to_index = _index_of(op.results[0], blocks.results[0].projection)
-    return (Part(Box.whole(shape(op.results[0].type)), operands[0], to_index.then(blocks.operands[0].projection)),)
+    return (Part(Box.of_shape(shape(op.results[0].type)), operands[0], to_index.then(blocks.operands[0].projection)),)
 
 
 def _index_of(result: SSAValue, projection: Projection) -> Projection:
@@ -69,7 +69,7 @@ def _padded(op: PadOp, operands: Sequence[Tensor]) -> Parts | None:
     start, end = np.maximum(low, 0), np.minimum(low + operand.shape, size)
     around = Projection.of(np.zeros((rank, 0), np.int64), [])
     if (start >= end).any():
-        return (Part(Box.whole(size), value, around),)
+        return (Part(Box.of_shape(size), value, around),)
     parts = [Part(Box(start, end), operand, Projection.of(np.eye(rank, dtype=np.int64), [1] * rank, (-low).tolist()))]
     slab = np.stack([np.zeros(rank, np.int64), np.array(size, np.int64)])
     for dim in range(rank):
@@ -97,7 +97,7 @@ def _reshaped(op: ReshapeOp, operands: Sequence[Tensor]) -> Parts | None:
             matrix[number, dim] = prod(result[later] for later in group[place + 1 :])
     if any(size != 1 for size in result[next_dim:]):
         return None
-    return (Part(Box.whole(result), operands[0], Projection.of(matrix, [1] * len(source))),)
+    return (Part(Box.of_shape(result), operands[0], Projection.of(matrix, [1] * len(source))),)
 
 
 _VIEWS: dict[type[Operation], Callable[[Any, Sequence[Tensor]], Parts | None]] = {

@@ -120,7 +120,7 @@ def _should_apply(value: SSAValue, sharding: TensorSharding) -> bool:
 
 def _is_sharded(value: SSAValue) -> bool:
     sharding = get_sharding(value)
-    return sharding is not None and not sharding.tells_nothing
+    return sharding is not None and not sharding.is_unconstrained
 
 
 def _constraint_by(use: Use) -> TensorSharding | None:

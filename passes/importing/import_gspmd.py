@@ -157,7 +157,7 @@ def _import_constraint(call: CustomCallOp, named: NamedShardings) -> None:
         replace(call, [value])
         return
     converted = named.sharding(sharding, value.type, call, open_dims(call))
-    if converted.tells_nothing or (sharding.is_manual and not converted.dims):
+    if converted.is_unconstrained or (sharding.is_manual and not converted.dims):
         replace(call, [value])
         return
     constraint = ShardingConstraintOp(value, converted)

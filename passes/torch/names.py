@@ -17,12 +17,12 @@ from sdy.mesh import Mesh
 from sdy.passes.jax.device_mesh import AnyMesh
 from sdy.passes.jax.planned import Auto
 
-Given: TypeAlias = PartitionSpec | Auto
+ShardingSpec: TypeAlias = PartitionSpec | Auto
 """The sharding of a tensor, or `sdy.AUTO` to let the compiler choose."""
 
-Patterns: TypeAlias = Mapping[str, Given] | Auto | None
+Patterns: TypeAlias = Mapping[str, ShardingSpec] | Auto | None
 
-_WHOLE = PartitionSpec()
+_REPLICATED = PartitionSpec()
 
 
 def axes_of(mesh: AnyMesh | Mesh) -> dict[str, int]:
@@ -32,7 +32,7 @@ def axes_of(mesh: AnyMesh | Mesh) -> dict[str, int]:
 
 def shardings_of(
     patterns: Patterns, names: Mapping[str, Sequence[str]], shapes: Mapping[str, Sequence[int]], axes: Mapping[str, int]
-) -> dict[str, Given]:
+) -> dict[str, ShardingSpec]:
     """Return the sharding of each tensor, by its first name.
 
     Args:
@@ -45,44 +45,46 @@ def shardings_of(
         ValueError: A pattern applies to no tensor, two names of one tensor have different shardings, or a sharding does
             not fit a tensor. The message names the pattern or the tensor.
     """
-    given_by = {"*": patterns} if isinstance(patterns, Auto) else dict(patterns or {})
+    by_pattern = {"*": patterns} if isinstance(patterns, Auto) else dict(patterns or {})
     first_match = {
-        name: next((pattern for pattern in given_by if fnmatchcase(name, pattern)), None)
+        name: next((pattern for pattern in by_pattern if fnmatchcase(name, pattern)), None)
         for all_names in names.values()
         for name in all_names
     }
-    for pattern in given_by:
+    for pattern in by_pattern:
         if pattern not in first_match.values():
-            raise ValueError(_unused(pattern, given_by, first_match))
-    by_first_name = {first: _given_to(all_names, first_match, given_by) for first, all_names in names.items()}
-    for name, given in by_first_name.items():
-        if isinstance(given, PartitionSpec):
-            _check(name, given, shapes[name], axes)
+            raise ValueError(_unused(pattern, by_pattern, first_match))
+    by_first_name = {first: _spec_of(all_names, first_match, by_pattern) for first, all_names in names.items()}
+    for name, spec in by_first_name.items():
+        if isinstance(spec, PartitionSpec):
+            _check(name, spec, shapes[name], axes)
     return by_first_name
 
 
-def split_alike(given: Given, shape: Sequence[int], other: Sequence[int]) -> Given:
-    """Return the sharding of an optimizer's tensor of shape `other` for a parameter of `shape` with sharding `given`.
+def split_alike(spec: ShardingSpec, shape: Sequence[int], other: Sequence[int]) -> ShardingSpec:
+    """Return the sharding of an optimizer's tensor of shape `other` for a parameter of `shape` with sharding `spec`.
 
     It is sharded along the dimensions whose sizes are equal, and replicated if the ranks differ.
     """
-    if isinstance(given, Auto):
-        return given
+    if isinstance(spec, Auto):
+        return spec
     if len(shape) != len(other):
-        return _WHOLE
-    return PartitionSpec(*(axes if shape[dim] == other[dim] else None for dim, axes in enumerate(given)))
+        return _REPLICATED
+    return PartitionSpec(*(axes if shape[dim] == other[dim] else None for dim, axes in enumerate(spec)))
 
 
-def _given_to(names: Iterable[str], first_match: Mapping[str, str | None], given_by: Mapping[str, Given]) -> Given:
+def _spec_of(
+    names: Iterable[str], first_match: Mapping[str, str | None], by_pattern: Mapping[str, ShardingSpec]
+) -> ShardingSpec:
     matches = {name: pattern for name in names if (pattern := first_match[name]) is not None}
-    choices = {name: given_by[pattern] for name, pattern in matches.items()}
+    choices = {name: by_pattern[pattern] for name, pattern in matches.items()}
     if len(set(choices.values())) > 1:
-        listed = ", ".join(f"{name} is given {given} by {matches[name]!r}" for name, given in choices.items())
+        listed = ", ".join(f"{name} is given {spec} by {matches[name]!r}" for name, spec in choices.items())
         raise ValueError(f"one tensor has several names with different shardings: {listed}")
-    return next(iter(choices.values()), _WHOLE)
+    return next(iter(choices.values()), _REPLICATED)
 
 
-def _unused(pattern: str, given_by: Mapping[str, Given], first_match: Mapping[str, str | None]) -> str:
+def _unused(pattern: str, by_pattern: Mapping[str, ShardingSpec], first_match: Mapping[str, str | None]) -> str:
     earlier = next((first for name, first in first_match.items() if fnmatchcase(name, pattern)), None)
     if earlier is not None:
         return f"the pattern {pattern!r} has no effect: {earlier!r} comes before it and matches first; change the order"

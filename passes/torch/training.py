@@ -19,7 +19,7 @@ from sdy.passes.jax.planned import Planned, choice_in
 from sdy.passes.jax.stages import Lowerable, Lowered
 from sdy.passes.policy.policy import Policy
 from sdy.passes.torch.model import Arrays, Model
-from sdy.passes.torch.names import Given, Patterns, axes_of, shardings_of, split_alike
+from sdy.passes.torch.names import Patterns, ShardingSpec, axes_of, shardings_of, split_alike
 from sdy.passes.torch.optimizer import FunctionalOptimizer, State
 from sdy.passes.torch.tensors import as_arrays, as_tensors
 from sdy.passes.torch.traced_step import Arguments, Results, traced_step
@@ -92,7 +92,7 @@ class TrainStep(Lowerable):
         self._optimizer = FunctionalOptimizer(optimizer, names)
         self._function = traced_step(model, loss, self._optimizer, seed)
         self._shapes = {name: tuple(tensor.shape) for name, tensor in model.tensors.items()}
-        self._given = shardings_of(shardings, model.names, self._shapes, axes_of(mesh))
+        self._specs = shardings_of(shardings, model.names, self._shapes, axes_of(mesh))
         self._batch, self._mesh, self._policy = batch, mesh, policy
         self._programs: dict[Any, Any] = {}
         self._count = 0
@@ -166,30 +166,32 @@ class TrainStep(Lowerable):
     def _compile(self, arguments: Arguments) -> Any:
         compile_step = partial(jit, self._function, mesh=self._mesh, policy=self._policy, donate_argnums=(0, 1, 2))
         later = self._later(arguments)
-        given = self._shardings(later)
-        if choice_in(given) is None:
-            return compile_step(in_shardings=tuple(self._shardings(arguments)), out_shardings=_result_shardings(given))
+        specs = self._shardings(later)
+        if choice_in(specs) is None:
+            return compile_step(in_shardings=tuple(self._shardings(arguments)), out_shardings=_result_shardings(specs))
         if jax.tree.structure(arguments) == jax.tree.structure(later):
-            return compile_step(in_shardings=tuple(given))
-        chosen = Arguments(*self._program(later).shardings(*later))
-        state = {name: {each: chosen.state[name][each] for each in kept} for name, kept in arguments.state.items()}
-        return compile_step(in_shardings=tuple(chosen._replace(state=state)), out_shardings=_result_shardings(chosen))
+            return compile_step(in_shardings=tuple(specs))
+        planned = Arguments(*self._program(later).shardings(*later))
+        state = {
+            name: {each: planned.state[name][each] for each in entries} for name, entries in arguments.state.items()
+        }
+        return compile_step(in_shardings=tuple(planned._replace(state=state)), out_shardings=_result_shardings(planned))
 
     def _shardings(self, arguments: Arguments) -> Arguments:
         """Return the shardings of these arguments, as a prefix of their tree."""
         return Arguments(
-            parameters={name: self._given[name] for name in arguments.parameters},
-            others={name: self._given[name] for name in arguments.others},
-            state={name: self._state_shardings(name, kept) for name, kept in arguments.state.items()},
+            parameters={name: self._specs[name] for name in arguments.parameters},
+            others={name: self._specs[name] for name in arguments.others},
+            state={name: self._state_shardings(name, entries) for name, entries in arguments.state.items()},
             rates=PartitionSpec(),
             count=PartitionSpec(),
             batch=self._batch,
         )
 
-    def _state_shardings(self, name: str, kept: Mapping[str, Any]) -> dict[str, Given]:
+    def _state_shardings(self, name: str, entries: Mapping[str, Any]) -> dict[str, ShardingSpec]:
         """Return the shardings of the optimizer's state of a parameter."""
         shape = self._shapes[name]
-        return {each: split_alike(self._given[name], shape, np.shape(array)) for each, array in kept.items()}
+        return {each: split_alike(self._specs[name], shape, np.shape(array)) for each, array in entries.items()}
 
 
 def _result_shardings(shardings: Arguments) -> Results:

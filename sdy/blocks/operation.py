@@ -113,4 +113,4 @@ class BlockOperation:
         Raises:
             ValueError: An axis has no steps.
         """
-        return Box.whole(self.index_shape)
+        return Box.of_shape(self.index_shape)

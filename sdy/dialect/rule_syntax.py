@@ -14,7 +14,7 @@ from xdsl.parser import AttrParser
 from sdy.diagnostics import Diagnostic, Severity, report
 from sdy.dialect.axis_syntax import parse_int, parse_keyword, parse_word
 from sdy.dialect.field import Field, parse_close, parse_elements
-from sdy.parse_errors import parse_error, place_of_next
+from sdy.parse_errors import next_location, parse_error
 from sdy.rule import OpShardingRule, TensorMapping
 
 T = TypeVar("T")
@@ -52,7 +52,7 @@ def _parse_factor(parser: AttrParser, names: str) -> tuple[int, str]:
     if len(number) > len(str(_LARGEST_INDEX)) or int(number) > _LARGEST_INDEX:
         # MLIR reports the error and continues as if the number were 0.
         message = f"expecting symbol index <=2^63-1. Received: '{number}'"
-        report(Diagnostic(Severity.ERROR, place_of_next(parser), message))
+        report(Diagnostic(Severity.ERROR, next_location(parser), message))
         return _LAST_LETTER, rest
     return int(number) + _LAST_LETTER, rest
 

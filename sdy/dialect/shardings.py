@@ -119,7 +119,7 @@ def _set_edge_owner(op: Operation, owner: SSAValue, sharding: TensorSharding) ->
     else:
         owners, get = flow.block_argument_edge_owners(op), flow.block_argument_edge_owner_shardings
         set_all = flow.set_block_argument_edge_owner_shardings
-    set_all(op, completed(get(op), [owner.type for owner in owners], {_index(owner): sharding}))
+    set_all(op, _with_open_defaults(get(op), [owner.type for owner in owners], {_index(owner): sharding}))
 
 
 def _get_result(op: Operation, result: SSAValue) -> TensorSharding | None:
@@ -130,7 +130,7 @@ def _set_result(op: Operation, result: SSAValue, sharding: TensorSharding) -> No
     if len(op.results) == 1:
         op.attributes[SHARDING] = TensorShardingPerValueAttr.of((sharding,))
     else:
-        set_result_shardings(op, completed(result_shardings(op), op.result_types, {_index(result): sharding}))
+        set_result_shardings(op, _with_open_defaults(result_shardings(op), op.result_types, {_index(result): sharding}))
 
 
 _ACCESSORS: dict[type[Operation], _Accessor] = {
@@ -153,7 +153,7 @@ def _accessor_of(op_class: type[Operation]) -> _Accessor:
     return _EDGE_OWNER if op_class.has_trait(ShardableDataFlow, value_if_unregistered=False) else _RESULT
 
 
-def keeps_shardings_of_results(op_class: type[Operation]) -> bool:
+def stores_result_shardings(op_class: type[Operation]) -> bool:
     """Return whether operations of this class store the shardings of results in `sdy.sharding`, as most do."""
     return _accessor_of(op_class) is _RESULT
 
@@ -165,7 +165,7 @@ def get_sharding_behind_barriers(value: SSAValue) -> TensorSharding | None:
     return get_sharding(value)
 
 
-def completed(
+def _with_open_defaults(
     shardings: Sequence[TensorSharding | None], types: Sequence[Attribute], new: dict[int, TensorSharding]
 ) -> tuple[TensorSharding, ...]:
     """Return `shardings` of values of `types`, updated with `new` by index; missing shardings become open."""

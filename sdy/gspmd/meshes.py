@@ -13,7 +13,7 @@ import numpy as np
 
 from sdy.axes import AxisRef, subtract, total_size
 from sdy.common_mesh import CommonMesh
-from sdy.device_groups import places
+from sdy.device_groups import grid_positions
 from sdy.gspmd.hlo_sharding import HloSharding, Subgroup
 from sdy.gspmd.tile_assignment import TileAssignment
 from sdy.mesh import Mesh
@@ -120,7 +120,7 @@ def hlo_sharding_of(sharding: TensorSharding, mesh: Mesh, manual_axes: Sequence[
     groups["replicated"] = subtract(map(AxisRef, mesh), named, mesh)
     subgroups: tuple[Subgroup, ...] = tuple(name for name, axes in groups.items() if total_size(axes, mesh) > 1)
     sizes = [total_size(axes, mesh) for axes in (*sharding.dim_axes, *(groups[name] for name in subgroups))]
-    devices = tuple(np.argsort(places(named, mesh)).tolist())
+    devices = tuple(np.argsort(grid_positions(named, mesh)).tolist())
     return HloSharding.tiled(TileAssignment(tuple(sizes), devices), subgroups)
 
 

@@ -13,7 +13,7 @@ from random_modules import random_module
 from samples import sample
 from sdy.dialect.attributes import RESULT_PROPAGATION_EDGES, RESULT_SHARDING_ORIGINS, SHARDING, ValueAttr
 from sdy.dialect.ops import DataFlowEdgeOp, ShardingGroupOp
-from sdy.dialect.shardings import keeps_shardings_of_results
+from sdy.dialect.shardings import stores_result_shardings
 from sdy.ir.walking import operations
 from sdy.passes.driver import run_passes
 from sdy.passes.spec import parse_pipeline
@@ -52,7 +52,7 @@ def with_named_origins(text: str) -> str:
             op.detach()
         elif isinstance(op, DataFlowEdgeOp):
             op.properties.pop("sharding", None)
-        elif keeps_shardings_of_results(type(op)):
+        elif stores_result_shardings(type(op)):
             op.attributes.pop(SHARDING, None)
     return sdy.format(module)
 

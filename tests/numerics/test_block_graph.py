@@ -172,7 +172,7 @@ def test_kinds_of_nodes():
     assert [tensor.shape for tensor in graph.sources] == [(8, 8)]
     source, negated, transposed, copied = graph.tensors
     assert isinstance(source, StoredTensor)
-    assert list(source.chunks) == [Box.whole((8, 8))]
+    assert list(source.chunks) == [Box.of_shape((8, 8))]
     assert isinstance(negated, StoredTensor)
     assert [chunk.shape.tolist() for chunk in negated.chunks] == [[4, 8], [4, 8]]
     assert isinstance(transposed, TensorView)

@@ -44,8 +44,8 @@ def projections_with_block(draw: st.DrawFn) -> tuple[Projection, Box]:
 def test_fixed_view():
     """Every point maps to the same view, whole or a part: the seed's figures zprojection.fixed.f1 and f2."""
     whole, part = Projection.fixed(2, (4, 3)), Projection.fixed(2, (2, 2), offset=(1, 1))
-    points = list(Box.whole((5, 6)).points())
-    assert all(whole(point) == Box.whole((4, 3)) for point in points)
+    points = list(Box.of_shape((5, 6)).points())
+    assert all(whole(point) == Box.of_shape((4, 3)) for point in points)
     assert all(part(point) == Box.of((1, 1), (3, 3)) for point in points)
     assert whole.overlap((2, 2)).tolist() == [12, 12]
     assert whole.marginal_sharing((2, 2)).tolist() == [1.0, 1.0]
@@ -74,7 +74,7 @@ def test_axial_reduction():
     """A sum reads a whole row for each element of the result."""
     rows = Projection.of([[1, 0]], shape=(1, 7))
     assert rows((3,)) == Box.of((3, 0), (4, 7))
-    assert rows.image(Box.of((0,), (4,))) == Box.whole((4, 7))
+    assert rows.image(Box.of((0,), (4,))) == Box.of_shape((4, 7))
 
 
 def test_window():
@@ -82,7 +82,7 @@ def test_window():
     window = Projection.along(2, (0, 1), shape=(3, 3), start=(-1, -1))
     assert window((0, 0)) == Box.of((-1, -1), (2, 2))
     assert window.overlap((4, 4)).tolist() == [12, 12]
-    assert window.image(Box.whole((5, 5))) == Box.of((-1, -1), (6, 6))
+    assert window.image(Box.of_shape((5, 5))) == Box.of((-1, -1), (6, 6))
 
 
 def test_window_that_skips():
@@ -96,7 +96,7 @@ def test_window_that_skips():
 def test_dilated_window():
     """The taps of a dilated kernel are an index axis of their own."""
     dilated = Projection.of([[1], [2]], shape=(1,))
-    assert dilated.image(Box.whole((8, 3))) == Box.whole((12,))
+    assert dilated.image(Box.of_shape((8, 3))) == Box.of_shape((12,))
     assert not dilated.is_sparse((8, 3))
     assert dilated.is_sparse((1, 3))
 
@@ -157,10 +157,10 @@ def test_reversing_a_dimension(data: st.DataObject):
 
 @given(projections(index_rank=2), st.integers(1, 3), st.integers(1, 3))
 def test_many_blocks_at_once(projection: Projection, rows: int, columns: int):
-    blocks = Box.whole((4, 5)).blocks((rows, columns))
+    blocks = Box.of_shape((4, 5)).blocks((rows, columns))
     images = projection.image(blocks)
     assert list(images) == [projection.image(block) for block in blocks]
-    assert images.hull() == projection.image(Box.whole((4, 5)))
+    assert images.hull() == projection.image(Box.of_shape((4, 5)))
     assert sum(blocks.size) == 20
 
 
@@ -177,7 +177,7 @@ def test_many_blocks_at_once(projection: Projection, rows: int, columns: int):
         (lambda: Projection.of([[2**70]], shape=(1,)), "does not fit in 64 bits"),
         (lambda: Projection.of([[0.5]], shape=(1,)), "are not integers"),
         (lambda: Box.of([3], [3]), "the box from [3] to [3] is empty"),
-        (lambda: Box.whole((4,)).blocks((0,)), "blocks of shape (0,)"),
+        (lambda: Box.of_shape((4,)).blocks((0,)), "blocks of shape (0,)"),
     ],
 )
 def test_refused(wrong: Callable[[], object], message: str):

@@ -16,7 +16,7 @@ from sdy.dialect.ops import DataFlowEdgeOp, FuncDataFlowEdgeOp, PropagationBarri
 from sdy.dialect.shardings import (
     func_arg_shardings,
     func_result_shardings,
-    keeps_shardings_of_results,
+    stores_result_shardings,
 )
 from sdy.ir.fields import operands_of, type_of
 from sdy.ir.shapes import rank
@@ -381,6 +381,6 @@ def _is_plain(op_class: type[Operation]) -> bool:
     """Return whether operations of this class take no part in other operations' data flow, and hold their shardings."""
     return (
         op_class not in (FuncOp, CallOp, FuncDataFlowEdgeOp, PropagationBarrierOp, ShardingGroupOp)
-        and keeps_shardings_of_results(op_class)
+        and stores_result_shardings(op_class)
         and not op_class.has_trait(IsTerminator, value_if_unregistered=False)
     )

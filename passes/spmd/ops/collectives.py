@@ -18,7 +18,7 @@ from xdsl.rewriter import Rewriter
 from sdy import dialect
 from sdy import stablehlo as hlo
 from sdy.axes import AxisRef, total_size
-from sdy.device_groups import places, shard_indices
+from sdy.device_groups import grid_positions, shard_indices
 from sdy.dialect.collectives import CollectiveOp
 from sdy.mesh import Mesh
 from sdy.passes.common.replication_cost import LocalBytes, warn_of_cost
@@ -201,7 +201,7 @@ def _lower_collective_permute(site: Site[dialect.CollectivePermuteOp]) -> None:
 
 def _device_of_index(axes: Sequence[AxisRef], mesh: Mesh) -> list[int]:
     """The devices in the order of their places along `axes` and then along all other axes."""
-    return sorted(range(mesh.size), key=places(axes, mesh).__getitem__)
+    return sorted(range(mesh.size), key=grid_positions(axes, mesh).__getitem__)
 
 
 def _pad(padded: PaddedSite[CollectiveOp]) -> bool:

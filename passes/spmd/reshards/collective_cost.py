@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from sdy.axes import total_size
-from sdy.device_groups import places
+from sdy.device_groups import grid_positions
 from sdy.mesh import MOST_DEVICES, Mesh
 from sdy.passes.spmd.layout import round_up
 from sdy.passes.spmd.reshards.collective_steps import AllGather, AllSlice, AllToAll, AxesPerDim, Collective
@@ -53,7 +53,7 @@ def _received(fused: Sequence[Collective], before: AxesPerDim, shape: Sequence[i
         case _ if mesh.size > MOST_DEVICES:
             return local * mesh.size
         case _:
-            old, new = (places(tuple(chain(*axes)), mesh) for axes in (before, fused[0].after))
+            old, new = (grid_positions(tuple(chain(*axes)), mesh) for axes in (before, fused[0].after))
             return local * sum(here != there for here, there in zip(old, new, strict=True))
 
 
