@@ -55,7 +55,7 @@ func.func private @recursive(%arg0: tensor<8xf32>) -> tensor<8xf32> {
 sdy.mesh @mesh = <["x"=2]>
 
 func.func @shardings(%arg0: tensor<8xf32>) -> tensor<8xf32> {
-  // expected-warning @+1 {{inlining @sharded loses shardings; sdy-import-func-calls would keep them}}
+  // expected-warning @+1 {{inlining @sharded loses shardings; use sdy-import-func-calls to keep them}}
   %0 = call @sharded(%arg0) : (tensor<8xf32>) -> tensor<8xf32>
   return %0 : tensor<8xf32>
 }

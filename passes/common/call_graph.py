@@ -116,5 +116,5 @@ def copy_call_tree(function: FuncOp, symbols: Symbols, callers: tuple[str, ...] 
 def recursion_error(call: CallOp, function: FuncOp, impossible: str) -> DiagnosticError:
     """Return the error of a recursive call; `impossible` completes "it cannot be ..."."""
     name = function.sym_name.data
-    message = f"'@{name}' calls itself, directly or through others, so that it cannot be {impossible}"
-    return error(call, message, (function, "this is the function"))
+    message = f"'@{name}' is recursive, so it cannot be {impossible}"
+    return error(call, message, (function, "the function is defined here"))

@@ -83,6 +83,6 @@ def _warn_of_shardings(call: CallOp, function: FuncOp) -> None:
     if has_result_shardings(call) or function_argument_shardings(function) or function_result_shardings(function):
         warn(
             call,
-            f"inlining @{function.sym_name.data} loses shardings; sdy-import-func-calls would keep them",
+            f"inlining @{function.sym_name.data} loses shardings; use sdy-import-func-calls to keep them",
             category=LostShardingWarning,
         )

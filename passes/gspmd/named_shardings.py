@@ -35,12 +35,12 @@ class NamedShardings:
     def __init__(self, module: ModuleOp, texts: ShardingTexts):
         self.texts = texts
         self._module = module
-        given = named_meshes(module)
+        module_meshes = named_meshes(module)
         count = module.attributes.get(NUM_PARTITIONS)
         device_count = count.value.data if isinstance(count, IntegerAttr) else 1
-        with_axes = [mesh for mesh in given.values() if mesh.axes]
-        self._found = RecoveredMeshes.of(texts.all_in(module), with_axes, device_count)
-        self._names = {mesh: name for name, mesh in reversed(given.items())}
+        with_axes = [mesh for mesh in module_meshes.values() if mesh.axes]
+        self._hlo_meshes = RecoveredMeshes.of(texts.all_in(module), with_axes, device_count)
+        self._names = {mesh: name for name, mesh in reversed(module_meshes.items())}
         for mesh in self.meshes:
             if device_count not in (1, mesh.size):
                 message = f"'{NUM_PARTITIONS}' is {device_count}, but a mesh of its shardings has {mesh.size} devices"
@@ -49,18 +49,18 @@ class NamedShardings:
     @property
     def meshes(self) -> tuple[Mesh, ...]:
         """The meshes of the shardings, over all devices."""
-        return self._found.meshes
+        return self._hlo_meshes.meshes
 
     def sharding(
         self, sharding: HloSharding, type_: Attribute, where: Operation, open_dims: frozenset[int] = frozenset()
     ) -> TensorSharding:
         """Return the SDY sharding of a value of type `type_`. Raises DiagnosticError if the ranks differ."""
         try:
-            found = self._found.tensor_sharding(sharding, rank(type_), open_dims)
+            converted = self._hlo_meshes.tensor_sharding(sharding, rank(type_), open_dims)
         except ValueError as problem:
             raise error(where, f"'{HLO_SHARDING}' is invalid for '{type_}': {problem}") from None
-        assert isinstance(found.mesh, Mesh)
-        return replace(found, mesh=self._name(found.mesh))
+        assert isinstance(converted.mesh, Mesh)
+        return replace(converted, mesh=self._name(converted.mesh))
 
     def unspecified(self, type_: Attribute) -> TensorSharding:
         """Return the open sharding of a value without a GSPMD sharding."""
@@ -68,20 +68,20 @@ class NamedShardings:
 
     def manual_axes(self, sharding: HloSharding) -> tuple[str, ...]:
         """Return the manual axes of `sharding`, in mesh order."""
-        mesh = self._found.mesh_of(sharding)
-        axes: tuple[AxisRef, ...] = self._found.manual_axes(sharding)
+        mesh = self._hlo_meshes.mesh_of(sharding)
+        axes: tuple[AxisRef, ...] = self._hlo_meshes.manual_axes(sharding)
         return tuple(sorted((axis.name for axis in axes), key=mesh.axis_index))
 
     def mesh(self, sharding: HloSharding) -> Mesh:
         """Return the mesh of `sharding`."""
-        return self._found.mesh_of(sharding)
+        return self._hlo_meshes.mesh_of(sharding)
 
     def _name(self, mesh: Mesh) -> str:
         if mesh not in self._names:
-            wanted = f"maximal_mesh_{mesh.device_ids[0]}" if mesh.is_maximal else "mesh"
+            name = f"maximal_mesh_{mesh.device_ids[0]}" if mesh.is_maximal else "mesh"
             symbols = Symbols(self._module)
-            there = [op for op in operations_at_top(self._module) if isinstance(op, MeshOp)]
-            added = MeshOp(wanted, mesh)
-            insert(added, InsertPoint.after(there[-1]) if there else InsertPoint.at_start(self._module.body.block))
-            self._names[mesh] = symbols.insert(added)
+            mesh_ops = [op for op in operations_at_top(self._module) if isinstance(op, MeshOp)]
+            op = MeshOp(name, mesh)
+            insert(op, InsertPoint.after(mesh_ops[-1]) if mesh_ops else InsertPoint.at_start(self._module.body.block))
+            self._names[mesh] = symbols.insert(op)
         return self._names[mesh]

@@ -99,37 +99,39 @@ def _before_constraint(begin: CustomCallOp) -> SSAValue:
 
 
 def _manual_axes(part: ManualPart, named: NamedShardings) -> tuple[str, ...]:
-    said: dict[tuple[str, ...], Operation] = {}
+    manual_calls: dict[tuple[str, ...], Operation] = {}
     for call in (*part.begins, *(end.inputs[0].owner for end in part.ends)):
         if is_call(call, FULL_TO_SHARD) or is_call(call, SHARDING_CALL):
             sharding = named.texts.one_in(call.attributes, call)
             if sharding is not None and sharding.kind != "unknown":
-                said.setdefault(named.manual_axes(sharding), call)
-    if len(said) > 1:
-        one, other = list(said)[:2]
-        raise error(said[other], f"is manual along {', '.join(other)}, but its manual part along {', '.join(one)}")
-    return next(iter(said), named.meshes[0].axis_names)
+                manual_calls.setdefault(named.manual_axes(sharding), call)
+    if len(manual_calls) > 1:
+        one, other = list(manual_calls)[:2]
+        raise error(
+            manual_calls[other], f"is manual along {', '.join(other)}, but its manual part along {', '.join(one)}"
+        )
+    return next(iter(manual_calls), named.meshes[0].axis_names)
 
 
-def _sharding(call: CustomCallOp, whole: SSAValue, axes: tuple[str, ...], named: NamedShardings) -> TensorSharding:
-    """Return the sharding of `whole`, which `call` converts to or from its local shard."""
-    given = named.texts.of_value(whole)
-    if given is None:
-        given = HloSharding("replicated"), frozenset[int]()
-    found = named.sharding(given[0], whole.type, call, given[1])
-    mesh = named.mesh(given[0])
-    dims = [_manual_axes_leading(dim, axes) for dim in found.dims]
-    found = replace(found, dims=tuple(dims))
-    local = call.results[0] if whole is call.inputs[0] else call.inputs[0]
-    parts = [total_size((axis for axis in dim.axes if axis.name in axes), mesh) for dim in dims]
-    expected = tuple(size // part for size, part in zip(shape(whole.type), parts, strict=True))
+def _sharding(call: CustomCallOp, full: SSAValue, axes: tuple[str, ...], named: NamedShardings) -> TensorSharding:
+    """Return the sharding of `full`, which `call` converts to or from its local shard."""
+    known = named.texts.of_value(full)
+    if known is None:
+        known = HloSharding("replicated"), frozenset[int]()
+    sharding = named.sharding(known[0], full.type, call, known[1])
+    mesh = named.mesh(known[0])
+    dims = [_manual_axes_leading(dim, axes) for dim in sharding.dims]
+    sharding = replace(sharding, dims=tuple(dims))
+    local = call.results[0] if full is call.inputs[0] else call.inputs[0]
+    shards = [total_size((axis for axis in dim.axes if axis.name in axes), mesh) for dim in dims]
+    expected = tuple(size // count for size, count in zip(shape(full.type), shards, strict=True))
     if expected != shape(local.type):
         raise error(
             call,
-            f"the local shard '{local.type}' of '{whole.type}' does not match its operand's sharding, which gives "
+            f"the local shard '{local.type}' of '{full.type}' does not match its operand's sharding, which gives "
             f"{'x'.join(map(str, expected))}: specify the sharding by a custom call @{SHARDING_CALL} before it",
         )
-    return found
+    return sharding
 
 
 def _manual_axes_leading(dim: DimSharding, manual: tuple[str, ...]) -> DimSharding:

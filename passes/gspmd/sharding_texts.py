@@ -55,21 +55,21 @@ def attributes_with_texts(module: Operation) -> Iterator[tuple[Operation, Mappin
 def text_in(attributes: Mapping[str, Attribute], name: str = HLO_SHARDING) -> str | None:
     """Return the text of `name` in `attributes` or in their frontend attributes, None if absent."""
     own = attributes.get(name)
-    passed_on = attributes.get(FRONTEND_ATTRIBUTES)
-    if own is None and isinstance(passed_on, DictionaryAttr):
-        own = passed_on.data.get(name)
+    frontend = attributes.get(FRONTEND_ATTRIBUTES)
+    if own is None and isinstance(frontend, DictionaryAttr):
+        own = frontend.data.get(name)
     return own.data if isinstance(own, StringAttr) else None
 
 
 def without_text(attributes: Mapping[str, Attribute], name: str = HLO_SHARDING) -> dict[str, Attribute]:
     """Return `attributes` without the text that `text_in` returns."""
-    left = {key: value for key, value in attributes.items() if key != name}
-    passed_on = left.pop(FRONTEND_ATTRIBUTES, None)
-    if isinstance(passed_on, DictionaryAttr):
-        passed_on = DictionaryAttr({key: value for key, value in passed_on.data.items() if key != name})
-    if passed_on is not None and passed_on != DictionaryAttr({}):
-        left[FRONTEND_ATTRIBUTES] = passed_on
-    return left
+    remaining = {key: value for key, value in attributes.items() if key != name}
+    frontend = remaining.pop(FRONTEND_ATTRIBUTES, None)
+    if isinstance(frontend, DictionaryAttr):
+        frontend = DictionaryAttr({key: value for key, value in frontend.data.items() if key != name})
+    if frontend is not None and frontend != DictionaryAttr({}):
+        remaining[FRONTEND_ATTRIBUTES] = frontend
+    return remaining
 
 
 @dataclass
@@ -109,8 +109,8 @@ class ShardingTexts:
             found = self.one_in(function.arg_attrs.data[op.args.index(value)].data, function)
             return None if found is None else (found, frozenset())
         found = self.sharding_in(op.attributes, op)
-        one = found[op.results.index(value)] if isinstance(found, tuple) else found
-        return None if one is None else (one, open_dims(op) if isinstance(op, CustomCallOp) else frozenset())
+        sharding = found[op.results.index(value)] if isinstance(found, tuple) else found
+        return None if sharding is None else (sharding, open_dims(op) if isinstance(op, CustomCallOp) else frozenset())
 
     def all_in(self, module: Operation) -> Iterator[HloSharding]:
         """Yield all shardings in `module`."""

@@ -30,7 +30,7 @@ class LineTable:
         self._numbers = _Numbers()
 
     @property
-    def whole(self) -> FileLineColLoc:
+    def top(self) -> FileLineColLoc:
         """The location of the implicit module around top-level operations."""
         return FileLineColLoc(self._filename_attr, IntAttr(0), IntAttr(0))
 

@@ -79,7 +79,7 @@ def test_wrong_flags_are_named(word: str, message: str) -> None:
         (b"\n  \n", "error: "),
         (MODULE[:100].encode(), "in.mlir:3:"),
         (b"not MLIR at all", "in.mlir:1:1: error: "),
-        (b"module {\n  \xff\n}", "in.mlir:2:3: error: not MLIR text, the byte 0xff is not UTF-8"),
+        (b"module {\n  \xff\n}", "in.mlir:2:3: error: not MLIR text: byte 0xff is not valid UTF-8"),
         (b"ML\xefR\x01", "in.mlir:1:1: error: this looks like MLIR bytecode but"),
         (MODULE.replace("%arg0, %arg0", "%arg0, %arg1").encode(), "in.mlir:4:"),
         (MODULE.replace('{"x"}', '{"y"}').encode(), "error: "),

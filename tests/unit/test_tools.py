@@ -70,17 +70,17 @@ def test_a_tool_that_there_is_not() -> None:
     assert done.stderr.startswith("sdy: there is no tool 'sdy-optt': did you mean 'opt'?\n")
 
 
-AS_TEXT = "a program is read as StableHLO in MLIR text, such as jax.jit(f).lower(...).as_text() gives"
+AS_TEXT = "expected StableHLO as MLIR text, for example from jax.jit(f).lower(...).as_text()"
 
 
 @pytest.mark.parametrize("name", TOOLS)
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"HloModule jit_f\n", "1:1: error: this is HLO, XLA's own text, not MLIR"),
-        (b"\n  HloModule jit_f\n", "2:3: error: this is HLO, XLA's own text, not MLIR"),
+        (b"HloModule jit_f\n", "1:1: error: this is HLO text, not MLIR"),
+        (b"\n  HloModule jit_f\n", "2:3: error: this is HLO text, not MLIR"),
         (b" \n", "1:1: error: the file is empty"),
-        (b"module {\n  \xff", "2:3: error: not MLIR text, the byte 0xff is not UTF-8"),
+        (b"module {\n  \xff", "2:3: error: not MLIR text: byte 0xff is not valid UTF-8"),
     ],
     ids=["HLO", "HLO further down", "empty", "no text"],
 )
@@ -91,7 +91,7 @@ def test_what_is_no_mlir_text_is_called_by_its_name(
     path.write_bytes(content)
     paths = [str(path)] * (2 if name == "diff" else 1)
     assert import_module(f"sdy.tools.sdy_{name}").main(paths) == (2 if name in ("diff", "lint") else 1)
-    assert capsys.readouterr().err.startswith(f"{path}:{problem}: {AS_TEXT}\n")
+    assert capsys.readouterr().err.startswith(f"{path}:{problem}; {AS_TEXT}\n")
 
 
 def test_hlo_given_to_the_parser_is_called_by_its_name() -> None:

@@ -165,7 +165,7 @@ class _Numbering:
         waiting = [(region, self._counters(), self.scopes) for region in top.regions]
         while waiting:
             region, counters, around = waiting.pop()
-            if not self.names.generic:  # in the generic form no two values of the whole program share a number
+            if not self.names.generic:  # in the generic form numbers are unique in the program
                 self.value, self.argument, self.conflict = counters.value, counters.argument, counters.conflict
             self.scopes = (*around, set())
             self._region(region)

@@ -9,7 +9,7 @@ _EXPORTED = slice(1, 4), b"\0\0\0"
 """The bytes 1 to 3 of artifacts of `jax.export`, which start with a small 32-bit number; no text contains NUL bytes."""
 
 _HLO = "HloModule"
-_WANTED = "a program is read as StableHLO in MLIR text, such as jax.jit(f).lower(...).as_text() gives"
+_EXPECTED = "expected StableHLO as MLIR text, for example from jax.jit(f).lower(...).as_text()"
 
 
 def decoded(data: bytes, name: str) -> str:
@@ -28,20 +28,20 @@ def decoded(data: bytes, name: str) -> str:
     except UnicodeDecodeError as problem:
         line = data.count(b"\n", 0, problem.start) + 1
         column = problem.start - data.rfind(b"\n", 0, problem.start)
-        message = f"not MLIR text, the byte 0x{data[problem.start]:02x} is not UTF-8"
-        raise _not_read(Location(name, line, column), message) from None
+        message = f"not MLIR text: byte 0x{data[problem.start]:02x} is not valid UTF-8"
+        raise _format_error(Location(name, line, column), message) from None
 
 
 def refuse_other_formats(text: str, name: str) -> None:
     """Raise DiagnosticError if the text is empty or HLO."""
     start = text.lstrip()
     if not start:
-        raise _not_read(Location(name, 1, 1), "the file is empty")
+        raise _format_error(Location(name, 1, 1), "the file is empty")
     if start.startswith(_HLO):
         before = text[: len(text) - len(start)]
         place = Location(name, before.count("\n") + 1, len(before) - before.rfind("\n"))
-        raise _not_read(place, "this is HLO, XLA's own text, not MLIR")
+        raise _format_error(place, "this is HLO text, not MLIR")
 
 
-def _not_read(where: Location, problem: str) -> DiagnosticError:
-    return error(where, f"{problem}: {_WANTED}")
+def _format_error(where: Location, problem: str) -> DiagnosticError:
+    return error(where, f"{problem}; {_EXPECTED}")

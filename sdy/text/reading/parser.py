@@ -147,7 +147,7 @@ class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
         if len(operations) == 1 and isinstance(operations[0], ModuleOp):
             return operations[0]
         module = ModuleOp(operations)
-        module.location = self.lines.whole
+        module.location = self.lines.top
         return module
 
     def verify(self, module: ModuleOp) -> None:
