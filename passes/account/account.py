@@ -22,7 +22,7 @@ from sdy.passes.jax.stages import Lowerable, Lowered
 from sdy.passes.layouts import PartitionedLayout
 from sdy.passes.propagation.provenance.layout_choice import LayoutChoice
 from sdy.passes.spmd.costs.communication import received
-from sdy.passes.spmd.costs.footprint import peak_bytes
+from sdy.passes.spmd.costs.footprint import host_bytes, peak_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,8 @@ class Account:
             was only one.
         meshes: The meshes of the program by name.
         received: The collectives by source line, in decreasing order of bytes received.
-        memory: The predicted peak memory in bytes, including arguments and results.
+        memory: The predicted peak memory in bytes, including arguments and results but not what is on the host.
+        host_memory: The predicted peak bytes in the memory of the host: offloaded values, arguments and results.
     """
 
     layout: LayoutChoice | None
@@ -86,12 +87,13 @@ class Account:
     received: tuple[Received, ...]
     memory: int
     _compile: Callable[[], Compiled | None] = field(compare=False)
+    host_memory: int = 0
 
     @classmethod
     def of(cls, layout: PartitionedLayout, compile: Callable[[], Compiled | None]) -> "Account":  # noqa: A002
         """Build the account of a partitioned program; `compile` runs on the first access to `compiled`."""
         local = layout.local
-        return cls(layout.choice, named_meshes(local), _by_line(local), peak_bytes(local), compile)
+        return cls(layout.choice, named_meshes(local), _by_line(local), peak_bytes(local), compile, host_bytes(local))
 
     @property
     def bytes_received(self) -> float:

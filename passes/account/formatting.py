@@ -26,6 +26,7 @@ def format_account(account: "Account") -> str:
     devices = f"{len(compiled.devices)} x {compiled.devices[0].device_kind}" if compiled else "too few for the mesh"
     parts = [
         f"  mesh          {_meshes(account.meshes)}\n  devices       {devices}\n  each device   {_summary(account)}"
+        + (f"\n  host          keeps {shown_bytes(account.host_memory)} for each device" if account.host_memory else "")
         + (f"\n  layout        {account.layout}" if account.layout else ""),
         _received(account) if account.received else "",
         _totals(account),
@@ -62,13 +63,14 @@ def _received(account: "Account") -> str:
 
 def _totals(account: "Account") -> str:
     compiled = account.compiled
-    return _table(
-        [
-            ["bytes per device", "predicted", "compiled"],
-            ["received", f"{account.bytes_received:,.0f}", f"{compiled.bytes_received:,.0f}" if compiled else "-"],
-            ["memory", f"{account.memory:,}", f"{compiled.memory:,}" if compiled and compiled.memory else "-"],
-        ]
-    )
+    rows = [
+        ["bytes per device", "predicted", "compiled"],
+        ["received", f"{account.bytes_received:,.0f}", f"{compiled.bytes_received:,.0f}" if compiled else "-"],
+        ["memory", f"{account.memory:,}", f"{compiled.memory:,}" if compiled and compiled.memory else "-"],
+    ]
+    if account.host_memory:
+        rows.append(["on the host", f"{account.host_memory:,}", "-"])
+    return _table(rows)
 
 
 def _collectives(traffic: Mapping[str, Traffic]) -> str:

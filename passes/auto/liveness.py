@@ -1,6 +1,6 @@
 """Liveness: the number of live values of each node of a folded program over time."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from sdy.box import Ints
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.spmd.costs.fusion import FusedValues
+from sdy.passes.spmd.costs.host_memory import host_values
 from sdy.passes.spmd.costs.sizes import value_bytes
 
 
@@ -29,8 +30,8 @@ def peak_candidates(
     """Return the live values at each time that can be the memory peak.
 
     Liveness is that of `peak_bytes`: arguments and results of the main function are always live, other values from
-    their definition to their last use, and fused values never. For each class of equal operations, the result has the
-    time at which the unpartitioned live values take the most bytes.
+    their definition to their last use, and fused values and values on the host never. For each class of equal
+    operations, the result has the time at which the unpartitioned live values take the most bytes.
 
     Args:
         module: The module.
@@ -38,11 +39,14 @@ def peak_candidates(
         node_of: Returns the node of a value.
         places: The positions of the operations that run, by their `id`; others are skipped.
     """
-    return _Liveness(num_nodes, node_of, places).of(main_function(module).body.block)
+    return _Liveness(num_nodes, node_of, places, host_values(module)).of(main_function(module).body.block)
 
 
 class _Liveness:
-    def __init__(self, num_nodes: int, node_of: Callable[[SSAValue], int], places: Mapping[int, int]) -> None:
+    def __init__(
+        self, num_nodes: int, node_of: Callable[[SSAValue], int], places: Mapping[int, int], host: Set[SSAValue]
+    ) -> None:
+        self._host = host
         self._node_of = node_of
         self._places = places
         self._fused = FusedValues()
@@ -75,6 +79,8 @@ class _Liveness:
                 self._change(value, -1)
 
     def _change(self, value: SSAValue, by: int) -> None:
+        if value in self._host:
+            return
         self._alive[self._node_of(value)] += by
         self._bytes += by * value_bytes(value)
 

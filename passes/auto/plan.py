@@ -77,6 +77,7 @@ class Plan:
                 f"bound of {format_seconds(self.least_seconds)}",
                 f"  memory        {shown_bytes(self.cost.memory)} of {shown_bytes(self.memory)}{fits}",
                 *(f"  {'':14}{shown(each)}" for each in self.largest),
+                *([f"  on the host   {shown_bytes(self.cost.host_memory)}"] if self.cost.host_memory else []),
                 f"  search        {self.estimated:,} layouts estimated; best start: {self.found_from}",
             ]
         )

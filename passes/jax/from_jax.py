@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sdy.callables import Function
 from sdy.passes.jax.from_bindings import module_from_bindings
+from sdy.passes.jax.jax_internals import lower_with_placements
 from sdy.passes.jax.operator_calls import name_operator_calls
 from sdy.passes.jax.python_callbacks import let_each_device_call
 from sdy.text import parse_verified
@@ -35,7 +36,8 @@ def from_jax(program: jax.stages.Lowered | export.Exported | Function[Any], *arg
             return module_of(program.mlir_module())
         lowered = program
     elif callable(program):
-        lowered = (program if isinstance(program, jax.stages.Wrapped) else jax.jit(program)).lower(*args, **kwargs)
+        jitted = program if isinstance(program, jax.stages.Wrapped) else jax.jit(program)
+        lowered = lower_with_placements(jitted.trace(*args, **kwargs))
     else:
         raise TypeError(
             "from_jax takes a function or what jax.jit(f).lower(...) or jax.export.export(...)(...) returns, "

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from inspect import isfunction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from jax._src import compilation_cache, config, core, dispatch, dtypes, sharding_impls
 from jax._src import mesh as mesh_lib
@@ -117,6 +117,16 @@ def custom_partitionings(kept: Sequence[Any]) -> dict[str, _ShardingCallbackInfo
     and the arguments before these, `static_args`.
     """
     return {str(id(each)): each for each in kept if isinstance(each, _ShardingCallbackInfo)}
+
+
+def lower_with_placements(traced: Any, **options: Any) -> Any:
+    """Lower a `jax.stages.Traced`, and keep the moves between the memories of the host and of the device.
+
+    For a CPU, which has one memory, jax lowers `jax.device_put` to nothing; an analysis of the program needs it.
+    """
+    rule = cast(Any, dispatch._tpu_gpu_device_put_lowering)  # pyright: ignore[reportUnknownMemberType]
+    rules = ((dispatch.device_put_p, rule),)
+    return traced.lower(_private_parameters=lowering.LoweringParameters(override_lowering_rules=rules), **options)
 
 
 def needs_devices_to_lower(primitive: Primitive) -> None:

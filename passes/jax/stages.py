@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sdy.passes.jax.chosen import Compiler, choosing
 from sdy.passes.jax.device_mesh import AnyMesh, refuse_abstract
-from sdy.passes.jax.jax_internals import ToCompile, with_module
+from sdy.passes.jax.jax_internals import ToCompile, lower_with_placements, with_module
 from sdy.passes.jax.laid_out import LaidOut, asked_by
 from sdy.passes.jax.refused_kernels import refused_kernels_told
 from sdy.passes.jax.sharded_program import ShardedProgram
@@ -167,7 +167,7 @@ class Traced:
         if "lowering_platforms" in for_export:
             return self._lower_for_export(**for_export)
         with choosing(self._compilers), refused_kernels_told(lambda: self.jaxpr):
-            lowered = self._in_jax.lower(lowering_platforms=self._platforms, **for_export)
+            lowered = lower_with_placements(self._in_jax, lowering_platforms=self._platforms, **for_export)
         return Lowered(self.fun_name, lowered, self._compilers)
 
     def _lower_for_export(self, *, lowering_platforms: tuple[str, ...], **options: Any) -> jax.stages.Lowered:

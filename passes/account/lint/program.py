@@ -1,7 +1,7 @@
 """Program that lint rules inspect: the propagated and the partitioned module, with lazily cached analyses."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -29,6 +29,7 @@ from sdy.passes.propagation.provenance.explain import Explainer
 from sdy.passes.propagation.provenance.explanation import Chain, Origin
 from sdy.passes.propagation.provenance.history import PropagationRun, history_of
 from sdy.passes.spmd.costs.footprint import Footprint, footprint
+from sdy.passes.spmd.costs.host_memory import host_values
 from sdy.sharding import TensorSharding
 
 
@@ -108,8 +109,15 @@ class LintedProgram:
         """The memory of a device over time."""
         return footprint(self.local)
 
+    @cached_property
+    def host_values(self) -> Set[SSAValue]:
+        """The values of the whole program that are in the memory of the host."""
+        return host_values(self.module)
+
     def local_bytes(self, value: SSAValue, sharding: TensorSharding | None) -> int:
-        """Return the bytes per device of `value` with `sharding`."""
+        """Return the bytes per device of `value` with `sharding`: none of a value on the host."""
+        if value in self.host_values:
+            return 0
         return local_bytes(value.type, sharding, self.mesh_of(sharding))
 
     def mesh_of(self, sharding: TensorSharding | None) -> Mesh | None:

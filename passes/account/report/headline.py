@@ -54,7 +54,8 @@ def _memory(footprint: Footprint) -> str:
     total, outside = footprint.outside_bytes + between, footprint.outside_bytes
     where = f", at {peak.operation.name}{_at(peak.operation)}" if peak and between else ""
     peak_text = f"Peak memory per device is {shown_bytes(total)}{where}"
-    return f"{peak_text}; arguments and results take {shown_bytes(outside)} of it."
+    host = f" The host keeps {shown_bytes(footprint.host_bytes)} for each device." if footprint.host_bytes else ""
+    return f"{peak_text}; arguments and results take {shown_bytes(outside)} of it.{host}"
 
 
 def _time(computation: float, communication: float) -> Iterator[str]:

@@ -5,7 +5,7 @@ from few others is taken to be fused into what uses it, and then needs no memory
 its initial values did, and a slice is updated in place, where nothing else reads what was there before.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
@@ -15,10 +15,10 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from sdy.passes.common.call_graph import callee, main_function
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.spmd.costs.fusion import FusedValues
+from sdy.passes.spmd.costs.host_memory import host_values, takes_host_memory
+from sdy.passes.spmd.costs.in_place import in_place
 from sdy.passes.spmd.costs.sizes import value_bytes
 from sdy.stablehlo.control_flow import WhileOp
-from sdy.stablehlo.scatter import ScatterOp
-from sdy.stablehlo.slicing import DynamicUpdateSliceOp
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class Footprint:
-    """The memory of a device over a run of a program, in bytes."""
+    """The memory of a device over a run of a program, in bytes, without the values on the host."""
 
     outside: Sequence[SSAValue]
     """Arguments and results, which are there all the time."""
@@ -39,6 +39,8 @@ class Footprint:
     """The operations of the main function, in their order."""
     at_peak: Sequence[SSAValue]
     """What is in memory beside those when most is, also what is inside of the operation that runs then."""
+    host_bytes: int
+    """The peak bytes of the device's values in the memory of the host."""
 
     @property
     def outside_bytes(self) -> int:
@@ -52,19 +54,30 @@ class Footprint:
 
 
 def peak_bytes(module: ModuleOp) -> int:
-    """The bytes of arguments, results, and of what is alive at once in between, on one device."""
-    block = main_function(module).body.block
-    outside = _outside(block)
-    return sum(map(value_bytes, outside)) + max(_Lifetimes(Symbols(module)).of(block, {*outside}), default=0)
+    """Return the bytes of arguments, results and values alive at once in between, in the memory of one device."""
+    return _peak_bytes(module, _Lifetimes(Symbols(module), host_values(module)))
+
+
+def host_bytes(module: ModuleOp) -> int:
+    """Return the bytes that one device has at once in the memory of the host: arguments, results, offloaded values."""
+    host = host_values(module)
+    return _peak_bytes(module, _Lifetimes(Symbols(module), host, counts_host=True)) if host else 0
 
 
 def footprint(module: ModuleOp) -> Footprint:
     """The memory that one device needs over a run of the partitioned `module`."""
     block = main_function(module).body.block
-    outside = _outside(block)
-    lifetimes = _Lifetimes(Symbols(module))
+    outside, host = _outside(block), host_values(module)
+    lifetimes = _Lifetimes(Symbols(module), host)
     moments = [*map(Moment, block.ops, lifetimes.of(block, {*outside}))]
-    return Footprint(outside, moments, lifetimes.at_peak(block, {*outside}))
+    at_peak = [value for value in lifetimes.at_peak(block, {*outside}) if value not in host]
+    return Footprint([value for value in outside if value not in host], moments, at_peak, host_bytes(module))
+
+
+def _peak_bytes(module: ModuleOp, lifetimes: "_Lifetimes") -> int:
+    block = main_function(module).body.block
+    outside = _outside(block)
+    return sum(map(lifetimes.size, outside)) + max(lifetimes.of(block, {*outside}), default=0)
 
 
 def _outside(block: Block) -> list[SSAValue]:
@@ -73,10 +86,20 @@ def _outside(block: Block) -> list[SSAValue]:
 
 
 class _Lifetimes:
-    def __init__(self, symbols: Symbols):
+    """The lifetimes of the values in one memory: that of the device or, with `counts_host`, that of the host."""
+
+    def __init__(self, symbols: Symbols, host: Set[SSAValue], *, counts_host: bool = False):
         self._symbols = symbols
+        self._host = host
+        self._counts_host = counts_host
         self._fused = FusedValues()
         self._of_function: dict[FuncOp, int] = {}
+
+    def size(self, value: SSAValue) -> int:
+        """Return the bytes of `value` in this memory."""
+        if value in self._host:
+            return value_bytes(value) if self._counts_host and takes_host_memory(value) else 0
+        return 0 if self._counts_host else value_bytes(value)
 
     def of(self, block: Block, elsewhere: set[SSAValue]) -> list[int]:
         """The bytes alive while each operation of a block runs, without its arguments and the values whose memory is
@@ -89,7 +112,7 @@ class _Lifetimes:
         for number, op in enumerate(operations):
             for result in op.results:
                 if result in last_use:
-                    size = value_bytes(result)
+                    size = self.size(result)
                     current += size
                     ending[last_use[result]] += size
             moments.append(current + self._inside(op))
@@ -121,9 +144,10 @@ class _Lifetimes:
         buffers: dict[SSAValue, SSAValue] = {}
         for number, op in enumerate(operations):
             overwritten: set[SSAValue] = set()
-            for operand, result in _in_place(op):
+            for operand, result in in_place(op):
                 owned = is_loop if isinstance(operand, BlockArgument) else operand not in self._fused
-                if owned and last_use[operand] == number and operand not in overwritten:
+                stays = (operand in self._host) is (result in self._host)
+                if owned and stays and last_use[operand] == number and operand not in overwritten:
                     overwritten.add(operand)
                     buffers[result] = buffers.get(operand, operand)
         return buffers
@@ -158,17 +182,6 @@ class _Lifetimes:
 
     def _peak(self, block: Block) -> int:
         return max(self.of(block, set()), default=0)
-
-
-def _in_place(op: Operation) -> Iterable[tuple[SSAValue, SSAValue]]:
-    """Pairs of an operand and the result that may take its place."""
-    if isinstance(op, WhileOp):
-        return zip(op.operands, op.results, strict=True)
-    if isinstance(op, DynamicUpdateSliceOp):
-        return [(op.operand, op.result)]
-    if isinstance(op, ScatterOp):
-        return zip(op.inputs, op.results, strict=True)
-    return ()
 
 
 def _used(op: Operation) -> list[SSAValue]:

@@ -24,7 +24,7 @@ from sdy.passes.common.call_graph import callee, main_function
 from sdy.passes.common.loops import loop_trips
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.spmd.costs.communication import received
-from sdy.passes.spmd.costs.footprint import peak_bytes
+from sdy.passes.spmd.costs.footprint import host_bytes, peak_bytes
 from sdy.passes.spmd.costs.fusion import FusedValues
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.work import seconds_of
@@ -43,7 +43,9 @@ class StepCost:
     communication: Mapping[AxisNames, float]
     """Seconds along each set of axes."""
     memory: int
-    """Bytes at once, arguments and results among them."""
+    """Bytes at once, arguments and results among them, without those on the host."""
+    host_memory: int = 0
+    """Bytes at once in the memory of the host."""
 
     @property
     def seconds(self) -> float:
@@ -59,7 +61,7 @@ def step_cost(local: ModuleOp, mesh: Mesh, hardware: Hardware) -> StepCost:
         if each.bytes:
             axes = axes_of(each.collective, grid, mesh)
             communication[axes] += seconds_of_messages(axes, each.bytes, each.times, mesh, hardware)
-    return StepCost(compute_seconds(local, hardware), dict(communication), peak_bytes(local))
+    return StepCost(compute_seconds(local, hardware), dict(communication), peak_bytes(local), host_bytes(local))
 
 
 def seconds_of_messages(axes: AxisNames, received: float, times: float, mesh: Mesh, hardware: Hardware) -> float:

@@ -30,7 +30,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
     main, local = program.main, main_function(program.local).function_type
     unaliased = Counter(local.outputs)
     for index, argument in enumerate(main.args):
-        if not is_donated(main, index):
+        if not is_donated(main, index) or argument in program.host_values:
             continue
         type_ = local.inputs.data[index]
         if unaliased[type_]:
