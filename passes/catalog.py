@@ -98,6 +98,7 @@ _FOLDERS = {
 }
 
 _PIPELINES = {
+    "sdy-prepare-pipeline": "PreparePipeline",
     "sdy-import-pipeline": "ImportPipeline",
     "sdy-propagation-pipeline": "PropagationPipeline",
     "sdy-export-pipeline": "ExportPipeline",

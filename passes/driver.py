@@ -16,15 +16,11 @@ from xdsl.passes import ModulePass
 
 from sdy import gc_control
 from sdy.diagnostics import DiagnosticError, Location, error
-from sdy.dialect.meshes import named_meshes
 from sdy.foreign_dialects import adopt
 from sdy.ir.editing import AnalysisPreservingPass
 from sdy.ir.walking import cached_walks, invalidate, uncached_walks
 from sdy.passes.common.manual_axes import check_manual_axes
-from sdy.passes.common.symbol_dce import SymbolDcePass
-from sdy.passes.importing.expand_operations import ExpandOperationsPass
-from sdy.passes.importing.split_triangular_solves import SplitTriangularSolvesPass
-from sdy.passes.pipelines import PartitionPipeline, Pipeline, PropagationPipeline
+from sdy.passes.pipelines import PartitionPipeline, Pipeline, PreparePipeline, PropagationPipeline
 from sdy.passes.policy.policy import Policy, apply_policy
 from sdy.progress import current_reporter, task
 from sdy.text import context, verify
@@ -215,67 +211,46 @@ def run_passes(
 
 
 def propagate(module: ModuleOp, policy: Policy | None = None, *, unify_meshes: bool = True, **options: Any) -> None:
-    """Propagate shardings to every tensor of `module`, in place.
+    """Propagate a sharding to every tensor of `module`, in place.
 
-    Runs `sdy-propagation-pipeline`. Before that, GSPMD shardings (`mhlo.sharding`) in a module without meshes are
-    converted to SDY (`sdy-import-gspmd`), and composites and batch normalizations are decomposed into operations
-    through which shardings propagate.
+    Runs `sdy-prepare-pipeline`, which accepts shardings of GSPMD too, calls `policy`, and runs
+    `sdy-propagation-pipeline`.
 
     Args:
-        module: The module.
-        policy: Called with the module's operations before propagation; it can partition some of them with `sdy.split`.
-        unify_meshes: Convert shardings on different meshes over the same devices to a common mesh.
-        **options: The options of `sdy-propagation-pipeline`, for example `conservative_propagation=True`.
+        module: the module that propagation changes.
+        policy: called with the module's operations; it may choose with `sdy.split` along which dimension an operation
+            is computed in shards.
+        unify_meshes: bring shardings on several meshes over the same devices onto one mesh.
+        **options: options of `sdy-propagation-pipeline`, such as `conservative_propagation=True`.
 
     Raises:
-        DiagnosticError: The module cannot be propagated.
-        TypeError: There is no such option.
+        DiagnosticError: the module cannot be propagated.
+        TypeError: `options` has an unknown option.
     """
     pipeline = PropagationPipeline(unify_meshes=unify_meshes, **options)
-    expand(module, policy)
+    prepare(module, policy)
     run_passes(module, [pipeline])
 
 
-def expand(module: ModuleOp, policy: Policy | None = None) -> None:
-    """Prepare `module` for propagation, in place: import GSPMD shardings, decompose operations, apply the policy."""
-    adopt(module)
-    import_gspmd(module)
-    run_passes(module, [ExpandOperationsPass(), SplitTriangularSolvesPass()])
+def prepare(module: ModuleOp, policy: Policy | None = None) -> None:
+    """Run `sdy-prepare-pipeline`, then call `policy` with the module's operations."""
+    run_passes(module, [PreparePipeline()])
     if policy is not None:
-        run_passes(module, [SymbolDcePass()])
         apply_policy(module, policy)
 
 
-def import_gspmd(module: ModuleOp) -> None:
-    """Convert GSPMD shardings, and SDY shardings that XLA stores as text, to SDY, in place.
-
-    In a module with meshes, only custom calls are inspected: they come from exported programs that the module calls.
-    """
-    # Imported late: most programs do not need this pass.
-    from sdy.passes.importing.import_gspmd import (
-        ImportGspmdPass,
-        has_gspmd_calls,
-        has_gspmd_shardings,
-        has_texts_of_sdy,
-    )
-
-    has_shardings = has_gspmd_calls if named_meshes(module) else has_gspmd_shardings
-    if has_texts_of_sdy(module) or has_shardings(module):
-        run_passes(module, [ImportGspmdPass()])
-
-
 def partition(module: ModuleOp, **options: Any) -> None:
-    """Partition the propagated `module` into its per-device program, in place.
+    """Partition `module`, whose tensors have shardings, into the program of one device, in place.
 
-    Runs `sdy-partition-pipeline`. Afterwards each tensor has the shape of one device's shard, and communication is
+    Runs `sdy-partition-pipeline`. Each tensor then has the shape of its shard, and communication between devices is
     explicit as StableHLO collectives.
 
     Args:
-        module: The propagated module.
-        **options: The options of `sdy-partition-pipeline`.
+        module: the module that partitioning changes.
+        **options: options of `sdy-partition-pipeline`.
 
     Raises:
-        DiagnosticError: An operation cannot be partitioned.
-        TypeError: There is no such option.
+        DiagnosticError: an operation cannot be partitioned.
+        TypeError: `options` has an unknown option.
     """
     run_passes(module, [PartitionPipeline(**options)])

@@ -21,8 +21,9 @@ from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import ReshardOp
 from sdy.ir.companions import clone, clone_alone
 from sdy.ir.walking import operations
-from sdy.passes.driver import expand, partition, propagate, run_passes
+from sdy.passes.driver import partition, prepare, run_passes
 from sdy.passes.importing.rewrite_as_hlo import RewriteAsHloPass
+from sdy.passes.pipelines import PropagationPipeline
 from sdy.passes.policy.policy import Policy
 from sdy.passes.propagation.provenance.history import history_of
 from sdy.passes.propagation.provenance.layout_choice import CandidateLayout, LayoutChoice
@@ -36,6 +37,8 @@ from sdy.stablehlo.shape import ReshapeOp, TransposeOp
 
 AS_WRITTEN = "as written"
 AS_IN_HLO = "as in XLA's HLO"
+
+_PROPAGATION = PropagationPipeline(unify_meshes=True)
 
 Partitioner = Callable[[ModuleOp], ModuleOp]
 """Partitions a propagated module into the per-device program, and leaves the module unchanged."""
@@ -81,14 +84,14 @@ def propagated_layouts(module: ModuleOp, policy: Policy | None = None, compare: 
     Raises:
         DiagnosticError: The module cannot be propagated.
     """
-    expand(module, policy)
+    prepare(module, policy)
     in_hlo = _as_in_hlo(module) if compare and _is_for_several_devices(module) else None
-    propagate(module)
+    run_passes(module, [_PROPAGATION])
     layouts = [PropagatedLayout(AS_WRITTEN, module)]
     if in_hlo is not None:
         try:
             with capture() as reported:
-                propagate(in_hlo)
+                run_passes(in_hlo, [_PROPAGATION])
         except DiagnosticError:
             return layouts
         if _shardings(in_hlo) != _shardings(module):

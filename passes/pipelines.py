@@ -1,9 +1,10 @@
 """The named pipelines: sequences of passes.
 
-sdy-import-pipeline        prepares a module for propagation
-sdy-propagation-pipeline   imports, propagates and exports: every value gets its final sharding
-sdy-export-pipeline        cleans up after propagation, and inserts reshards
-sdy-partition-pipeline     partitions a propagated module into the per-device program with collectives
+sdy-prepare-pipeline       a module of any origin -> what sdy-propagation-pipeline takes
+sdy-import-pipeline        the first passes of propagation: meshes, constants, data flow
+sdy-propagation-pipeline   import, propagate, export: every value has its final sharding
+sdy-export-pipeline        what follows propagation
+sdy-partition-pipeline     a module with shardings -> the program of one device, with collectives
 
 Passes that most programs do not need are imported on use.
 """
@@ -38,6 +39,7 @@ from sdy.passes.exporting.verify_unreduced_axes import VerifyUnreducedAxesPass
 from sdy.passes.importing.add_data_flow_edges import AddDataFlowEdgesPass
 from sdy.passes.importing.apply_sharding_constraints import ApplyShardingConstraintsPass
 from sdy.passes.importing.constant_or_scalar_splitter import ConstantOrScalarSplitterPass
+from sdy.passes.importing.expand_operations import ExpandOperationsPass
 from sdy.passes.importing.flatten_call_graph import FlattenCallGraphPass
 from sdy.passes.importing.import_func_calls import ImportFuncCallsPass
 from sdy.passes.importing.lift_inlined_meshes import LiftInlinedMeshesPass
@@ -46,6 +48,7 @@ from sdy.passes.importing.pre_order_funcs import PreOrderFuncsPass
 from sdy.passes.importing.propagate_sharding_from_func_to_call import PropagateShardingFromFuncToCallPass
 from sdy.passes.importing.remove_size_one_axes import RemoveSizeOneAxesPass
 from sdy.passes.importing.sharding_group_import import ShardingGroupImportPass
+from sdy.passes.importing.split_triangular_solves import SplitTriangularSolvesPass
 from sdy.passes.importing.unify_meshes import UnifyMeshesPass
 from sdy.passes.propagation.user_priority_propagate import UserPriorityPropagatePass
 
@@ -74,6 +77,27 @@ class Pipeline(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for step in self.numbered_passes(op):
             step.apply(ctx, op)
+
+
+@dataclass(frozen=True)
+class PreparePipeline(Pipeline):
+    """Bring a module of any origin into the form that shardings propagate through.
+
+    Shardings of GSPMD become those of SDY, and operations without a sharding rule become the operations that they are
+    composed of. `sdy.propagate`, `sdy.jit`, `sdy.auto` and the tools run it before `sdy-propagation-pipeline`, which
+    is Shardy's.
+    """
+
+    name = "sdy-prepare-pipeline"
+
+    def passes(self, module: ModuleOp) -> Iterator[ModulePass]:
+        from sdy.passes.importing.import_gspmd import ImportGspmdPass, needs_import_from_gspmd
+
+        if needs_import_from_gspmd(module):
+            yield ImportGspmdPass()
+        yield ExpandOperationsPass()
+        yield SplitTriangularSolvesPass()
+        yield SymbolDcePass()
 
 
 @dataclass(frozen=True)
@@ -238,6 +262,18 @@ class PropagationPipeline(Pipeline):
     unify_meshes: bool = False
 
     def passes(self, module: ModuleOp) -> Iterator[ModulePass]:
+        yield from self.passes_before_propagation(module)
+        yield UserPriorityPropagatePass(
+            keep_sharding_rules=True,
+            conservative_propagation=self.conservative_propagation,
+            debug_sharding_origins=self.debug_sharding_origins,
+            debug_propagation_edge_sharding=self.debug_propagation_edge_sharding,
+            module_dump_directory=self.dump_directory,
+        )
+        yield from self._passes_after_propagation(module)
+
+    def passes_before_propagation(self, module: ModuleOp) -> Iterator[ModulePass]:
+        """Yield the passes that leave `module` as `sdy-user-priority-propagate` takes it."""
         debug = (self.debug_sharding_origins, self.debug_propagation_edge_sharding)
         yield from ImportPipeline(
             self.dedup_functions_fully, *debug, self.dump_directory, unify_meshes=self.unify_meshes
@@ -254,13 +290,8 @@ class PropagationPipeline(Pipeline):
             yield ApplyShardingConstraintsPass(*debug)
             yield ShardingGroupImportPass()
         yield PreOrderFuncsPass()
-        yield UserPriorityPropagatePass(
-            keep_sharding_rules=True,
-            conservative_propagation=self.conservative_propagation,
-            debug_sharding_origins=self.debug_sharding_origins,
-            debug_propagation_edge_sharding=self.debug_propagation_edge_sharding,
-            module_dump_directory=self.dump_directory,
-        )
+
+    def _passes_after_propagation(self, module: ModuleOp) -> Iterator[ModulePass]:
         if self.dedup_functions_fully:
             from sdy.passes.exporting.sink_func_data_flow_edges import SinkFuncDataFlowEdgesPass
 

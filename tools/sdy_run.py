@@ -12,7 +12,8 @@ from sdy.diagnostics import DiagnosticError, error
 from sdy.dialect import ManualComputationOp
 from sdy.ir.companions import clone
 from sdy.ir.walking import operations
-from sdy.passes.driver import Timing, import_gspmd, read
+from sdy.passes.driver import Timing, read, run_passes
+from sdy.passes.importing.import_gspmd import ImportGspmdPass, needs_import_from_gspmd
 from sdy.passes.jax.inputs import NumpyArray, arrange_inputs, random_inputs, read_arrays
 from sdy.passes.layouts import PartitionedLayout, cheapest, propagated_layouts
 from sdy.text import parse
@@ -119,7 +120,8 @@ def _account(arguments: argparse.Namespace) -> RunAccount:
     arrays = None if arguments.inputs is None else read_arrays(arguments.inputs)
     with timing.stage("parse"):
         module = parse(source.text, source.name)
-        import_gspmd(module)
+        if needs_import_from_gspmd(module):
+            run_passes(module, [ImportGspmdPass()])
     check_enough(module, arguments.devices)
     original = clone(module)
     size, given = count_operations(module), count_shardings(module)

@@ -10,7 +10,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from itertools import takewhile
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, OpResult
@@ -35,9 +34,8 @@ from sdy.passes.auto.truth import LayoutOfModule, Truth, truth_of
 from sdy.passes.common.argument_names import argument_names
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.inline import inline_calls
-from sdy.passes.driver import expand, run_passes
+from sdy.passes.driver import prepare, run_passes
 from sdy.passes.pipelines import PropagationPipeline
-from sdy.passes.propagation.user_priority_propagate import UserPriorityPropagatePass
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
 from sdy.passes.spmd.costs.step_time import StepCost
 from sdy.sharding import TensorSharding
@@ -214,11 +212,10 @@ def prepared(module: ModuleOp) -> ModuleOp:
     """Return a copy of `module` with calls inlined and the passes before propagation applied."""
     copy = clone(module)
     number_operations(copy)
-    passes = PropagationPipeline().passes(copy)
     with capture():
-        expand(copy)
+        prepare(copy)
         inline_calls(copy)
-        run_passes(copy, takewhile(lambda step: not isinstance(step, UserPriorityPropagatePass), passes))
+        run_passes(copy, PropagationPipeline().passes_before_propagation(copy))
     return copy
 
 

@@ -11,6 +11,7 @@ from xdsl.rewriter import InsertPoint
 from sdy.diagnostics import error, remark, warn
 from sdy.dialect.attributes import SHARDING, TensorShardingAttr
 from sdy.dialect.mesh_syntax import mesh_text
+from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import ManualComputationOp, ShardingConstraintOp, ShardingGroupOp
 from sdy.dialect.shardings import set_result_shardings
 from sdy.gspmd.hlo_sharding import HloSharding
@@ -82,9 +83,13 @@ class ImportGspmdPass(AnalysisPreservingPass):
                 _import_results(each, named)
 
 
-def has_texts_of_sdy(module: ModuleOp) -> bool:
-    """Return whether `module` has SDY meshes as text in its frontend attributes, where XLA stores them."""
-    return text_in(module.attributes, MESHES) is not None
+def needs_import_from_gspmd(module: ModuleOp) -> bool:
+    """Whether `module` has shardings of GSPMD, or shardings of SDY that XLA keeps as text.
+
+    In a module with meshes only custom calls count, which a call of a program that was exported for GSPMD adds.
+    """
+    has_shardings = has_gspmd_calls if named_meshes(module) else has_gspmd_shardings
+    return text_in(module.attributes, MESHES) is not None or has_shardings(module)
 
 
 def has_gspmd_shardings(module: ModuleOp) -> bool:

@@ -12,8 +12,6 @@ import pytest
 import gspmd_in_jax
 import sdy
 from gspmd_in_jax import PROGRAMS
-from sdy.passes.driver import import_gspmd, run_passes
-from sdy.passes.exporting.export_gspmd import ExportGspmdPass
 
 TOLERANCE = 1e-5
 
@@ -46,8 +44,7 @@ def run_by_gspmd(lowered: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     folder = tmp_path_factory.mktemp("exported")
     for name in PROGRAMS:
         module = sdy.parse((lowered / f"{name}.mlir").read_text())
-        import_gspmd(module)
-        run_passes(module, [ExportGspmdPass()])
+        sdy.run_passes(module, "sdy-import-gspmd,sdy-export-gspmd")
         (folder / f"{name}.mlir").write_text(sdy.format(module))
     in_jax("run", folder)
     return folder
