@@ -86,7 +86,7 @@ def _paragraph(text: str) -> str:
 
 
 def _steps(pass_class: type[ModulePass]) -> str:
-    """What a pipeline runs where no option says otherwise; nothing for other passes."""
+    """Return the passes that a pipeline runs by default; empty for other passes."""
     if not issubclass(pass_class, Pipeline):
         return ""
     return "Without options it runs: " + ", ".join(f"`{step.name}`" for step in pass_class().passes(ModuleOp([]))) + "."
