@@ -1,10 +1,10 @@
 """The named pipelines: sequences of passes.
 
-sdy-prepare-pipeline       a module of any origin -> what sdy-propagation-pipeline takes
-sdy-import-pipeline        the first passes of propagation: meshes, constants, data flow
-sdy-propagation-pipeline   import, propagate, export: every value has its final sharding
-sdy-export-pipeline        what follows propagation
-sdy-partition-pipeline     a module with shardings -> the program of one device, with collectives
+sdy-prepare-pipeline       converts GSPMD shardings and decomposes operations, before sdy-propagation-pipeline
+sdy-import-pipeline        prepares a module for propagation: meshes, constants, data flow
+sdy-propagation-pipeline   imports, propagates and exports: every value gets its final sharding
+sdy-export-pipeline        cleans up after propagation, and inserts reshards
+sdy-partition-pipeline     partitions a propagated module into the per-device program with collectives
 
 Passes that most programs do not need are imported on use.
 """

@@ -6,11 +6,15 @@ from collections.abc import Callable
 
 from sdy.diagnostics import DiagnosticError, handling, printed_once
 
+REFUSED = 2
+"""The exit status of a wrong flag, an unreadable file and a program that is refused, as argparse has it."""
+
 INTERRUPTED = 130
+"""The exit status after Ctrl-C, as shells have it."""
 
 
-def guarded(command: Callable[[], int], refused: int = 1) -> int:
-    """The exit status of `command`, `refused` with the diagnostic on standard error where it refuses its input.
+def guarded(command: Callable[[], int]) -> int:
+    """Run `command` and return its exit status, or REFUSED with its diagnostic on standard error.
 
     Warnings go there too, as MLIR's tools print them, each once for its place and cause.
     """
@@ -20,7 +24,7 @@ def guarded(command: Callable[[], int], refused: int = 1) -> int:
         sys.stdout.flush()
     except DiagnosticError as problem:
         print(problem, file=sys.stderr)
-        return refused
+        return REFUSED
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED

@@ -8,9 +8,8 @@ from functools import partial
 from importlib import import_module
 
 from sdy.extras import MissingPackageError, explain_missing_extra
+from sdy.tools.command import REFUSED
 from sdy.tools.dataclass_code import DataclassCode
-
-_REFUSED = 2
 
 
 def run_command(name: str, words: Sequence[str] | None = None) -> int:
@@ -27,7 +26,7 @@ def run_command(name: str, words: Sequence[str] | None = None) -> int:
             return main(words)
     except MissingPackageError as problem:
         print(problem, file=sys.stderr)
-        return _REFUSED
+        return REFUSED
 
 
 sdy_auto = partial(run_command, "auto")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 
-from sdy.byte_sizes import parse_bytes, shown_bytes
+from sdy.byte_sizes import shown_bytes
 from sdy.ir.companions import clone
 from sdy.mesh import Mesh
 from sdy.passes.auto.auto import auto
@@ -15,21 +15,20 @@ from sdy.passes.auto.plan import Plan, shown_mesh
 from sdy.passes.auto.search import Candidate
 from sdy.passes.common.format_seconds import format_seconds
 from sdy.passes.driver import STANDARD_STREAM, read, write
-from sdy.passes.spmd.costs.hardware import Hardware, hardware_of, presets
+from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
 from sdy.progress import current_reporter, report_to, task
 from sdy.text import format, parse
+from sdy.tools.arguments import PROGRAM, add_hardware_option, byte_size, positive, tool_parser
 from sdy.tools.command import guarded
-from sdy.tools.custom_call_rules import add_rules_option, take_rules
-from sdy.tools.imports import add_import_option, import_modules
+from sdy.tools.custom_call_rules import take_rules
+from sdy.tools.imports import import_modules
 from sdy.tools.progress import progress
 from sdy.tools.terminal import Terminal
-from sdy.tools.version import VersionAction
 
 _DESCRIPTION = """\
 Choose how the arguments of a StableHLO program are split over a mesh of devices, so that a step takes least time and
 fits into their memory. Shardings that the program has stay. Shown are the layout, what it is predicted to cost, what
-would have been chosen otherwise, and what the layouts cost that experts would begin with. The exit status is 1 where no
-layout was found that fits.
+would have been chosen otherwise, and what the layouts cost that experts would begin with.
 """
 
 _EXAMPLES = """\
@@ -51,32 +50,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        "sdy-auto", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--version", action=VersionAction)
-    parser.add_argument("file", nargs="?", metavar="FILE.mlir", help="the program; - is standard input")
+    parser = tool_parser("sdy-auto", _DESCRIPTION, _EXAMPLES, no="no layout fits in memory")
+    parser.add_argument("file", nargs="?", metavar="FILE.mlir", help=PROGRAM)
     mesh = parser.add_mutually_exclusive_group()
     mesh.add_argument("--mesh", type=_mesh, metavar="AXES", help="as data=4,model=2 (default: the program's own mesh)")
-    mesh.add_argument("--devices", type=_count, metavar="N", help="how many devices; the shape of the mesh is chosen")
-    parser.add_argument(
-        "--hardware",
-        default="h100-8",
-        metavar="NAME",
-        help=f"a hardware file, or one of {', '.join(presets())} (default: h100-8)",
-    )
+    mesh.add_argument("--devices", type=positive, metavar="N", help="how many devices; the shape of the mesh is chosen")
+    add_hardware_option(parser, "the devices", default="h100-8")
     parser.add_argument(
         "--measure", action="store_true", help="instead of a program, measure jax's devices, and print a hardware file"
     )
-    parser.add_argument("--memory", type=_bytes, metavar="SIZE", help="of a device (default: what the hardware has)")
+    parser.add_argument("--memory", type=byte_size, metavar="SIZE", help="of a device (default: what the hardware has)")
     parser.add_argument(
         "--time-limit", type=float, default=60.0, metavar="SECONDS", help="of the search (default: 60); Ctrl-C ends it"
     )
     parser.add_argument(
         "--arguments-only", action="store_true", help="leave all that is computed in between to propagation"
     )
-    add_rules_option(parser)
-    add_import_option(parser)
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="write the program with its shardings; - is standard output"
     )
@@ -91,19 +80,6 @@ def _mesh(text: str) -> Mesh:
             raise argparse.ArgumentTypeError(f"'{text}' is not a mesh: write its axes, major first, as data=4,model=2")
         axes[name] = int(size)
     return Mesh.of(axes)
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number of devices")
-    return int(text)
-
-
-def _bytes(text: str) -> int:
-    try:
-        return parse_bytes(text)
-    except ValueError as problem:
-        raise argparse.ArgumentTypeError(str(problem)) from None
 
 
 def measure(output: str | None) -> int:

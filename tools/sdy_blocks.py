@@ -8,24 +8,22 @@ import numpy as np
 from rich.table import Table
 from xdsl.dialects.builtin import ModuleOp
 
-from sdy.byte_sizes import parse_bytes
 from sdy.diagnostics import error
 from sdy.ir.companions import clone
 from sdy.passes.blocks.block_shapes import within
-from sdy.passes.blocks.build import block_graph
 from sdy.passes.blocks.graph import BlockGraph
 from sdy.passes.blocks.split_reductions import SplitReductionsPass
-from sdy.passes.blocks.validation import validate
 from sdy.passes.driver import read, run_passes, write
 from sdy.passes.jax.inputs import NumpyArray, arrange_inputs, random_inputs, read_arrays
 from sdy.progress import task
 from sdy.text import parse
+from sdy.tools.arguments import PROGRAM, add_inputs_options, byte_size, natural, tool_parser
 from sdy.tools.command import guarded
 from sdy.tools.comparison import Comparison, Reference, compare
-from sdy.tools.imports import add_import_option, import_modules
+from sdy.tools.custom_call_rules import take_rules
+from sdy.tools.imports import import_modules
 from sdy.tools.progress import progress
 from sdy.tools.terminal import Terminal
-from sdy.tools.version import VersionAction
 
 _DESCRIPTION = """\
 Cut each operation of a StableHLO program into blocks that take little memory, and run them one after the other. What
@@ -47,42 +45,32 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        "sdy-blocks",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--version", action=VersionAction)
-    parser.add_argument("file", metavar="FILE.mlir", help="the program; - is standard input")
+    parser = tool_parser("sdy-blocks", _DESCRIPTION, _EXAMPLES, no="--check finds a mismatch")
+    parser.add_argument("file", metavar="FILE.mlir", help=PROGRAM)
     parser.add_argument(
-        "--memory-limit", type=_bytes, default="1G", metavar="SIZE", help="bytes, or with K, M, G or T (default: 1G)"
+        "--memory-limit", type=byte_size, default="1G", metavar="SIZE", help="bytes, or with K, M, G or T (default: 1G)"
     )
     parser.add_argument(
-        "--block-bytes", type=_bytes, metavar="SIZE", help="of a block (default: a quarter of the limit)"
+        "--block-bytes", type=byte_size, metavar="SIZE", help="of a block (default: a quarter of the limit)"
     )
     parser.add_argument(
-        "--split-reductions", type=int, default=0, metavar="N", help="reduce in up to N parts and a second stage"
+        "--split-reductions", type=natural, default=0, metavar="N", help="reduce in up to N parts and a second stage"
     )
-    add_import_option(parser)
-    parser.add_argument("--inputs", metavar="FILE.npz", help="read the inputs from this file (default: random ones)")
-    parser.add_argument("--seed", type=int, default=0, metavar="S", help="for random inputs (default: 0)")
+    add_inputs_options(parser)
     parser.add_argument("--check", action="store_true", help="compare with the program computed whole")
     parser.add_argument("--dot", metavar="FILE", help="write the graph for Graphviz, and do not run it")
     parser.add_argument("--json", metavar="FILE", help="write the graph as JSON, and do not run it")
     return parser
 
 
-def _bytes(text: str) -> int:
-    try:
-        return parse_bytes(text)
-    except ValueError as problem:
-        raise argparse.ArgumentTypeError(str(problem)) from None
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Do what the command line asks for. Raises DiagnosticError where the program or its inputs are wrong."""
+    # They need jax, which --help does not.
+    from sdy.passes.blocks.build import block_graph
+    from sdy.passes.blocks.validation import validate
+
     import_modules(arguments.imports)
+    take_rules(arguments.custom_call_rules)
     source = read(arguments.file)
     with progress():
         with task("parse"):

@@ -11,18 +11,17 @@ from sdy.passes.account.summary import Summary
 from sdy.passes.driver import Source, read, write
 from sdy.progress import task
 from sdy.text import parse
+from sdy.tools.arguments import tool_parser
 from sdy.tools.command import guarded
-from sdy.tools.custom_call_rules import add_rules_option, take_rules
-from sdy.tools.imports import add_import_option, import_modules
+from sdy.tools.custom_call_rules import take_rules
+from sdy.tools.imports import import_modules
 from sdy.tools.progress import progress
 from sdy.tools.terminal import Terminal
-from sdy.tools.version import VersionAction
 
 _DESCRIPTION = """\
 Show what differs between two programs: which tensors have other shardings, which collectives came and went, and what a
 device receives and needs, before and after. Each is a StableHLO program, which is propagated if it has not been, or a
-golden layout (.json), as --golden and sdy.check_golden write it. The exit status is 1 where there is a difference, and
-2 where a program is wrong.
+golden layout (.json), as --golden and sdy.check_golden write it.
 """
 
 _EXAMPLES = """\
@@ -32,25 +31,18 @@ examples:
   sdy-diff layouts/step.json step.mlir               and holds it against what was kept
 """
 
-_REFUSED = 2
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv`, by default the process's own, and return the exit status."""
-    parser = argparse.ArgumentParser(
-        "sdy-diff", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--version", action=VersionAction)
+    parser = tool_parser("sdy-diff", _DESCRIPTION, _EXAMPLES, no="the programs differ")
     parser.add_argument("before", metavar="BEFORE", help="a program, - is standard input, or a golden layout")
     parser.add_argument("after", metavar="AFTER", nargs="?", help="the one that it is compared with")
     parser.add_argument("--all", action="store_true", help="show all changes, not the first of each kind alone")
     parser.add_argument("--golden", metavar="FILE.json", help="instead, write the layout of BEFORE there")
-    add_rules_option(parser)
-    add_import_option(parser)
     arguments = parser.parse_args(argv)
     if (arguments.after is None) == (arguments.golden is None):
         parser.error("give either a second program or --golden")
-    return guarded(lambda: run(arguments), refused=_REFUSED)
+    return guarded(lambda: run(arguments))
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -9,17 +9,17 @@ from xdsl.dialects.func import FuncOp
 
 from sdy.diagnostics import DiagnosticError, error, report
 from sdy.interpreter.check_dialect import CHECK, INTERPRETER
-from sdy.interpreter.machine import run_function
 from sdy.passes.common.call_graph import find_main_function
 from sdy.passes.driver import Source, read
 from sdy.passes.jax.inputs import NumpyArray, arrange_inputs, read_arrays
 from sdy.progress import task
 from sdy.text import context, parse
-from sdy.tools.command import guarded
-from sdy.tools.imports import add_import_option, import_modules
+from sdy.tools.arguments import PROGRAM, tool_parser
+from sdy.tools.command import REFUSED, guarded
+from sdy.tools.custom_call_rules import take_rules
+from sdy.tools.imports import import_modules
 from sdy.tools.progress import progress
 from sdy.tools.split_input import split
-from sdy.tools.version import VersionAction
 
 _DESCRIPTION = """\
 Run the function @main of a StableHLO program, or its only function, in the reference interpreter.
@@ -34,17 +34,13 @@ What @main takes comes from a file, as whole arrays; a partitioned program is th
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv`, by default the process's own, and return the exit status."""
-    parser = argparse.ArgumentParser(
-        "sdy-interpret", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--version", action=VersionAction)
-    parser.add_argument("file", metavar="FILE.mlir", nargs="?", default="-", help="the program; - is standard input")
+    parser = tool_parser("sdy-interpret", _DESCRIPTION, no="a check of the program fails")
+    parser.add_argument("file", metavar="FILE.mlir", nargs="?", default="-", help=PROGRAM)
     parser.add_argument(
         "--split-input-file",
         action="store_true",
         help="treat each part between '// -----' lines as a program of its own",
     )
-    add_import_option(parser)
     parser.add_argument("--inputs", metavar="FILE.npz", help="read the arguments of @main from this file")
     arguments = parser.parse_args(argv)
     return guarded(lambda: run(arguments))
@@ -53,38 +49,42 @@ def main(argv: Sequence[str] | None = None) -> int:
 def run(arguments: argparse.Namespace) -> int:
     """Run each program of the file; the exit status is 1 where one goes wrong. Raises DiagnosticError."""
     import_modules(arguments.imports)
+    take_rules(arguments.custom_call_rules)
     source = read(arguments.file)
     parts = split(source) if arguments.split_input_file else [source]
     return max([_run_part(part, arguments.inputs) for part in parts], default=0)
 
 
 def _run_part(source: Source, inputs: str | None) -> int:
+    status = REFUSED
     try:
-        interpret_source(source, inputs)
+        with progress():
+            module = read_program(source)
+            status = 1
+            results = run_program(module, inputs)
     except DiagnosticError as problem:
         for diagnostic in problem.diagnostics:
             report(diagnostic)
-        return 1
+        return status
+    for result in results:
+        print(result)
     return 0
 
 
-def interpret_source(source: Source, inputs: str | None = None) -> None:
-    """Run one program, on the arrays of the file `inputs` if there is one, and print its results.
-
-    Raises DiagnosticError where it goes wrong.
-    """
-    with progress():
-        results = _results(source, inputs)
-    for result in results:
-        print(result)
-
-
-def _results(source: Source, inputs: str | None) -> Sequence[object]:
+def read_program(source: Source) -> ModuleOp:
+    """Parse a program that may use the dialects of checks and of the interpreter. Raises DiagnosticError."""
     ctx = context()
     ctx.load_dialect(CHECK)
     ctx.load_dialect(INTERPRETER)
     with task("parse"):
-        module = parse(source.text, source.name, ctx)
+        return parse(source.text, source.name, ctx)
+
+
+def run_program(module: ModuleOp, inputs: str | None = None) -> Sequence[object]:
+    """Run @main on the arrays of the file `inputs`, if given. Raises DiagnosticError, also where a check fails."""
+    # It needs scipy, which --help does not.
+    from sdy.interpreter.machine import run_function
+
     if not any(isinstance(op, FuncOp) for op in module.ops):
         return ()
     if (function := find_main_function(module)) is None:

@@ -18,10 +18,10 @@ from sdy.passes.account.lint.thresholds import Thresholds
 from sdy.passes.common.columns import columns
 from sdy.passes.driver import read, write
 from sdy.text import parse
+from sdy.tools.arguments import tool_parser
 from sdy.tools.command import guarded
-from sdy.tools.custom_call_rules import add_rules_option, take_rules
-from sdy.tools.imports import add_import_option, import_modules
-from sdy.tools.version import VersionAction
+from sdy.tools.custom_call_rules import take_rules
+from sdy.tools.imports import import_modules
 
 _DESCRIPTION = f"""\
 Tell what will cost in a StableHLO program, which is propagated if it has not been: each finding with its source line,
@@ -39,8 +39,6 @@ examples:
   sdy-lint --explain conflict-by-order
 """
 
-_REFUSED = 2
-
 _HELP = {
     "large": "bytes of a device from which on something is told",
     "replicated": "the same for what devices hold alike",
@@ -51,10 +49,7 @@ _HELP = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv`, by default the process's own, and return the exit status."""
-    parser = argparse.ArgumentParser(
-        "sdy-lint", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--version", action=VersionAction)
+    parser = tool_parser("sdy-lint", _DESCRIPTION, _EXAMPLES, no="there are findings")
     parser.add_argument("file", metavar="FILE", nargs="?", help="a program; - is standard input")
     parser.add_argument(
         "--format", choices=FORMATS, default="text", help="how findings are written, by default as text"
@@ -64,8 +59,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name, default in _defaults().items():
         parser.add_argument(f"--{name}", metavar="SIZE", help=f"{_HELP[name]}, by default {default}")
     parser.add_argument("--config", metavar="FILE.toml", help="read options from there, and not the working directory")
-    add_rules_option(parser)
-    add_import_option(parser)
     parser.add_argument("--baseline", metavar="FILE.json", help="do not tell what is in there")
     parser.add_argument(
         "--write-baseline", metavar="FILE.json", help="instead of telling it, write what is found there"
@@ -75,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     if (arguments.file is None) == (arguments.explain is None and not arguments.list):
         parser.error("give either a FILE, or --explain or --list")
-    return guarded(lambda: run(arguments), refused=_REFUSED)
+    return guarded(lambda: run(arguments))
 
 
 def run(arguments: argparse.Namespace) -> int:

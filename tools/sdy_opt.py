@@ -17,7 +17,7 @@ from sdy.passes.driver import STANDARD_STREAM, Observer, Source, Timing, read, r
 from sdy.passes.options import BOOLEANS, create_pass, nearest
 from sdy.shown_text import shown_lines
 from sdy.text import context, format, parse, to_bytecode, verify
-from sdy.tools.command import guarded
+from sdy.tools.command import REFUSED, guarded
 from sdy.tools.progress import progress
 from sdy.tools.split_input import SEPARATOR, split
 
@@ -57,6 +57,8 @@ options:
   --                             what follows is a file, though it begin with a dash
   --help                         print this
   --version                      print the version, and those of jax, jaxlib and xdsl
+
+exit status: 0 done; 1 --verify-diagnostics finds a mismatch; 2 a wrong flag, file or program
 
 passes, each a flag (PASS='OPTION=VALUE ...' gives it options):
 """
@@ -323,7 +325,7 @@ def run(arguments: Arguments) -> int:
         print(timing.table(), file=sys.stderr)
     outputs = [output for output in attempts if output is not None]
     if len(outputs) < len(parts):
-        return 1
+        return 1 if arguments.verify_diagnostics else REFUSED
     with timing.stage("writing"):
         texts = (output for output in outputs if isinstance(output, str))
         write(arguments.output, SEPARATOR.join(texts) if arguments.split_input_file else outputs[0])
@@ -345,7 +347,7 @@ def main(words: Sequence[str] | None = None) -> int:
         arguments = parse_arguments(words)
     except DiagnosticError as problem:
         print(f"sdy-opt: {shown_lines(problem.message)}", file=sys.stderr)
-        return 1
+        return REFUSED
     return guarded(lambda: run(arguments))
 
 

@@ -7,15 +7,14 @@ from pathlib import Path
 
 from sdy.passes.account.report.report import check_replaceable, report
 from sdy.passes.driver import STANDARD_STREAM, read
-from sdy.passes.spmd.costs.hardware import presets
 from sdy.text import parse
+from sdy.tools.arguments import PROGRAM, add_hardware_option, tool_parser
 from sdy.tools.command import guarded
-from sdy.tools.custom_call_rules import add_rules_option, take_rules
+from sdy.tools.custom_call_rules import take_rules
 from sdy.tools.devices import check_enough, enough_devices
-from sdy.tools.imports import add_import_option, import_modules
+from sdy.tools.imports import import_modules
 from sdy.tools.progress import progress
 from sdy.tools.terminal import Terminal
-from sdy.tools.version import VersionAction
 
 _DESCRIPTION = """\
 Write a page of where the bytes of a StableHLO program go, and why: what devices exchange, each collective with its
@@ -33,18 +32,11 @@ examples:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv`, by default the process's own, and return the exit status."""
-    parser = argparse.ArgumentParser(
-        "sdy-report", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--version", action=VersionAction)
-    parser.add_argument("file", metavar="FILE.mlir", help="the program; - is standard input")
-    parser.add_argument("-o", dest="output", metavar="FILE.html", help="where to write; - is standard output")
-    parser.add_argument(
-        "--hardware", metavar="NAME", help=f"predict times: a hardware file, or one of {', '.join(presets())}"
-    )
+    parser = tool_parser("sdy-report", _DESCRIPTION, _EXAMPLES)
+    parser.add_argument("file", metavar="FILE.mlir", help=PROGRAM)
+    parser.add_argument("-o", "--output", metavar="FILE.html", help="write the page there; - is standard output")
+    add_hardware_option(parser, "predict times")
     parser.add_argument("--compile", action="store_true", help="have XLA compile the program, and show its figures too")
-    add_rules_option(parser)
-    add_import_option(parser)
     parser.add_argument("--force", action="store_true", help="replace a file that is no report")
     arguments = parser.parse_args(argv)
     return guarded(lambda: run(arguments))

@@ -17,15 +17,15 @@ from sdy.passes.importing.import_gspmd import ImportGspmdPass, needs_import_from
 from sdy.passes.jax.inputs import NumpyArray, arrange_inputs, random_inputs, read_arrays
 from sdy.passes.layouts import PartitionedLayout, cheapest, propagated_layouts
 from sdy.text import parse
+from sdy.tools.arguments import PROGRAM, add_inputs_options, positive, tool_parser
 from sdy.tools.command import guarded
 from sdy.tools.comparison import Comparison, Reference, compare
-from sdy.tools.custom_call_rules import add_rules_option, take_rules
+from sdy.tools.custom_call_rules import take_rules
 from sdy.tools.devices import check_enough, enough_devices
-from sdy.tools.imports import add_import_option, import_modules
+from sdy.tools.imports import import_modules
 from sdy.tools.progress import progress
 from sdy.tools.run_account import RunAccount, count_operations, count_shardings, show
 from sdy.tools.terminal import Terminal
-from sdy.tools.version import VersionAction
 
 if TYPE_CHECKING:
     import jax
@@ -41,8 +41,7 @@ _NOT_COMPARED = Comparison("not compared with the unpartitioned program (--check
 
 _DESCRIPTION = """\
 Decide the sharding of every tensor of a StableHLO program, make the program that each device runs, run it, and compare
-its results with those of the unpartitioned program on one device. The exit status is 1 where they differ by more than
-rounding explains.
+its results with those of the unpartitioned program on one device.
 
 The devices are those that jax finds; where they are fewer than the program's mesh has, that many virtual CPU devices
 are used instead. Inputs are random unless a file gives them.
@@ -63,19 +62,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        "sdy-run",
-        description=_DESCRIPTION,
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--version", action=VersionAction)
-    parser.add_argument("file", metavar="FILE.mlir", help="the program; - is standard input")
-    parser.add_argument("--devices", type=_positive, metavar="N", help="how many devices to have (default: the mesh's)")
-    parser.add_argument("--seed", type=_natural, default=0, metavar="S", help="for random inputs (default: 0)")
-    parser.add_argument("--inputs", metavar="FILE.npz", help="read the inputs from this file")
-    add_rules_option(parser)
-    add_import_option(parser)
+    parser = tool_parser("sdy-run", _DESCRIPTION, _EXAMPLES, no="the results differ by more than rounding explains")
+    parser.add_argument("file", metavar="FILE.mlir", help=PROGRAM)
+    parser.add_argument("--devices", type=positive, metavar="N", help="how many devices to have (default: the mesh's)")
+    add_inputs_options(parser)
     parser.add_argument(
         "--check",
         action=argparse.BooleanOptionalAction,
@@ -88,19 +78,6 @@ def _parser() -> argparse.ArgumentParser:
         help="propagate the program in XLA's form of it too, and take the layout with fewer bytes (default), or not",
     )
     return parser
-
-
-def _natural(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number from 0 on")
-    return int(text)
-
-
-def _positive(text: str) -> int:
-    number = _natural(text)
-    if number == 0:
-        raise argparse.ArgumentTypeError("there must be a device")
-    return number
 
 
 def run(arguments: argparse.Namespace) -> int:

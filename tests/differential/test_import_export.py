@@ -26,6 +26,7 @@ TESTED_ELSEWHERE = {
     "sdy-expand-operations",
     "sdy-insert-explicit-reshards",
     "sdy-insert-func-call-reshards",
+    "sdy-prepare-pipeline",
     "sdy-reshard-to-collectives",
     "sdy-rewrite-as-hlo",
     "sdy-split-triangular-solves",

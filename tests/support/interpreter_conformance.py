@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sdy.diagnostics import DiagnosticError
 from sdy.passes.driver import read
-from sdy.tools.sdy_interpret import interpret_source
+from sdy.tools.sdy_interpret import read_program, run_program
 from sdy.tools.split_input import split
 
 
@@ -23,7 +23,7 @@ def main() -> int:
         for number, part in enumerate(split(read(str(file)))):
             total += 1
             try:
-                interpret_source(part)
+                run_program(read_program(part))
                 passed += 1
             except DiagnosticError as problem:
                 print(f"{file.relative_to(folder)} part {number}: {problem}")

@@ -81,7 +81,7 @@ def test_shardings_of_gspmd_stay():
 
 
 def test_sdy_is_not_in_hlo(program: Path, capsys: pytest.CaptureFixture[str]):
-    assert sdy_opt.main([str(program), "--emit-hlo"]) == 1
+    assert sdy_opt.main([str(program), "--emit-hlo"]) == 2
     told = capsys.readouterr().err
     assert told.startswith(f"{program}:1:1: error: 'sdy.mesh' op ")
     assert "'sdy-plain' takes SDY out" in told

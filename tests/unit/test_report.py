@@ -146,7 +146,7 @@ def test_the_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert sdy_report.main([str(EXAMPLE)]) == 0, "a report takes the place of a report"
     notes = tmp_path / "notes.html"
     notes.write_text("mine")
-    assert sdy_report.main([str(EXAMPLE), "-o", str(notes)]) == 1
+    assert sdy_report.main([str(EXAMPLE), "-o", str(notes)]) == 2
     assert "the file exists and is not a report" in capsys.readouterr().err
     assert notes.read_text() == "mine"
     assert sdy_report.main([str(EXAMPLE), "-o", str(notes), "--force"]) == 0
@@ -165,7 +165,7 @@ def test_wrong_words(
     words: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert sdy_report.main(words) == 1
+    assert sdy_report.main(words) == 2
     assert told in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 

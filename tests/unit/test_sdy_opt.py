@@ -41,7 +41,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     assert sdy_opt(source, "-o", target).returncode == 0
     assert target.read_text() == MODULE
     source.write_text(MODULE[:-20])
-    assert sdy_opt(source, "-o", target).returncode == 1
+    assert sdy_opt(source, "-o", target).returncode == 2
     assert target.read_text() == MODULE
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.mlir", "out.mlir"]
 
@@ -66,7 +66,7 @@ def test_help_lists_each_pass_with_its_summary() -> None:
 )
 def test_wrong_flags_are_named(word: str, message: str) -> None:
     result = sdy_opt(word, stdin=MODULE)
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert message in result.stderr
     assert "Traceback" not in result.stderr
     assert result.stdout == ""
@@ -91,7 +91,7 @@ def test_bad_input_is_refused_where_it_stands(tmp_path: Path, content: bytes, me
     source = tmp_path / "in.mlir"
     source.write_bytes(content)
     result = sdy_opt(source)
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert message in result.stderr
     assert "Traceback" not in result.stderr
     assert result.stdout == ""
@@ -100,7 +100,7 @@ def test_bad_input_is_refused_where_it_stands(tmp_path: Path, content: bytes, me
 def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
     for path, reason in ((tmp_path / "none.mlir", "no such file or directory"), (tmp_path, "is a directory")):
         result = sdy_opt(path)
-        assert result.returncode == 1
+        assert result.returncode == 2
         assert f"{path}:1:1: error: cannot read the file: {reason}" in result.stderr
 
 
@@ -150,7 +150,7 @@ def test_propagation_within_partitioning_is_shown_pass_by_pass() -> None:
 def test_generic_form_and_unregistered_dialects() -> None:
     assert '"func.func"() <{' in sdy_opt("--mlir-print-op-generic", stdin=MODULE).stdout
     foreign = '"test.op"() : () -> ()\n'
-    assert sdy_opt(stdin=foreign).returncode == 1
+    assert sdy_opt(stdin=foreign).returncode == 2
     assert '"test.op"() : () -> ()' in sdy_opt("-allow-unregistered-dialect", stdin=foreign).stdout
 
 
@@ -172,7 +172,7 @@ def test_short_names_and_large_constants_are_left_out_when_asked_for() -> None:
     flags = ("--mlir-print-local-scope", "--mlir-elide-elementsattrs-if-larger=2")
     assert "a.a = affine_map<() -> ()>, a.b = dense_resource<__elided__>" in sdy_opt(*flags, stdin=text).stdout
     refused = sdy_opt("--mlir-elide-elementsattrs-if-larger=few", stdin=text)
-    assert refused.returncode == 1
+    assert refused.returncode == 2
     assert "is a number of elements, not 'few'" in refused.stderr
 
 

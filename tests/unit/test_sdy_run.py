@@ -156,7 +156,7 @@ def test_a_fresh_process_makes_the_devices_that_it_needs(program: Path):
     assert "devices 4 x cpu" in words(done.stdout)
     assert "largest difference" in done.stdout
     few = subprocess.run([*command, "--devices", "2"], env=environment, capture_output=True, text=True, check=False)
-    assert few.returncode == 1
+    assert few.returncode == 2
     assert "mesh has 4 devices, but --devices=2 gives it fewer" in few.stderr
     assert "sdy-opt -sdy-propagation-pipeline -sdy-partition-pipeline prints" in few.stderr
     assert "Traceback" not in few.stderr
@@ -182,7 +182,7 @@ def test_a_platform_without_devices_is_an_error(program: Path):
     environment = os.environ | {"JAX_PLATFORMS": "cuda"}
     command = [sys.executable, "-c", "import sys; from sdy.tools.sdy_run import main; sys.exit(main())", str(program)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "error: jax finds no devices with JAX_PLATFORMS='cuda'" in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -216,7 +216,7 @@ def test_a_mesh_of_more_devices_than_there_are_is_refused_before_any_work(
 ):
     path = tmp_path / "large.mlir"
     path.write_text(f'sdy.mesh @mesh = <["x"={size}]>\nfunc.func @main(%0: tensor<?xf32>) {{\n  return\n}}\n')
-    assert sdy_run.main([str(path), *devices]) == 1  # of a program that propagation would refuse
+    assert sdy_run.main([str(path), *devices]) == 2  # of a program that propagation would refuse
     assert message in capsys.readouterr().err
 
 
@@ -233,7 +233,7 @@ BAD_FILES: dict[str, tuple[bytes, str]] = {
 def test_bad_files_are_told(content: bytes, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     path = tmp_path / "bad.mlir"
     path.write_bytes(content)
-    assert sdy_run.main([str(path)]) == 1
+    assert sdy_run.main([str(path)]) == 2
     captured = capsys.readouterr()
     assert message in captured.err
     assert "Traceback" not in captured.err
@@ -242,7 +242,7 @@ def test_bad_files_are_told(content: bytes, message: str, tmp_path: Path, capsys
 
 def test_files_that_cannot_be_read_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     for path in (tmp_path, tmp_path / "missing.mlir"):
-        assert sdy_run.main([str(path)]) == 1
+        assert sdy_run.main([str(path)]) == 2
         assert str(path) in capsys.readouterr().err
 
 
@@ -282,5 +282,5 @@ def test_interrupt_ends_quietly(program: Path, monkeypatch: pytest.MonkeyPatch, 
 def test_a_mesh_of_more_devices_than_can_be_made_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     path = tmp_path / "large.mlir"
     path.write_text(PROGRAM.replace('"x"=4', '"x"=100000').replace("tensor<8x4xf32>", "tensor<100000x4xf32>"))
-    assert sdy_run.main([str(path)]) == 1
+    assert sdy_run.main([str(path)]) == 2
     assert f"{path}: error: the program's mesh has 100000 devices" in capsys.readouterr().err

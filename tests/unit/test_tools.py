@@ -1,5 +1,6 @@
 """What all commands have in common: `--version`, and `python -m sdy`, which knows them all."""
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -90,10 +91,78 @@ def test_what_is_no_mlir_text_is_called_by_its_name(
     path = tmp_path / "program"
     path.write_bytes(content)
     paths = [str(path)] * (2 if name == "diff" else 1)
-    assert import_module(f"sdy.tools.sdy_{name}").main(paths) == (2 if name in ("diff", "lint") else 1)
+    assert import_module(f"sdy.tools.sdy_{name}").main(paths) == 2
     assert capsys.readouterr().err.startswith(f"{path}:{problem}; {AS_TEXT}\n")
 
 
 def test_hlo_given_to_the_parser_is_called_by_its_name() -> None:
     with pytest.raises(sdy.DiagnosticError, match="this is HLO"):
         sdy.parse("HloModule jit_f\n")
+
+
+OPTIONS = {
+    "auto": "--arguments-only --devices --hardware --measure --memory --mesh --output --time-limit -o",
+    "blocks": "--block-bytes --check --dot --inputs --json --memory-limit --seed --split-reductions",
+    "diff": "--all --golden",
+    "interpret": "--inputs --split-input-file",
+    "lint": "--baseline --config --explain --format --ignore --large --list --many --replicated --select --small "
+    "--write-baseline",
+    "report": "--compile --force --hardware --output -o",
+    "run": "--check --compare-layouts --devices --inputs --no-check --no-compare-layouts --seed",
+}
+"""The options of each tool beside those that all have; an option has one name wherever it is."""
+
+IN_ALL = {"--custom-call-rules", "--help", "--import", "--version"}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_the_options_of_a_tool(name: str) -> None:
+    done = python_m_sdy(name, "--help")
+    options = set(
+        re.findall(r"(?<![\w-])--?[a-z][a-z-]*", done.stdout.partition("options:")[2].partition("examples:")[0])
+    )
+    assert options - {"-h"} == IN_ALL | set(OPTIONS[name].split())
+
+
+def test_sdy_opt_has_the_options_that_all_tools_have() -> None:
+    assert all(f"  {option}" in python_m_sdy("opt", "--help").stdout for option in [*IN_ALL, "-o"])
+
+
+VALID = "func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> { return %a : tensor<8xf32> }"
+
+
+@pytest.mark.parametrize("name", TOOLS)
+@pytest.mark.parametrize("words", [("--no-such-flag",), ("/no/such/file.mlir",)])
+def test_the_exit_status_is_2_without_an_answer(name: str, words: tuple[str, ...]) -> None:
+    also = ("/no/such/file.mlir",) if name == "diff" else ()
+    done = python_m_sdy(name, *words, *also)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "files", "status"),
+    [
+        (("opt", "a.mlir"), {"a.mlir": VALID}, 0),
+        (("opt", "a.mlir"), {"a.mlir": VALID.replace("return", "retrun")}, 2),
+        (("opt", "--verify-diagnostics", "a.mlir"), {"a.mlir": VALID.replace("return", "retrun")}, 1),
+        (("interpret", "a.mlir"), {"a.mlir": "func.func @main() { return }"}, 0),
+        (("interpret", "a.mlir"), {"a.mlir": "func.func @main() { retrun }"}, 2),
+        (("diff", "a.mlir", "b.mlir"), {"a.mlir": VALID, "b.mlir": VALID}, 0),
+        (("diff", "a.mlir", "b.mlir"), {"a.mlir": VALID, "b.mlir": VALID.replace("8", "16")}, 1),
+        (("diff", "a.mlir", "b.mlir"), {"a.mlir": VALID, "b.mlir": VALID.replace("return", "retrun")}, 2),
+        (("lint", "a.mlir"), {"a.mlir": VALID}, 0),
+        (("lint", "a.mlir"), {"a.mlir": VALID.replace("return", "retrun")}, 2),
+        (("report", "a.mlir", "-o", "a.html"), {"a.mlir": VALID.replace("return", "retrun")}, 2),
+        (("run", "a.mlir"), {"a.mlir": VALID.replace("return", "retrun")}, 2),
+        (("auto", "a.mlir", "--mesh", "x=2"), {"a.mlir": VALID.replace("return", "retrun")}, 2),
+        (("blocks", "a.mlir"), {"a.mlir": VALID.replace("return", "retrun")}, 2),
+    ],
+)
+def test_the_exit_status_says_whether_the_answer_is_no(
+    words: tuple[str, ...], files: dict[str, str], status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert import_module(f"sdy.tools.sdy_{words[0]}").main(words[1:]) == status
