@@ -84,7 +84,7 @@ def test_sdy_is_not_in_hlo(program: Path, capsys: pytest.CaptureFixture[str]):
     assert sdy_opt.main([str(program), "--emit-hlo"]) == 2
     told = capsys.readouterr().err
     assert told.startswith(f"{program}:1:1: error: 'sdy.mesh' op ")
-    assert "'sdy-plain' takes SDY out" in told
+    assert "run 'sdy-plain' first" in told
 
 
 def test_what_xla_does_not_know_is_an_error():
