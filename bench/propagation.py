@@ -134,8 +134,8 @@ def print_solved_again(layers: int, count: int, text: str) -> None:
     step = UserPriorityPropagatePass()
     snapshot, _ = read(parse(text))
     assert snapshot.main is not None
-    argument = next(node for node in snapshot.functions[snapshot.main].arguments if node in snapshot.given)
-    sharding = snapshot.given[argument]
+    argument = next(node for node in snapshot.functions[snapshot.main].arguments if node in snapshot.initial)
+    sharding = snapshot.initial[argument]
     given = {argument: TensorSharding.replicated_open(sharding.mesh, sharding.rank)}
     seconds = least_seconds(
         {

@@ -105,7 +105,7 @@ def find_choices_of_results(program: FoldedProgram, mesh_name: str, mesh: Mesh) 
             value is not None
             and num_elements(value)
             and program.alive.counts[:, nodes].any()
-            and program.snapshot.given.keys().isdisjoint(nodes)
+            and program.snapshot.initial.keys().isdisjoint(nodes)
         ):
             origins = tuple(sorted({number for node in nodes for number in program.origins[node]}))
             free = manual_axes.free_of(value, mesh)
@@ -155,7 +155,7 @@ def _similar_arguments(program: FoldedProgram) -> Sequence[Mapping[int, tuple[in
     group_of: dict[Hashable, dict[int, tuple[int, ...]]] = {}
     for node, arguments in sorted(program.arguments.items(), key=lambda each: (-len(each[1]), each[1])):
         value = program.values[node]
-        if value is None or node in program.snapshot.given or not num_elements(value) or not shape_of(value):
+        if value is None or node in program.snapshot.initial or not num_elements(value) or not shape_of(value):
             continue
         first = arguments[0]
         kind = value.type, program.likeness[node], first in program.state

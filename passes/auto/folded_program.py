@@ -141,7 +141,7 @@ class _Folding:
         arguments = {node for function in snapshot.functions for node in function.arguments}
         self._likeness: Sequence[int] = ()
         classes = _numbered(
-            (value and value.type, node in arguments, snapshot.given.get(node))
+            (value and value.type, node in arguments, snapshot.initial.get(node))
             for node, value in enumerate(self._binding.values)
         )
         # The position at which a value is returned does not distinguish it.
@@ -161,7 +161,7 @@ class _Folding:
             classes = _numbered((own, *sorted(each)) for own, each in zip(classes, neighbors, strict=True))
         own: list[Hashable] = [*classes]
         for _, (value, result) in snapshot.returns:
-            own[result] = "returned", classes[value], snapshot.given.get(result)
+            own[result] = "returned", classes[value], snapshot.initial.get(result)
         return [UNSHARDABLE, *_numbered(own[1:], first=1)]
 
     def _find_returned(self) -> Mapping[int, tuple[int, int]]:
@@ -202,7 +202,7 @@ class _Folding:
                 readers[node][number] = None
         return Snapshot(
             old.meshes,
-            {classes[node]: sharding for node, sharding in old.given.items()},
+            {classes[node]: sharding for node, sharding in old.initial.items()},
             [kind for kind, _ in steps],
             [tensors for _, tensors in steps],
             [tuple(each) for each in readers],

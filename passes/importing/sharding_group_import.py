@@ -58,8 +58,8 @@ def _check(memberships: Sequence[ShardingGroupOp]) -> None:
     for membership in memberships:
         group = _id(membership)
         first = first_of.setdefault(group, membership)
-        around, around_first = (next(manual_computations_around(each), None) for each in (membership, first))
-        if around is not around_first:
+        computation, first_computation = (next(manual_computations_around(each), None) for each in (membership, first))
+        if computation is not first_computation:
             raise error(
                 membership, f"ShardingGroupOps values cannot cross ManualComputationOp boundaries for groupId: {group}"
             )

@@ -47,14 +47,14 @@ class PropagationPass(AnalysisPreservingPass):
     def propagate(self, solver: Solver) -> None:
         """Run `solver` to its fixed point."""
 
-    def solve(self, snapshot: Snapshot, given: Mapping[int, TensorSharding | None] | None = None) -> Solution:
+    def solve(self, snapshot: Snapshot, initial: Mapping[int, TensorSharding | None] | None = None) -> Solution:
         """Return the shardings of the nodes of `snapshot` after propagation.
 
         Args:
             snapshot: The module's snapshot. It is not changed, and can be solved again.
-            given: Initial shardings of nodes, which override those of the module; None removes a sharding.
+            initial: Initial shardings of nodes, which override those of the module; None removes a sharding.
         """
-        solver = Solver(snapshot, given)
+        solver = Solver(snapshot, initial)
         self.propagate(solver)
         return solver.solution()
 

@@ -98,7 +98,7 @@ class Snapshot:
     """The propagation problem of a module; sequences are indexed by operation number or by node."""
 
     meshes: Mapping[str, Mesh]
-    given: Mapping[int, TensorSharding]
+    initial: Mapping[int, TensorSharding]
     """The initial shardings of nodes, by node."""
     kinds: Sequence[OperationKind | None]
     """The kind of each operation, which determines its step; None if nothing propagates through the operation."""

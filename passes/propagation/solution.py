@@ -36,7 +36,7 @@ class Solution:
     """Sharding by node."""
     erased: tuple[int, ...]
     """The erased operations, which were trivially dead, in order; nested operations before their parents."""
-    given: Mapping[int, TensorSharding]
+    initial: Mapping[int, TensorSharding]
     """The initial shardings of nodes."""
     steps: Steps = field(compare=False, repr=False)
     """The memoized steps that the log refers to."""

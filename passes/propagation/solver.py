@@ -38,19 +38,19 @@ class Solver:
 
     Args:
         snapshot: The snapshot to solve.
-        given: Initial shardings of nodes, which override those of the snapshot; None removes a sharding.
+        initial: Initial shardings of nodes, which override those of the snapshot; None removes a sharding.
         rounds: The memoized results of an earlier solver of the same snapshot, before any erasure.
     """
 
     def __init__(
         self,
         snapshot: Snapshot,
-        given: Mapping[int, TensorSharding | None] | None = None,
+        initial: Mapping[int, TensorSharding | None] | None = None,
         rounds: Rounds | None = None,
     ) -> None:
         self.snapshot = snapshot
-        changed = {**snapshot.given, **(given or {})}
-        self.given = {node: sharding for node, sharding in changed.items() if sharding is not None}
+        changed = {**snapshot.initial, **(initial or {})}
+        self.initial = {node: sharding for node, sharding in changed.items() if sharding is not None}
         """The initial shardings of nodes."""
         self._rounds = rounds or Rounds(memoized_steps(snapshot.meshes), snapshot.kinds)
         self.steps = self._rounds.steps
@@ -70,7 +70,7 @@ class Solver:
         """The number of calls of `assign`, which set shardings that no step propagated."""
         self._state: list[bool | None] = [_BARE] * len(self._kinds)
         """The state of each operation: `_BARE`, `_STALE` or `_DONE`."""
-        for node, sharding in self.given.items():
+        for node, sharding in self.initial.items():
             self.assign(node, sharding)
         for number in snapshot.dead_code.dead:
             self._state[number] = _STALE
@@ -116,7 +116,7 @@ class Solver:
             self.snapshot,
             tuple(map(self.steps.shardings.__getitem__, self._numbers)),
             tuple(self._erasure.erased),
-            self.given,
+            self.initial,
             self.steps,
             tuple(self._log),
             tuple(self._milestones),

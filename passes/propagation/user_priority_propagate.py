@@ -38,16 +38,16 @@ class UserPriorityPropagatePass(OpPriorityPropagatePass):
     but the last."""
 
     def propagate(self, solver: Solver) -> None:
-        given = solver.given
-        ranked = {each for each in set(given.values()) if any(dim.priority is not None for dim in each.dims)}
-        for node, sharding in given.items():
+        initial = solver.initial
+        ranked = {each for each in set(initial.values()) if any(dim.priority is not None for dim in each.dims)}
+        for node, sharding in initial.items():
             if sharding in ranked:
                 solver.assign(node, _initial(sharding, solver.steps.mesh_of(sharding)))
         super().propagate(solver)
         last_priority = 0
         for priority in sorted({priority for sharding in ranked for priority in _later_priorities(sharding)}):
             solver.add_milestone(last_priority)
-            for node, sharding in given.items():
+            for node, sharding in initial.items():
                 present = solver.sharding(node)
                 if present is not None and priority in _later_priorities(sharding):
                     solver.assign(node, _with_priority(present, sharding, priority))
@@ -78,15 +78,15 @@ def _initial(sharding: TensorSharding, mesh: Mesh) -> TensorSharding:
     )
 
 
-def _with_priority(present: TensorSharding, given: TensorSharding, priority: int) -> TensorSharding:
-    """Restore the dimension shardings of `priority` from `given`."""
-    due = [dim.priority_or_default == priority for dim in given.dims]
-    axes = {axis for dim, is_due in zip(given.dims, due, strict=True) if is_due for axis in dim.axes}
+def _with_priority(present: TensorSharding, initial: TensorSharding, priority: int) -> TensorSharding:
+    """Restore the dimension shardings of `priority` from `initial`."""
+    due = [dim.priority_or_default == priority for dim in initial.dims]
+    axes = {axis for dim, is_due in zip(initial.dims, due, strict=True) if is_due for axis in dim.axes}
     return replace(
         present,
         dims=tuple(
             replace(old, priority=None) if is_due else new
-            for old, new, is_due in zip(given.dims, present.dims, due, strict=True)
+            for old, new, is_due in zip(initial.dims, present.dims, due, strict=True)
         ),
         replicated=tuple(axis for axis in present.replicated if axis not in axes),
     )

@@ -56,6 +56,6 @@ def write(solution: Solution, binding: Binding, since: Solution | None = None) -
 def _initial_shardings(snapshot: Snapshot, steps: Steps) -> Sequence[TensorSharding | None]:
     """Return the initial sharding of each node, interned as the solution's shardings are."""
     shardings: list[TensorSharding | None] = [None] * snapshot.num_nodes
-    for node, sharding in snapshot.given.items():
+    for node, sharding in snapshot.initial.items():
         shardings[node] = steps.shardings[steps.number(sharding)]
     return shardings

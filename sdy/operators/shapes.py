@@ -182,8 +182,8 @@ def _divide(dim: _ArgumentDim, sizes: _Sizes) -> None:
 
 def _cannot_infer(dim: _ArgumentDim, sizes: _Sizes) -> AnnotationError:
     unknown = [identifier.name for identifier in dim.identifiers if identifier.name in _unknown(dim, sizes)]
-    wanted = " or ".join(f"'{name}'" for name in unknown)
+    names = " or ".join(f"'{name}'" for name in unknown)
     return AnnotationError(
         f"{dim} is {dim.size}, from which `{dim.text}` can't be inferred: "
-        f"all but one of {wanted} must be known, so give an argument of that name"
+        f"all but one of {names} must be known, so give an argument of that name"
     )

@@ -64,10 +64,10 @@ def spatial_factors(input_size: int, num_windows: int, window_size: int) -> dict
 
     The larger factor comes first; each is as large as the dimension allows. Factors of size 1 are omitted.
     """
-    wanted = {PERMUTATION: num_windows, REDUCTION: window_size}
+    max_sizes = {PERMUTATION: num_windows, REDUCTION: window_size}
     factors: dict[FactorKind, int] = {}
-    for kind in sorted(wanted, key=wanted.__getitem__, reverse=True):
-        if (size := min(wanted[kind], input_size)) > 1:
+    for kind in sorted(max_sizes, key=max_sizes.__getitem__, reverse=True):
+        if (size := min(max_sizes[kind], input_size)) > 1:
             factors[kind] = size
             input_size //= size
     return factors

@@ -129,7 +129,7 @@ class LintedProgram:
         for run in self._runs:
             node = run.binding.node_of(value)
             if node is not None:
-                return run.solution.given.get(node)
+                return run.solution.initial.get(node)
         return None
 
     def given_result(self, index: int) -> TensorSharding | None:
@@ -137,7 +137,7 @@ class LintedProgram:
         for run in self._runs:
             main = run.solution.snapshot.main
             if main is not None:
-                return run.solution.given.get(run.solution.snapshot.functions[main].results[index])
+                return run.solution.initial.get(run.solution.snapshot.functions[main].results[index])
         return None
 
     @cached_property

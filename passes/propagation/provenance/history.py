@@ -42,11 +42,11 @@ class PropagationRun:
     @cached_property
     def arrivals(self) -> dict[int, list[Arrival]]:
         """The arrivals at each node, in order; computed on first access by repeating all steps."""
-        found: dict[int, list[Arrival]] = {}
+        arrivals: dict[int, list[Arrival]] = {}
         for node, arrival in self._arrivals():
             if node != UNSHARDABLE:
-                found.setdefault(node, []).append(arrival)
-        return found
+                arrivals.setdefault(node, []).append(arrival)
+        return arrivals
 
     def _arrivals(self) -> Iterator[tuple[int, Arrival]]:
         for step, change in enumerate(self.solution.changes):
@@ -57,12 +57,12 @@ class PropagationRun:
     @cached_property
     def values(self) -> dict[int, list[SSAValue]]:
         """The values whose sharding each node holds."""
-        found: dict[int, list[SSAValue]] = {}
+        values: dict[int, list[SSAValue]] = {}
         binding = self.binding
         for value in (*binding.values, *binding.joined):
             if value is not None:
-                found.setdefault(binding.nodes[id(value)], []).append(value)
-        return found
+                values.setdefault(binding.nodes[id(value)], []).append(value)
+        return values
 
     def pieces(self, node: int, axis: AxisRef, before: float = math.inf) -> list[AxisRef | Arrival]:
         """Return where `node` had `axis` from before a step.
@@ -71,9 +71,9 @@ class PropagationRun:
             The axis of the initial sharding, or the arrival, that contains `axis`; if none does, those that overlap
             it, major to minor.
         """
-        given = self.solution.given.get(node)
+        initial = self.solution.initial.get(node)
         pieces: list[tuple[AxisRef, AxisRef | Arrival]]
-        pieces = [(part, part) for dim in given.dims for part in dim.axes] if given else []
+        pieces = [(part, part) for dim in initial.dims for part in dim.axes] if initial else []
         pieces += [(arrival.move.axis, arrival) for arrival in self.arrivals.get(node, ()) if arrival.step < before]
         for part, piece in pieces:
             if part.contains(axis):

@@ -21,7 +21,7 @@ class Nodes:
         sharding; else None."""
         self.readers: list[list[int]] = [[]]
         """The operations whose steps read the sharding of each node, in pre-order."""
-        self.given: dict[int, TensorSharding] = {}
+        self.initial: dict[int, TensorSharding] = {}
         """The initial shardings of nodes."""
         self.by_id: dict[int, int] = {}
         """The node of each value, by the value's `id`."""
@@ -62,7 +62,7 @@ class Nodes:
         self.readers.append([])
         self.attributes.append(None)
         if sharding is not None:
-            self.given[node] = sharding
+            self.initial[node] = sharding
         if value is not None:
             self.by_id[id(value)] = node
         return node

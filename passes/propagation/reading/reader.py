@@ -124,7 +124,7 @@ class _Reader:
         functions = list(self.functions)
         snapshot = Snapshot(
             named_meshes(self.module),
-            nodes.given,
+            nodes.initial,
             self.kinds,
             self.tensors,
             nodes.readers,
@@ -230,7 +230,7 @@ class _Reader:
         """Read the sharding and the sharding rule of a plain operation with one result."""
         sharding = op.attributes.get(SHARDING)
         if isinstance(sharding, TensorShardingPerValueAttr):
-            self.nodes.given[node] = sharding.data[0]
+            self.nodes.initial[node] = sharding.data[0]
         if SHARDING_RULE in op.attributes:
             self.rule_owners.append(op)
 
