@@ -25,7 +25,7 @@ from sdy.passes.policy.policy import Policy, apply_policy
 from sdy.progress import current_reporter, task
 from sdy.text import context, verify
 from sdy.text.large_stack import on_large_stack_if_deep
-from sdy.text.reading.other_formats import decoded
+from sdy.text.reading.other_formats import decode_program
 
 STANDARD_STREAM = "-"
 """The path of standard input, for reading, and standard output, for writing."""
@@ -74,12 +74,12 @@ def read(path: str) -> Source:
         DiagnosticError: The file cannot be read.
     """
     if path == STANDARD_STREAM:
-        return Source(decoded(sys.stdin.buffer.read(), "<stdin>"), "<stdin>")
+        return Source(decode_program(sys.stdin.buffer.read(), "<stdin>"), "<stdin>")
     try:
         data = Path(path).read_bytes()
     except OSError as problem:
         raise _cannot("read", path, problem) from None
-    return Source(decoded(data, path), path)
+    return Source(decode_program(data, path), path)
 
 
 def _cannot(action: str, path: str, problem: OSError) -> DiagnosticError:

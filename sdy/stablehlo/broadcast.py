@@ -11,10 +11,10 @@ from xdsl.utils.exceptions import VerifyException
 from sdy.ir.operation_key import VerifiedByConstants
 from sdy.stablehlo.attributes.operation_attributes import I64_ARRAY, i64_array
 from sdy.stablehlo.checks.agreement import verify_compatible_elements, verify_same_elements
-from sdy.stablehlo.checks.inference import InferredResults, unnamed, verify_inferred
-from sdy.stablehlo.checks.quantization_checks import verify_broadcast_quantization, verify_same_level
+from sdy.stablehlo.checks.inference import InferredResults, message_only, verify_inferred
+from sdy.stablehlo.checks.quantization_checks import verify_broadcast_quantization, verify_same_per_tensor_quantization
 from sdy.stablehlo.checks.shape_checks import tensor_type
-from sdy.stablehlo.checks.shape_operands import constant_numbers, verify_reinterpretable_elements, verify_shape_operand
+from sdy.stablehlo.checks.shape_operands import constant_integers, verify_reinterpretable_elements, verify_shape_operand
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.syntax.directives import Dims
 from sdy.stablehlo.types.sizes import size_text
@@ -45,13 +45,13 @@ class BroadcastInDimOp(IRDLOperation):
     def verify_(self) -> None:
         """Verify that the dimensions are distinct, in range, and of the result's size or size 1."""
         verify_compatible_elements(self)
-        with unnamed(self):
+        with message_only(self):
             self._verify_dims()
 
     def _verify_dims(self) -> None:
         operand, result = tensor_type(self.operand), tensor_type(self.result)
         dims = self.broadcast_dimensions.get_values()
-        verify_same_level(operand, result)
+        verify_same_per_tensor_quantization(operand, result)
         verify_dims_count(dims, operand.get_num_dims())
         for i, (dim, size) in enumerate(zip(dims, operand.get_shape(), strict=True)):
             verify_dim(dim, result.get_num_dims())
@@ -110,7 +110,7 @@ class DynamicBroadcastInDimOp(IRDLOperation):
 
     def verify_(self) -> None:
         """Verify that the dimensions are distinct, in range and of compatible sizes, and that the hints are valid."""
-        with unnamed(self):
+        with message_only(self):
             operand, result = tensor_type(self.operand), tensor_type(self.result)
             verify_reinterpretable_elements(operand, result)
             dims = self.broadcast_dimensions.get_values()
@@ -145,7 +145,7 @@ class DynamicBroadcastInDimOp(IRDLOperation):
                 raise VerifyException(f"hint for expanding dimension {dim} does not refer to a valid operand dimension")
 
     def _verify_constant_sizes(self, operand: TensorType[Attribute], dims: Sequence[int]) -> None:
-        sizes = constant_numbers(self.output_dimensions)
+        sizes = constant_integers(self.output_dimensions)
         if sizes is None or not operand.has_static_shape():
             return
         for i, (dim, size) in enumerate(zip(dims, operand.get_shape(), strict=True)):

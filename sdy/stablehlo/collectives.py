@@ -17,7 +17,7 @@ from xdsl.utils.exceptions import VerifyException
 from sdy.ir.attribute_constraints import I64_ELEMENTS, NON_NEGATIVE_I64, POSITIVE_I64
 from sdy.stablehlo.attributes.operation_attributes import ChannelHandleAttr
 from sdy.stablehlo.checks.agreement import element_type, verify_same_elements
-from sdy.stablehlo.checks.inference import InferredResults, unnamed
+from sdy.stablehlo.checks.inference import InferredResults, message_only
 from sdy.stablehlo.checks.process_groups import (
     GloballyGroupedOp,
     GroupedOp,
@@ -42,7 +42,7 @@ def verify_pairwise_elements(op: Operation) -> None:
             raise VerifyException(f"requires the same element type for operand and result at index {index}")
 
 
-def same_but_for(dim: int, type_: Tensor, other: Tensor) -> bool:
+def same_shape_except(dim: int, type_: Tensor, other: Tensor) -> bool:
     """Return whether two types of the same rank have compatible shapes except for dimension `dim`."""
     shapes = [
         [DYNAMIC_INDEX if i == dim else size for i, size in enumerate(tensor.get_shape())] for tensor in (type_, other)
@@ -64,7 +64,7 @@ class AllGatherOp(GloballyGroupedOp):
         dim = self.all_gather_dim.value.data
         verify_pairwise_elements(self)
         global_ids = self.use_global_device_ids is not None
-        with unnamed(self):
+        with message_only(self):
             verify_replica_groups(self.replica_groups, same_size=True, global_ids=global_ids)
             if global_ids and self.channel < 0:
                 raise VerifyException("channel_id cannot be negative when useGlobalDeviceIds is set")
@@ -80,7 +80,7 @@ def _verify_gathered(dim: int, operand: Tensor, result: Tensor) -> None:
         raise VerifyException("dimension size of operand at 'all_gather_dim' cannot be zero")
     if result.get_num_dims() != operand.get_num_dims():
         raise VerifyException("operand and result must have the same rank")
-    if not same_but_for(dim, operand, result):
+    if not same_shape_except(dim, operand, result):
         raise VerifyException(
             "operand and result should have the same shape except for the dimension size at 'all_gather_dim'"
         )
@@ -153,7 +153,7 @@ class CollectivePermuteOp(InferredResults):
     def verify_(self) -> None:
         """Verify the result type, and that no device sends or receives twice."""
         verify_same_elements(self)
-        with unnamed(self):
+        with message_only(self):
             _verify_pairs(self.source_target_pairs)
         super().verify_()
 
@@ -188,7 +188,7 @@ class CollectiveBroadcastOp(RootedOp, InferredResults):
 
     def verify_(self) -> None:
         """Verify the replica groups, the root and the result types."""
-        with unnamed(self):
+        with message_only(self):
             if isinstance(self.replica_groups, DenseIntOrFPElementsAttr):
                 _verify_disjoint(self.replica_groups)
             self.verify_root()

@@ -23,7 +23,7 @@ from xdsl.utils.hints import isa
 
 from sdy.diagnostics import inferred_types_error
 from sdy.ir.attribute_constraints import NON_NEGATIVE_I64
-from sdy.stablehlo.checks.inference import InferredResults, unnamed
+from sdy.stablehlo.checks.inference import InferredResults, message_only
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.names import ConstantNames
@@ -121,7 +121,7 @@ class IotaOp(IRDLOperation):
     def verify_(self) -> None:
         """Verify that the result has the dimension."""
         rank = tensor_type(self.output).get_num_dims()
-        with unnamed(self):
+        with message_only(self):
             if rank == 0:
                 raise VerifyException("does not support scalars.")
             if self.iota_dimension.value.data >= rank:

@@ -16,7 +16,7 @@ from sdy.stablehlo.attributes.enums import PrecisionAttr
 from sdy.stablehlo.attributes.operation_attributes import BOOL_ARRAY, I64_ARRAY
 from sdy.stablehlo.attributes.precision import verify_precision
 from sdy.stablehlo.checks.conv_checks import verify_conv_dimensions, verify_groups
-from sdy.stablehlo.checks.inference import check_inferred_shape, unnamed
+from sdy.stablehlo.checks.inference import check_inferred_shape, message_only
 from sdy.stablehlo.checks.quantized_products import quantization, verify_quantized_product
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.checks.windows import WindowDimension, padding_pairs, window_dimensions
@@ -126,7 +126,7 @@ class ConvolutionOp(ConvolutionBase):
 
     def verify_(self) -> None:
         """Verify the operands and the result's shape."""
-        with unnamed(self):
+        with message_only(self):
             self.verify_operands()
             check_inferred_shape(self.result, self.output_shape(self.window(self.padding)))
             self.verify_quantization()
@@ -144,7 +144,7 @@ class DynamicConvOp(ConvolutionBase):
 
     def verify_(self) -> None:
         """Verify the operands; the result's shape depends on the dynamic padding."""
-        with unnamed(self):
+        with message_only(self):
             self.verify_operands()
             self._verify_padding()
             self.verify_quantization()

@@ -14,7 +14,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from sdy.ir.operation_key import VerifiedByKey
-from sdy.stablehlo.syntax.format_directives import as_in_mlir
+from sdy.stablehlo.syntax.format_directives import with_mlir_checks
 
 OpT = TypeVar("OpT", bound=IRDLOperation)
 
@@ -44,7 +44,7 @@ def _add_syntax(cls: type[IRDLOperation], definition: OpDef, assembly_format: st
     @cache
     def program() -> FormatProgram:
         """Compile the assembly format, on its first use."""
-        return as_in_mlir(FormatProgram.from_str(assembly_format, definition))
+        return with_mlir_checks(FormatProgram.from_str(assembly_format, definition))
 
     def parse(cls: type[OpT], parser: Parser) -> OpT:
         start = parser.pos

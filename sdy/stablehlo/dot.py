@@ -12,7 +12,7 @@ from sdy.stablehlo.attributes.dot_algorithm import DotAlgorithmAttr
 from sdy.stablehlo.attributes.enums import PrecisionAttr
 from sdy.stablehlo.attributes.operation_attributes import DotDimensionNumbers, DotDimensionNumbersAttr
 from sdy.stablehlo.attributes.precision import is_default, verify_precision
-from sdy.stablehlo.checks.inference import check_inferred_shape, unnamed
+from sdy.stablehlo.checks.inference import check_inferred_shape, message_only
 from sdy.stablehlo.checks.quantized_products import quantization, verify_quantized_product
 from sdy.stablehlo.checks.shape_checks import compatible_shapes, tensor_type
 from sdy.stablehlo.definition import define
@@ -45,7 +45,7 @@ class DotGeneralOp(IRDLOperation):
 
     def verify_(self) -> None:
         """Verify the algorithm, the dimension numbers, the result's shape and the quantization."""
-        with unnamed(self):
+        with message_only(self):
             if self.algorithm is not None and self.algorithm.data.problem is not None:
                 raise VerifyException(self.algorithm.data.problem)
             verify_precision(self.precision_config)
@@ -124,7 +124,7 @@ class DotOp(IRDLOperation):
 
     def verify_(self) -> None:
         """Verify that the operands are compatible vectors or matrices, and the result's shape."""
-        with unnamed(self):
+        with message_only(self):
             verify_precision(self.precision_config)
             lhs, rhs = tensor_type(self.lhs).get_shape(), tensor_type(self.rhs).get_shape()
             if not (1 <= len(lhs) <= 2 and 1 <= len(rhs) <= 2 and compatible_shapes(lhs[-1:], rhs[:1])):

@@ -11,10 +11,10 @@ from xdsl.utils.exceptions import VerifyException
 
 from sdy.ir.attribute_constraints import NON_NEGATIVE_I64
 from sdy.ir.operation_key import VerifiedByConstants
-from sdy.stablehlo.checks.inference import InferredResults, unnamed
+from sdy.stablehlo.checks.inference import InferredResults, message_only
 from sdy.stablehlo.checks.quantization_checks import verify_reshaped_quantization
 from sdy.stablehlo.checks.shape_checks import tensor_type
-from sdy.stablehlo.checks.shape_operands import constant_numbers, verify_reinterpretable_elements, verify_shape_operand
+from sdy.stablehlo.checks.shape_operands import constant_integers, verify_reinterpretable_elements, verify_shape_operand
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.shape import verify_same_count
 from sdy.stablehlo.types.specific_types import Dim, dims_of, tensor_like
@@ -34,7 +34,7 @@ class DynamicReshapeOp(IRDLOperation):
 
     def verify_(self) -> None:
         """Verify the number of elements, and the result's shape if the shape operand is constant."""
-        with unnamed(self):
+        with message_only(self):
             operand, result = tensor_type(self.operand), tensor_type(self.result)
             verify_reinterpretable_elements(operand, result)
             verify_same_count(operand, result)
@@ -45,7 +45,7 @@ class DynamicReshapeOp(IRDLOperation):
     def _verify_shape(self, operand: TensorType[Attribute], result: TensorType[Attribute]) -> None:
         if tensor_type(self.output_shape).get_shape()[0] != result.get_num_dims():
             raise VerifyException("result should have a rank equal to the number of elements in output_shape")
-        shape = constant_numbers(self.output_shape)
+        shape = constant_integers(self.output_shape)
         if shape is None or not operand.has_static_shape():
             return
         count, shape_count = math.prod(operand.get_shape()), math.prod(shape)
@@ -93,7 +93,7 @@ class SetDimensionSizeOp(InferredResults):
         _verify_dimension(dim, type_.get_num_dims())
         dims = dims_of(type_)
         most = dims[dim].size if dims[dim].is_static else dims[dim].bound
-        size = constant_numbers(self.size)
+        size = constant_integers(self.size)
         dims[dim] = Dim(DYNAMIC_INDEX, most) if most is None or size != (most,) else Dim(most)
         return [tensor_like(type_, dims)]
 
@@ -117,7 +117,7 @@ class DynamicIotaOp(IRDLOperation):
     def verify_(self) -> None:
         """Verify the dimension, and the result's shape if the shape operand is constant."""
         result = tensor_type(self.result)
-        with unnamed(self):
+        with message_only(self):
             if self.iota_dimension.value.data >= result.get_num_dims():
                 raise VerifyException("iota dimension cannot go beyond the output rank.")
             verify_shape_operand(self.output_shape, result)

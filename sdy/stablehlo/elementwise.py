@@ -13,11 +13,11 @@ from xdsl.utils.exceptions import VerifyException
 from sdy.dialect.interfaces import Elementwise
 from sdy.stablehlo.attributes.operation_attributes import DEFAULT_ACCURACY, ResultAccuracyAttr
 from sdy.stablehlo.checks.agreement import verify_elementwise
-from sdy.stablehlo.checks.inference import InferredResults, unnamed, verify_inferred
+from sdy.stablehlo.checks.inference import InferredResults, message_only, verify_inferred
 from sdy.stablehlo.checks.quantization_checks import verify_binary_quantization
 from sdy.stablehlo.checks.shape_checks import tensor_type, verify_same_shape, verify_same_type
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.syntax.directives import SameOperandsAndResultType, real_type
+from sdy.stablehlo.syntax.directives import SameOperandsAndResultType, real_part_type
 from sdy.stablehlo.types.element_types import (
     BITS,
     CONTINUOUS,
@@ -90,7 +90,7 @@ class RealResultOp(UnaryElementwiseOp, InferredResults):
 
     def infer_types(self) -> Sequence[Attribute]:
         """Return the operand's type, or the real type of a complex operand's parts."""
-        return [real_type(self.operand.type) or self.operand.type]
+        return [real_part_type(self.operand.type) or self.operand.type]
 
 
 class PartOp(RealResultOp):
@@ -413,7 +413,7 @@ class AddOp(CommutativeElementwiseOp):
         verify_elementwise(self)
         if self.lhs.type == self.rhs.type == self.result.type:
             return
-        with unnamed(self):
+        with message_only(self):
             self._verify_elements()
         verify_inferred(self)
 

@@ -13,7 +13,7 @@ from sdy.stablehlo.attributes.operation_attributes import FALSE, I64_ARRAY, Gath
 from sdy.stablehlo.checks.dimension_checks import verify_each_in_range
 from sdy.stablehlo.checks.inference import InferredResults
 from sdy.stablehlo.checks.shape_checks import tensor_type
-from sdy.stablehlo.checks.shape_operands import constant_numbers
+from sdy.stablehlo.checks.shape_operands import constant_integers
 from sdy.stablehlo.checks.slice_dimensions import GATHER, SliceDimensions
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.types.bounds import bounded_type, bounds_of
@@ -140,7 +140,7 @@ class DynamicGatherOp(InferredResults):
 
     def infer_types(self) -> list[Attribute]:
         """Return the type of the slices, static if the slice sizes are constant."""
-        sizes, shape = constant_numbers(self.slice_sizes), tensor_type(self.slice_sizes).get_shape()
+        sizes, shape = constant_integers(self.slice_sizes), tensor_type(self.slice_sizes).get_shape()
         dimensions = SliceDimensions.of(GATHER, self.dimension_numbers.data)
         return [gathered_type(dimensions, self.operand, self.start_indices, sizes, shape)]
 

@@ -36,7 +36,7 @@ from sdy.stablehlo.checks.agreement import (
     verify_same_operand_elements,
 )
 from sdy.stablehlo.checks.inference import InferredResults, verify_inferred
-from sdy.stablehlo.checks.ranks import with_elements
+from sdy.stablehlo.checks.ranks import with_element_type
 from sdy.stablehlo.checks.shape_checks import (
     compatible_shapes,
     tensor_type,
@@ -68,7 +68,7 @@ class IsFiniteOp(InferredResults):
 
     def infer_types(self) -> Sequence[Attribute]:
         """Return booleans in the operand's shape."""
-        return [with_elements(self.x.type, i1)]
+        return [with_element_type(self.x.type, i1)]
 
 
 @define
@@ -118,7 +118,7 @@ class CompareOp(InferredResults):
 
     def infer_types(self) -> Sequence[Attribute]:
         """Return booleans in the operands' shape."""
-        return [with_elements(self.lhs.type, i1)]
+        return [with_element_type(self.lhs.type, i1)]
 
 
 @define

@@ -11,9 +11,9 @@ from xdsl.utils.exceptions import VerifyException
 from sdy.ir.operation_key import VerifiedByConstants
 from sdy.stablehlo.attributes.operation_attributes import I64_ARRAY, I64Array, i64_array
 from sdy.stablehlo.checks.agreement import verify_all_match, verify_matching_elements, verify_same_elements
-from sdy.stablehlo.checks.inference import InferredResults, unnamed, verify_inferred
+from sdy.stablehlo.checks.inference import InferredResults, message_only, verify_inferred
 from sdy.stablehlo.checks.shape_checks import tensor_type
-from sdy.stablehlo.checks.shape_operands import constant_numbers
+from sdy.stablehlo.checks.shape_operands import constant_integers
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.types.sizes import sizes_text
 from sdy.stablehlo.types.specific_types import Dim, dims_of, tensor_like
@@ -129,7 +129,7 @@ class DynamicPadOp(IRDLOperation):
         paddings = ("edge_padding_low", "edge_padding_high", "interior_padding")
         verify_all_match(self, "type", lambda value: value.type, *paddings)
         verify_all_match(self, "rank", lambda value: tensor_type(value).get_num_dims(), "operand", "result")
-        with unnamed(self):
+        with message_only(self):
             self._verify_paddings()
 
     def _verify_paddings(self) -> None:
@@ -138,7 +138,7 @@ class DynamicPadOp(IRDLOperation):
         if count != operand.get_num_dims():
             raise VerifyException(f"padding operands size ({count}) must match operand rank ({operand.get_num_dims()})")
         low, high, interior = map(
-            constant_numbers, (self.edge_padding_low, self.edge_padding_high, self.interior_padding)
+            constant_integers, (self.edge_padding_low, self.edge_padding_high, self.interior_padding)
         )
         if interior is not None and min(interior, default=0) < 0:
             raise VerifyException(f"interior_padding must be non-negative, but got {sizes_text(interior)}")

@@ -8,7 +8,7 @@ from xdsl.irdl import operand_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.stablehlo.checks.agreement import verify_elementwise
-from sdy.stablehlo.checks.inference import InferredResults, unnamed, verify_inferred
+from sdy.stablehlo.checks.inference import InferredResults, message_only, verify_inferred
 from sdy.stablehlo.checks.quantization_checks import quantization_of
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.definition import define
@@ -49,7 +49,7 @@ class UniformQuantizeOp(UnaryElementwiseOp):
         verify_elementwise(self)
         expected, actual = (_expressed(tensor_type(value).element_type) for value in (self.operand, self.result))
         if expected != actual:
-            with unnamed(self):
+            with message_only(self):
                 raise VerifyException(f"Expressed type of result expected to be '{expected}', but got '{actual}'")
 
 

@@ -14,11 +14,11 @@ from sdy.stablehlo.attributes.enums import RngAlgorithmAttr, RngDistribution, Rn
 from sdy.stablehlo.checks.agreement import element_type, verify_matching_elements
 from sdy.stablehlo.checks.inference import InferredResults
 from sdy.stablehlo.checks.shape_checks import compatible_shapes, tensor_type
-from sdy.stablehlo.checks.shape_operands import constant_numbers
+from sdy.stablehlo.checks.shape_operands import constant_integers
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.names import DefinedResultNames
 from sdy.stablehlo.types.element_types import REAL, REAL_NUMBERS
-from sdy.stablehlo.types.sizes import MOST_DIMENSIONS
+from sdy.stablehlo.types.sizes import MAX_DIMENSIONS
 from sdy.stablehlo.types.tensor_types import STATIC_DIMENSION_TENSOR, ranked, scalar, static
 
 
@@ -44,10 +44,10 @@ class RngOp(InferredResults):
             isinstance(element_type(self.a), AnyFloat) and isinstance(elements, AnyFloat)
         ):
             raise VerifyException("mu and sigma must be floats")
-        sizes = constant_numbers(self.shape)
+        sizes = constant_integers(self.shape)
         if sizes is None:
             (rank,) = tensor_type(self.shape).get_shape()
-            if rank > MOST_DIMENSIONS:
+            if rank > MAX_DIMENSIONS:
                 raise VerifyException(f"too many dimensions in the shape operand: {rank}")
             sizes = [DYNAMIC_INDEX] * rank
         return [TensorType(elements, sizes)]

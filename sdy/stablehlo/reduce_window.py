@@ -15,8 +15,13 @@ from xdsl.utils.exceptions import VerifyException
 
 from sdy.ir.attribute_constraints import I64_ELEMENTS
 from sdy.stablehlo.attributes.operation_attributes import I64_ARRAY
-from sdy.stablehlo.checks.inference import InferredResults, unnamed
-from sdy.stablehlo.checks.reducers import halves, reduced_elements, verify_one_shape, verify_reducer
+from sdy.stablehlo.checks.inference import InferredResults, message_only
+from sdy.stablehlo.checks.reducers import (
+    inputs_and_init_values,
+    reducer_element_types,
+    verify_compatible_inputs,
+    verify_reducer,
+)
 from sdy.stablehlo.checks.windows import WindowDimension, padding_pairs, window_dimensions, windowed_type
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.types.tensor_types import TENSOR
@@ -41,25 +46,25 @@ class ReduceWindowOp(InferredResults):
 
     def infer_types(self) -> list[Attribute]:
         """Return types with one element per window position, of the body's element types."""
-        inputs, _ = halves(self.operands)
+        inputs, _ = inputs_and_init_values(self.operands)
         window = self.window()
         return [
             windowed_type(input_, window, element_type)
-            for input_, element_type in zip(inputs, reduced_elements(self.body), strict=True)
+            for input_, element_type in zip(inputs, reducer_element_types(self.body), strict=True)
         ]
 
     def verify_(self) -> None:
         """Verify the window, the body and the result types."""
-        with unnamed(self):
-            inputs, init_values = halves(self.operands)
-            verify_one_shape(inputs)
+        with message_only(self):
+            inputs, init_values = inputs_and_init_values(self.operands)
+            verify_compatible_inputs(inputs)
             self.window()
             verify_reducer(self.body, inputs, init_values, self.window_dimensions.get_values())
         super().verify_()
 
     def window(self) -> list[WindowDimension]:
         """Return the window along each dimension. Raises VerifyException if it is invalid."""
-        inputs, _ = halves(self.operands)
+        inputs, _ = inputs_and_init_values(self.operands)
         padding = padding_pairs(self.padding)
         sizes = self.window_dimensions.get_values()
         for input_ in inputs:

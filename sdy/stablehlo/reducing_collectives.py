@@ -19,7 +19,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.ir.attribute_constraints import I64_ELEMENTS, NON_NEGATIVE_I64
-from sdy.stablehlo.checks.inference import InferredResults, unnamed
+from sdy.stablehlo.checks.inference import InferredResults, message_only
 from sdy.stablehlo.checks.process_groups import (
     GloballyGroupedOp,
     RootedOp,
@@ -66,7 +66,7 @@ class AllReduceOp(GloballyGroupedOp, InferredResults):
     def verify_(self) -> None:
         """Verify the replica groups, the computation and the result types."""
         global_ids = self.use_global_device_ids is not None
-        with unnamed(self):
+        with message_only(self):
             verify_replica_groups(self.replica_groups, same_size=False, global_ids=global_ids)
             verify_channel(self)
             verify_scalar_reducers(self.computation, list(map(tensor_type, self.operands_)))
@@ -88,7 +88,7 @@ class ReduceScatterOp(GloballyGroupedOp):
         dim = self.scatter_dimension.value.data
         operand, result = tensor_type(self.operand), tensor_type(self.result)
         global_ids = self.use_global_device_ids is not None
-        with unnamed(self):
+        with message_only(self):
             verify_replica_groups(self.replica_groups, same_size=True, global_ids=global_ids)
             verify_scalar_reducers(self.computation, [operand])
             if operand.get_num_dims() != result.get_num_dims():
@@ -134,7 +134,7 @@ class CollectiveReduceOp(GloballyGroupedOp, RootedOp, InferredResults):
     def verify_(self) -> None:
         """Verify the replica groups, the computation and the result types."""
         global_ids = self.use_global_device_ids is not None
-        with unnamed(self):
+        with message_only(self):
             verify_replica_groups(self.replica_groups, same_size=False, global_ids=global_ids)
             verify_channel(self)
             self.verify_root()

@@ -17,8 +17,14 @@ from xdsl.utils.exceptions import VerifyException
 from sdy.ir.operation_key import VerifiedByBody
 from sdy.stablehlo.attributes.operation_attributes import I64_ARRAY, i64_array
 from sdy.stablehlo.attributes.struct_attribute import dims_text, parse_dims
-from sdy.stablehlo.checks.inference import InferredResults, unnamed
-from sdy.stablehlo.checks.reducers import halves, reduced_elements, scalar, verify_one_shape, verify_reducer
+from sdy.stablehlo.checks.inference import InferredResults, message_only
+from sdy.stablehlo.checks.reducers import (
+    inputs_and_init_values,
+    reducer_element_types,
+    scalar,
+    verify_compatible_inputs,
+    verify_reducer,
+)
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.control_flow import ReturnOp
 from sdy.stablehlo.definition import define
@@ -168,21 +174,21 @@ class ReduceOp(InferredResults):
 
     def infer_types(self) -> list[Attribute]:
         """Return types of the remaining dimensions with the body's element types."""
-        (first, *_), _ = halves(self.operands)
+        (first, *_), _ = inputs_and_init_values(self.operands)
         kept = self._kept_dimensions()
         bounds = bounds_of(first)
         return [
             bounded_type(
                 element_type, [first.get_shape()[dim] for dim in kept], [bounds[dim] for dim in kept] if bounds else ()
             )
-            for element_type in reduced_elements(self.body)
+            for element_type in reducer_element_types(self.body)
         ]
 
     def verify_(self) -> None:
         """Verify the dimensions, the body and the result types."""
-        with unnamed(self):
-            inputs, init_values = halves(self.operands)
-            verify_one_shape(inputs)
+        with message_only(self):
+            inputs, init_values = inputs_and_init_values(self.operands)
+            verify_compatible_inputs(inputs)
             sizes = [inputs[0].get_shape()[dim] for dim in self._kept_dimensions()]
             verify_reducer(self.body, inputs, init_values, sizes)
         super().verify_()

@@ -19,8 +19,8 @@ from xdsl.utils.exceptions import VerifyException
 
 from sdy.stablehlo.attributes.operation_attributes import FALSE, ScatterDimensionNumbersAttr
 from sdy.stablehlo.checks.dimension_checks import verify_each_in_range
-from sdy.stablehlo.checks.inference import InferredResults, unnamed
-from sdy.stablehlo.checks.reducers import Tensor, reduced_elements, scalar, verify_reducer
+from sdy.stablehlo.checks.inference import InferredResults, message_only
+from sdy.stablehlo.checks.reducers import Tensor, reducer_element_types, scalar, verify_reducer
 from sdy.stablehlo.checks.shape_checks import compatible_shapes, tensor_type
 from sdy.stablehlo.checks.slice_dimensions import SCATTER, SliceDimensions
 from sdy.stablehlo.definition import define
@@ -49,7 +49,7 @@ class ScatterOp(InferredResults):
         inputs, _, _ = self._tensors()
         return [
             TensorType(element_type, input_.shape, input_.encoding)
-            for input_, element_type in zip(inputs, reduced_elements(self.update_computation), strict=True)
+            for input_, element_type in zip(inputs, reducer_element_types(self.update_computation), strict=True)
         ]
 
     def update_sizes(self, updates: Sequence[int]) -> list[int]:
@@ -63,7 +63,7 @@ class ScatterOp(InferredResults):
 
     def verify_(self) -> None:
         """Verify the operands, the dimension numbers, the computation and the result types."""
-        with unnamed(self):
+        with message_only(self):
             self._verify_updates()
         super().verify_()
 

@@ -10,8 +10,8 @@ from xdsl.utils.exceptions import VerifyException
 
 from sdy.ir.attribute_constraints import I64_ELEMENTS
 from sdy.stablehlo.attributes.operation_attributes import I64_ARRAY
-from sdy.stablehlo.checks.inference import InferredResults, unnamed
-from sdy.stablehlo.checks.reducers import Tensor, reduced_elements, scalar, verify_reducer
+from sdy.stablehlo.checks.inference import InferredResults, message_only
+from sdy.stablehlo.checks.reducers import Tensor, reducer_element_types, scalar, verify_reducer
 from sdy.stablehlo.checks.shape_checks import compatible_shapes, tensor_type
 from sdy.stablehlo.checks.windows import padding_pairs, window_dimensions, windowed_type
 from sdy.stablehlo.definition import define
@@ -37,12 +37,12 @@ class SelectAndScatterOp(InferredResults):
     def infer_types(self) -> list[Attribute]:
         """Return the operand's shape with the element type of `scatter`."""
         operand = tensor_type(self.operand)
-        (element_type,) = reduced_elements(self.scatter)
+        (element_type,) = reducer_element_types(self.scatter)
         return [TensorType(element_type, operand.shape, operand.encoding)]
 
     def verify_(self) -> None:
         """Verify the regions, the window, the source's shape and the result type."""
-        with unnamed(self):
+        with message_only(self):
             self._verify_select()
             source = tensor_type(self.source)
             verify_reducer(self.scatter, [scalar(source.element_type)], [tensor_type(self.init_value)])

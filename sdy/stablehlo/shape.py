@@ -13,7 +13,7 @@ from xdsl.utils.exceptions import VerifyException
 from sdy.ir.attribute_constraints import NON_NEGATIVE_I64
 from sdy.stablehlo.attributes.operation_attributes import I64_ARRAY, i64_array
 from sdy.stablehlo.checks.agreement import bit_width, verify_compatible_elements, verify_same_elements
-from sdy.stablehlo.checks.inference import InferredResults, unnamed, verify_inferred
+from sdy.stablehlo.checks.inference import InferredResults, message_only, verify_inferred
 from sdy.stablehlo.checks.quantization_checks import verify_reshaped_quantization, verify_transposed_quantization
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.definition import define
@@ -46,7 +46,7 @@ class ReshapeOp(OneOperandOp):
         """Verify the number of elements and the quantized dimension."""
         verify_compatible_elements(self)
         operand, result = tensor_type(self.operand), tensor_type(self.result)
-        with unnamed(self):
+        with message_only(self):
             verify_same_count(operand, result)
             if operand.has_static_shape() and result.has_static_shape():
                 verify_reshaped_quantization(operand, result)
@@ -71,7 +71,7 @@ class BitcastConvertOp(OneOperandOp):
 
     def verify_(self) -> None:
         """Verify that the shapes match the widths of the element types."""
-        with unnamed(self):
+        with message_only(self):
             self._verify_widths(tensor_type(self.operand), tensor_type(self.result))
 
     @staticmethod
@@ -124,7 +124,7 @@ class TransposeOp(InferredResults):
         """Verify the permutation, the quantized dimension and the result type."""
         verify_compatible_elements(self)
         operand, result = tensor_type(self.operand), tensor_type(self.result)
-        with unnamed(self):
+        with message_only(self):
             verify_transposed_quantization(operand, result, self.permutation.get_values())
         verify_inferred(self)
 
@@ -161,7 +161,7 @@ class ReverseOp(InferredResults):
     def verify_(self) -> None:
         """Verify that the dimensions are distinct and in range."""
         verify_same_elements(self)
-        with unnamed(self):
+        with message_only(self):
             self._verify_dims()
         verify_inferred(self)
 

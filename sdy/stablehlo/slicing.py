@@ -20,7 +20,7 @@ from xdsl.utils.exceptions import VerifyException
 from sdy.ir.shapes import tensor_of
 from sdy.stablehlo.attributes.operation_attributes import I64_ARRAY, I64Array, i64_array
 from sdy.stablehlo.checks.agreement import verify_all_match, verify_matching_elements, verify_same_elements
-from sdy.stablehlo.checks.inference import InferredResults, unnamed, verify_inferred
+from sdy.stablehlo.checks.inference import InferredResults, message_only, verify_inferred
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.syntax.directives import OperandsBeforeAttribute
@@ -231,7 +231,7 @@ class RealDynamicSliceOp(IRDLOperation):
         verify_matching_elements(self, "operand", "result")
         verify_all_match(self, "type", lambda value: value.type, "start_indices", "limit_indices", "strides")
         rank = tensor_type(self.operand).get_num_dims()
-        with unnamed(self):
+        with message_only(self):
             for name in ("start_indices", "limit_indices", "strides"):
                 (count,) = tensor_type(getattr(self, name)).get_shape()
                 if count != rank:

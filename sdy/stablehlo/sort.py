@@ -7,7 +7,7 @@ from xdsl.traits import RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.stablehlo.attributes.operation_attributes import FALSE
-from sdy.stablehlo.checks.inference import InferredResults, unnamed
+from sdy.stablehlo.checks.inference import InferredResults, message_only
 from sdy.stablehlo.checks.reducers import scalar
 from sdy.stablehlo.checks.shape_checks import tensor_type, verify_same_shape
 from sdy.stablehlo.definition import define
@@ -33,7 +33,7 @@ class SortOp(InferredResults):
     def verify_(self) -> None:
         """Verify the shapes, the dimension and the comparator."""
         verify_same_shape(self)
-        with unnamed(self):
+        with message_only(self):
             rank = tensor_type(self.inputs[0]).get_num_dims()
             dimension = self.dimension.value.data
             if not -rank <= dimension < rank:

@@ -27,7 +27,7 @@ from xdsl.utils.exceptions import VerifyException
 from sdy.diagnostics import quoted
 from sdy.ir.attribute_constraints import I64_ELEMENTS
 from sdy.stablehlo.attributes.operation_attributes import FALSE, ChannelHandleAttr
-from sdy.stablehlo.checks.inference import InferredResults, unnamed
+from sdy.stablehlo.checks.inference import InferredResults, message_only
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.syntax.directives import SameOperandsAndResultType
 from sdy.stablehlo.types.special import TOKEN
@@ -103,7 +103,7 @@ class InfeedOp(IRDLOperation):
 
     def verify_(self) -> None:
         """Verify that the results are tensors and a token, and that there is one layout of integers per tensor."""
-        with unnamed(self):
+        with message_only(self):
             verify_tensors_and_token(
                 self.result_types,
                 "all elements of result types, except the last element, are",
@@ -173,7 +173,7 @@ class RecvOp(IRDLOperation):
 
     def verify_(self) -> None:
         """Verify the channel's type, and that the results are tensors and a token."""
-        with unnamed(self):
+        with message_only(self):
             verify_channel_type(self.channel_handle, self.is_host_transfer, HOST_TO_DEVICE, "HOST_TO_DEVICE")
             verify_tensors_and_token(
                 self.result_types,

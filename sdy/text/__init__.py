@@ -36,7 +36,7 @@ from sdy.text.dialects import context
 from sdy.text.large_stack import again_on_large_stack
 from sdy.text.printing.names import AsmNames
 from sdy.text.printing.printer import Printer
-from sdy.text.reading.other_formats import decoded
+from sdy.text.reading.other_formats import decode_program
 from sdy.text.reading.parser import Parser, parse_module, parse_valid_module
 from sdy.text.verification.verifier import verify
 
@@ -59,7 +59,7 @@ def parse(text: str | bytes, filename: str = "<stdin>", ctx: Context | None = No
         DiagnosticError: If the text is not MLIR, uses an unregistered dialect, or its module is invalid.
     """
     if isinstance(text, bytes):
-        text = decoded(text, filename)
+        text = decode_program(text, filename)
     gc_control.collect_if_grown()
     with gc_control.paused():
         return parse_valid_module(text, filename, ctx or context())

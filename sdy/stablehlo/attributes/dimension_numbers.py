@@ -55,11 +55,11 @@ def parse_dimension_numbers(parser: AttrParser, struct: type[T], what: str) -> T
 class DimensionNumbersAttr(StructAttr[Struct], Generic[Struct]):
     """Base class of attributes of dimension numbers."""
 
-    WHAT: ClassVar[str]
+    DESCRIPTION: ClassVar[str]
     """The name of the dimension numbers in error messages."""
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> Struct:
         """Parse `<key = value, ...>`."""
         parser.parse_punctuation("<")
-        return parse_dimension_numbers(parser, cls.STRUCT, cls.WHAT)
+        return parse_dimension_numbers(parser, cls.STRUCT, cls.DESCRIPTION)

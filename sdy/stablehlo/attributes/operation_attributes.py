@@ -47,7 +47,7 @@ class DotDimensionNumbersAttr(DimensionNumbersAttr[DotDimensionNumbers]):
 
     name = "stablehlo.dot"
     STRUCT = DotDimensionNumbers
-    WHAT = "dot dimension numbers"
+    DESCRIPTION = "dot dimension numbers"
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class GatherDimensionNumbersAttr(DimensionNumbersAttr[GatherDimensionNumbers]):
 
     name = "stablehlo.gather"
     STRUCT = GatherDimensionNumbers
-    WHAT = "gather dimension numbers"
+    DESCRIPTION = "gather dimension numbers"
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class ScatterDimensionNumbersAttr(DimensionNumbersAttr[ScatterDimensionNumbers])
 
     name = "stablehlo.scatter"
     STRUCT = ScatterDimensionNumbers
-    WHAT = "scatter dimension numbers"
+    DESCRIPTION = "scatter dimension numbers"
 
 
 @dataclass(frozen=True)

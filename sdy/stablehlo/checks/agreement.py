@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ComplexType, FixedBitwidthType, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.stablehlo.checks.shape_checks import agreeing_shapes, compatible_elements, elements_of
+from sdy.stablehlo.checks.shape_checks import all_compatible_shapes, compatible_elements, elements_of
 from sdy.stablehlo.types.quantized import UniformQuantizedType
 
 
@@ -44,7 +44,7 @@ def verify_elementwise(op: Operation) -> None:
     types = (*op.operand_types, *op.result_types)
     shapes = {type_.get_shape() for type_ in types if isinstance(type_, TensorType)}
     ranked = [isinstance(type_, TensorType) for type_ in types]
-    if all(ranked) != any(ranked) or not agreeing_shapes(shapes):
+    if all(ranked) != any(ranked) or not all_compatible_shapes(shapes):
         raise VerifyException("all non-scalar operands/results must have the same shape and base type")
 
 

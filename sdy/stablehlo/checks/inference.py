@@ -5,9 +5,9 @@
 
 StableHLO reports failed checks in three forms:
 
-    VerifyException from `verify_`             the operation's name and the message
-    VerifyException in `with unnamed(op)`      the message alone
-    VerifyException from `infer_types`         the message alone, then "failed to infer returned types"
+    VerifyException from `verify_`                the operation's name and the message
+    VerifyException in `with message_only(op)`    the message alone
+    VerifyException from `infer_types`            the message alone, then "failed to infer returned types"
 """
 
 from abc import abstractmethod
@@ -64,7 +64,7 @@ def not_inferred(op: Operation, message: str) -> DiagnosticError:
 
 
 @contextmanager
-def unnamed(op: Operation) -> Generator[None]:
+def message_only(op: Operation) -> Generator[None]:
     """Report failed checks in the `with` block without the operation's name."""
     try:
         yield

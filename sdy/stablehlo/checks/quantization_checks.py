@@ -37,7 +37,7 @@ def verify_binary_quantization(lhs_type: Attribute, rhs_type: Attribute, result_
         raise VerifyException("result per_axis quantized but none from rhs and lhs are per_axis quantized")
 
 
-def verify_same_level(operand: TensorType[Attribute], result: TensorType[Attribute]) -> None:
+def verify_same_per_tensor_quantization(operand: TensorType[Attribute], result: TensorType[Attribute]) -> None:
     """Raise VerifyException if per-tensor quantized operand and result differ in scale or zero point."""
     one, other = quantization_of(operand.element_type), quantization_of(result.element_type)
     if one is None or other is None or one.axis is not None or other.axis is not None:
@@ -46,9 +46,9 @@ def verify_same_level(operand: TensorType[Attribute], result: TensorType[Attribu
         raise VerifyException(f"expect same quantization scale and zero_point but got '{operand}' vs '{result}'")
 
 
-def verify_same_levels(operand: TensorType[Attribute], result: TensorType[Attribute]) -> None:
+def verify_same_quantization(operand: TensorType[Attribute], result: TensorType[Attribute]) -> None:
     """Raise VerifyException if operand and result, both per-tensor or per-axis, differ in scales or zero points."""
-    verify_same_level(operand, result)
+    verify_same_per_tensor_quantization(operand, result)
     one, other = quantization_of(operand.element_type), quantization_of(result.element_type)
     if one is None or other is None or one.axis is None or other.axis is None:
         return
@@ -58,7 +58,7 @@ def verify_same_levels(operand: TensorType[Attribute], result: TensorType[Attrib
 
 def verify_reshaped_quantization(operand: TensorType[Attribute], result: TensorType[Attribute]) -> None:
     """Raise VerifyException if a reshape does not map the operand's quantized dimension to the result's."""
-    verify_same_levels(operand, result)
+    verify_same_quantization(operand, result)
     one, other = quantization_of(operand.element_type), quantization_of(result.element_type)
     if one is None or other is None or one.axis is None or other.axis is None:
         return
@@ -106,7 +106,7 @@ def verify_transposed_quantization(
     operand: TensorType[Attribute], result: TensorType[Attribute], permutation: Sequence[int]
 ) -> None:
     """Raise VerifyException if a transpose does not map the operand's quantized dimension to the result's."""
-    verify_same_levels(operand, result)
+    verify_same_quantization(operand, result)
     one, other = quantization_of(operand.element_type), quantization_of(result.element_type)
     if one is None or other is None or one.axis is None or other.axis is None:
         return

@@ -11,7 +11,9 @@ from sdy.stablehlo.checks.inference import InferredResults, not_inferred
 from sdy.stablehlo.checks.shape_checks import same_shape
 
 
-def with_elements(type_: Attribute, element_type: Attribute) -> TensorType[Attribute] | UnrankedTensorType[Attribute]:
+def with_element_type(
+    type_: Attribute, element_type: Attribute
+) -> TensorType[Attribute] | UnrankedTensorType[Attribute]:
     """Return a tensor type with its element type replaced."""
     if isinstance(type_, TensorType):
         tensor = cast(TensorType[Attribute], type_)

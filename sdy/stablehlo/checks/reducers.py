@@ -31,14 +31,14 @@ def scalar(element_type: Attribute) -> Tensor:
     return TensorType(element_type, ())
 
 
-def halves(operands: Sequence[SSAValue]) -> tuple[list[Tensor], list[Tensor]]:
+def inputs_and_init_values(operands: Sequence[SSAValue]) -> tuple[list[Tensor], list[Tensor]]:
     """Return the types of the inputs and of the init values; the last of an odd number of operands is ignored."""
     types = [tensor_type(operand) for operand in operands]
     count = len(types) // 2
     return types[:count], types[count : 2 * count]
 
 
-def verify_one_shape(inputs: Sequence[Tensor]) -> None:
+def verify_compatible_inputs(inputs: Sequence[Tensor]) -> None:
     """Raise VerifyException without inputs, or if their shapes are incompatible."""
     if not inputs:
         raise VerifyException("requires at least 1 input value")
@@ -102,7 +102,7 @@ def verify_reducer(
             )
 
 
-def reduced_elements(body: Region) -> list[Attribute]:
+def reducer_element_types(body: Region) -> list[Attribute]:
     """Return the element types of a verified region's results."""
     terminator = body.block.last_op
     assert terminator is not None

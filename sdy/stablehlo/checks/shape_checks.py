@@ -37,7 +37,7 @@ def compatible_shapes(shape: Sequence[int], other: Sequence[int]) -> bool:
     )
 
 
-def agreeing_shapes(shapes: Set[tuple[int, ...]]) -> bool:
+def all_compatible_shapes(shapes: Set[tuple[int, ...]]) -> bool:
     """Return whether all shapes are compatible with each other."""
     return len(shapes) < 2 or (
         len(set(map(len, shapes))) == 1
@@ -97,7 +97,7 @@ def verify_same_shape(op: Operation, message: str = "requires the same shape for
     if not op.results:
         raise VerifyException("expected 1 or more results")
     tensors = map(as_ranked, (*op.operand_types, *op.result_types))
-    if not agreeing_shapes({tensor.get_shape() for tensor in tensors if tensor is not None}):
+    if not all_compatible_shapes({tensor.get_shape() for tensor in tensors if tensor is not None}):
         raise VerifyException(message)
 
 

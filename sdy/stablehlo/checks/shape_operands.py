@@ -12,7 +12,7 @@ from sdy.stablehlo.types.quantized import UniformQuantizedType
 from sdy.stablehlo.types.sizes import sizes_text
 
 
-def constant_numbers(value: SSAValue) -> tuple[int, ...] | None:
+def constant_integers(value: SSAValue) -> tuple[int, ...] | None:
     """Return the integers of a constant operand, None for any other operand."""
     elements = folded_elements(value)
     if elements is None or not isinstance(elements.get_element_type(), IntegerType | IndexType):
@@ -22,7 +22,7 @@ def constant_numbers(value: SSAValue) -> tuple[int, ...] | None:
 
 def verify_shape_operand(shape: SSAValue, result: TensorType[Attribute]) -> None:
     """Raise VerifyException if the result is incompatible with the shape in a constant operand."""
-    sizes = constant_numbers(shape)
+    sizes = constant_integers(shape)
     if sizes is None:
         return
     fits = compatible_shapes(sizes, result.get_shape()) and within_bounds(sizes, result.encoding)

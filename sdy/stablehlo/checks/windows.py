@@ -18,7 +18,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from sdy.stablehlo.attributes.operation_attributes import I64Array
 from sdy.stablehlo.types.bounds import bounded_type, bounds_of
-from sdy.stablehlo.types.sizes import MOST_DIMENSIONS
+from sdy.stablehlo.types.sizes import MAX_DIMENSIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ def padding_pairs(padding: DenseIntOrFPElementsAttr | None) -> list[tuple[int, i
     if len(shape) != 2 or shape[1] != 2:
         listed = ", ".join(map(str, shape))
         raise VerifyException(f"expects the shape of padding-attribute to be {{N, 2}}, but got {{{listed}}}.")
-    if shape[0] > MOST_DIMENSIONS:
+    if shape[0] > MAX_DIMENSIONS:
         raise VerifyException(f"too many padding-entries for a window: {shape[0]}.")
     sizes = [*cast(Sequence[int], padding.get_values())]
     # A splat is stored as a single value, even if the tensor is empty.

@@ -11,7 +11,7 @@ from xdsl.utils.exceptions import VerifyException
 from sdy.ir.type_constraints import TYPED
 from sdy.stablehlo.checks.agreement import element_type
 from sdy.stablehlo.checks.inference import InferredResults, verify_inferred
-from sdy.stablehlo.checks.ranks import with_elements
+from sdy.stablehlo.checks.ranks import with_element_type
 from sdy.stablehlo.checks.shape_checks import as_ranked, verify_same_shape
 from sdy.stablehlo.constants import TensorConstantOp
 from sdy.stablehlo.definition import define
@@ -46,7 +46,7 @@ class ConstantLikeOp(InferredResults):
 
     def infer_types(self) -> Sequence[Attribute]:
         """Return the operand's type with the value's element type."""
-        return [with_elements(self.operand.type, self._value_type())]
+        return [with_element_type(self.operand.type, self._value_type())]
 
     def _value_type(self) -> Attribute:
         assert isinstance(self.value, TypedAttribute)
@@ -73,11 +73,11 @@ class TopKOp(InferredResults):
         """Return the types of values and indices, with k as the last size."""
         type_, k = as_ranked(self.operand.type), self.k.value.data
         if type_ is None:
-            return [self.operand.type, with_elements(self.operand.type, i32)]
+            return [self.operand.type, with_element_type(self.operand.type, i32)]
         dims = dims_of(type_)
         if not dims:
             raise VerifyException("operand's rank must be at least 1")
         if dims[-1].is_static and dims[-1].size < k:
             raise VerifyException(f"operand's last dimension must be at least {k}")
         values = tensor_like(type_, [*dims[:-1], Dim(k)])
-        return [values, with_elements(values, i32)]
+        return [values, with_element_type(values, i32)]

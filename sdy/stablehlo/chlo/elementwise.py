@@ -10,7 +10,7 @@ from xdsl.traits import Pure
 from sdy.dialect.interfaces import Elementwise
 from sdy.stablehlo.checks.agreement import verify_elementwise
 from sdy.stablehlo.checks.inference import InferredResults, verify_inferred
-from sdy.stablehlo.checks.ranks import with_elements
+from sdy.stablehlo.checks.ranks import with_element_type
 from sdy.stablehlo.checks.shape_checks import verify_same_type
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.types.element_types import BOOLEANS, COMPLEX, FLOATS, INEXACT, INTEGERS
@@ -51,7 +51,7 @@ class PredicateOp(UnaryElementwiseOp, InferredResults):
 
     def infer_types(self) -> Sequence[Attribute]:
         """Return booleans in the operand's shape."""
-        return [with_elements(self.operand.type, i1)]
+        return [with_element_type(self.operand.type, i1)]
 
 
 class SameTypeOp(InferredResults):

@@ -16,7 +16,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from sdy.stablehlo.attributes.operation_attributes import DotDimensionNumbers
 from sdy.stablehlo.attributes.precision import verify_precision
-from sdy.stablehlo.checks.inference import check_inferred_shape, unnamed
+from sdy.stablehlo.checks.inference import check_inferred_shape, message_only
 from sdy.stablehlo.checks.shape_checks import as_ranked, tensor_type
 from sdy.stablehlo.chlo.attributes import PrecisionAttr, RaggedDotDimensionNumbers, RaggedDotDimensionNumbersAttr
 from sdy.stablehlo.definition import define
@@ -44,7 +44,7 @@ class RaggedDotOp(IRDLOperation):
         for name in ("lhs", "rhs"):
             if as_ranked(getattr(self, name).type) is None:
                 raise VerifyException(f"{name} must have a rank")
-        with unnamed(self):
+        with message_only(self):
             shape = self._infer_shape()
         check_inferred_shape(self.result, shape)
 

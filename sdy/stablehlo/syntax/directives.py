@@ -149,7 +149,7 @@ class ComplexOpType(CustomDirective):
         if isinstance(written, FunctionType):
             _set_from_function_type(self, parser, state, written, start)
             return
-        part = real_type(written)
+        part = real_part_type(written)
         if part is None:
             raise parse_error(parser, "expected tensor with complex element type", start)
         self.operands.set(state, (part, part))
@@ -159,14 +159,14 @@ class ComplexOpType(CustomDirective):
         """Print the short form if it is valid, otherwise the function type."""
         state.print_whitespace(printer)
         (result,) = op.result_types
-        part = real_type(result)
+        part = real_part_type(result)
         if all(operand == part for operand in op.operand_types):
             printer.print_attribute(result)
         else:
             printer.print_function_type(op.operand_types, op.result_types)
 
 
-def real_type(type_: Attribute) -> TensorType[Attribute] | None:
+def real_part_type(type_: Attribute) -> TensorType[Attribute] | None:
     """Return the type of a complex tensor's real part, None for any other type."""
     if not isa(type_, TensorType[ComplexType]):
         return None

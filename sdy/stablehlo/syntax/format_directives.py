@@ -69,12 +69,12 @@ class CheckedAttrDict(AttrDictDirective):
                 raise parse_error(parser, f"'{state.op_type.name}' op {problem}", start)
 
 
-def as_in_mlir(program: FormatProgram) -> FormatProgram:
+def with_mlir_checks(program: FormatProgram) -> FormatProgram:
     """Return an assembly format with MLIR's checks."""
-    return FormatProgram(tuple(map(_as_in_mlir, program.stmts)))
+    return FormatProgram(tuple(map(_with_mlir_checks, program.stmts)))
 
 
-def _as_in_mlir(directive: FormatDirective) -> FormatDirective:
+def _with_mlir_checks(directive: FormatDirective) -> FormatDirective:
     match directive:
         case OperandsDirective():
             return AnyOperands()

@@ -26,7 +26,7 @@ Level = tuple[float, int]
 
 _STORAGE = re.compile(r"(i|si|u|ui)([0-9]+)")
 _SIGNEDNESS = {"si": Signedness.SIGNED, "ui": Signedness.UNSIGNED}
-_MOST_BITS = 32
+_MAX_BITS = 32
 _SCALES = {
     "bf16": (2.0**-133, (2 - 2**-7) * 2.0**127),
     "f16": (2.0**-24, 65504.0),
@@ -222,7 +222,7 @@ def _parse_storage(parser: AttrParser) -> Storage:
             "expected storage type width" if is_unsigned else "illegal quantized storage type alias", start
         )
     prefix, bits = match[1], int(match[2])
-    if not 0 < bits <= _MOST_BITS:
+    if not 0 < bits <= _MAX_BITS:
         parser.raise_error(f"illegal storage type size: {bits}", start)
     full = Storage.full_range(prefix, bits)
     if parser.parse_optional_punctuation("<") is None:

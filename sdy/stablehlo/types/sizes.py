@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX
 
-MOST_DIMENSIONS = 2**16
+MAX_DIMENSIONS = 2**16
 """Attributes with an entry per dimension are rejected above this length, before the entries are expanded to a list."""
 _MLIR_DYNAMIC = -(1 << 63)
 

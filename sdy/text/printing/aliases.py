@@ -45,7 +45,7 @@ _PREFIXES: dict[type[Attribute], str] = {
 _MARK = re.compile("\0(\\d+)\0")
 """The mark of the alias with this number; the character NUL, escaped in strings, occurs nowhere else in the text."""
 
-_MOST_UNNAMED_TYPES = 16
+_MAX_INLINE_TYPES = 16
 """A tuple of more types than this gets an alias."""
 
 
@@ -57,7 +57,7 @@ def register_alias_prefix(kind: type[Attribute], prefix: str) -> None:
 def _prefix(attribute: Attribute) -> str | None:
     """Return the prefix of an attribute's alias, None if it gets no alias."""
     prefix = _PREFIXES.get(type(attribute))
-    if prefix is not None and isinstance(attribute, TupleType) and len(attribute.types) <= _MOST_UNNAMED_TYPES:
+    if prefix is not None and isinstance(attribute, TupleType) and len(attribute.types) <= _MAX_INLINE_TYPES:
         return None
     return prefix
 

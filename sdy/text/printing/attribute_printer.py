@@ -49,7 +49,7 @@ T = TypeVar("T")
 INDENT = "  "
 _UNPRINTABLE = re.compile(rb"[^\x20-\x7e\n\t]")
 _ESCAPED = re.compile(rb'[^\x20-\x7e]|["\\]')
-_LONGEST_CACHED = 1 << 14
+_MAX_CACHED_LENGTH = 1 << 14
 """The longest cached text, in characters: caching every level of a deeply nested attribute would fill the memory."""
 
 _USUAL_ARRAY_TYPES = {i32, i64}
@@ -120,7 +120,7 @@ class AttributePrinter(OpenPrinter):
             self._print_in_full(attribute)
         text = "".join(self._parts[start:])
         self._parts[start:] = [text]
-        if "\n" not in text and len(text) <= _LONGEST_CACHED:
+        if "\n" not in text and len(text) <= _MAX_CACHED_LENGTH:
             self._attribute_texts[id(attribute)] = (attribute, text)
 
     def _print_in_full(self, attribute: Attribute) -> None:

@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from sdy.ir.fields import operands_of
 from sdy.ir.operation_key import OperationKey, key_by_identity
 
-_LONGEST = 4096
+_MAX_CACHED_LENGTH = 4096
 """The longest cached text, in characters: an operation with a big constant, for example, is not cached."""
 
 
@@ -69,7 +69,7 @@ class TextCache:
         if len(numbers) < len(op.operands) or not numbers.keys() >= {*named.values()}:
             return
         template = "".join("%%%s" if place in named else part.replace("%", "%%") for place, part in enumerate(parts))
-        if "\n" in template or len(template) > _LONGEST:
+        if "\n" in template or len(template) > _MAX_CACHED_LENGTH:
             return
         kept = [*op.operand_types, *op.result_types, *op.properties.values(), *op.attributes.values()]
         self._texts[key] = _Text(template, tuple(numbers[value] for value in named.values()), kept)

@@ -26,7 +26,7 @@ AnyInteger = IntegerType[Any, Any]
 _INTEGER_TYPE = re.compile(r"[su]?i([0-9]+)", re.ASCII)
 _LARGEST_WIDTH = 2**24 - 1
 """The largest width of an integer type, in bits."""
-_MOST_WIDTH_DIGITS = 10
+_MAX_WIDTH_DIGITS = 10
 _LARGEST_DIMENSION = (1 << 63) - 1
 _NEVER_IN_TENSORS = (FunctionType, MemRefType, NoneType, TensorType, TupleType, UnrankedMemRefType, UnrankedTensorType)
 
@@ -55,7 +55,7 @@ class TypeParser(TokenParser):
         """Parse an integer or float type, if one starts here. Raises ParseError if an integer type is too wide."""
         if (match := _INTEGER_TYPE.fullmatch(self.current_token.text)) is not None:
             digits = match[1]
-            if len(digits) > _MOST_WIDTH_DIGITS or int(digits) >= 1 << 32:
+            if len(digits) > _MAX_WIDTH_DIGITS or int(digits) >= 1 << 32:
                 self.raise_error("invalid integer width", self.pos)
             if int(digits) > _LARGEST_WIDTH:
                 self.raise_error(f"integer bitwidth is limited to {_LARGEST_WIDTH} bits", self.pos)

@@ -1,6 +1,6 @@
 """MLIR's wording of xDSL's error messages about missing tokens."""
 
-MISSING = {
+MISSING_TOKEN_MESSAGES = {
     "'(' expected in operation argument list": "expected '(' to start operand list",
     "')' expected in operation argument list": "expected ')' to end operand list",
     "Attribute expected": "expected attribute value",
@@ -26,7 +26,7 @@ MISSING = {
 }
 """Reported at the place of the missing token: after the preceding one."""
 
-REFUSED = {
+UNEXPECTED_TOKEN_MESSAGES = {
     "expect symbol name": "expected valid '@'-identifier for symbol name",
     "string literal expected": "expected string",
     "Expected float literal": "expected floating point literal",

@@ -12,7 +12,7 @@ _HLO = "HloModule"
 _EXPECTED = "expected StableHLO as MLIR text, for example from jax.jit(f).lower(...).as_text()"
 
 
-def decoded(data: bytes, name: str) -> str:
+def decode_program(data: bytes, name: str) -> str:
     """Return the MLIR text of a file's bytes, converting bytecode.
 
     Raises:

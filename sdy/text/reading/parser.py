@@ -33,7 +33,7 @@ from sdy.text.reading.generic_form import GenericFormParser, normalize
 from sdy.text.reading.lexer import LazyToken
 from sdy.text.reading.line_cache import LineCacheParser
 from sdy.text.reading.other_formats import refuse_other_formats
-from sdy.text.reading.property_storage import NoPlaceError
+from sdy.text.reading.property_storage import PropertyStorageError
 from sdy.text.reading.tokens import integer_value
 from sdy.text.verification.verifier import verify_parts
 
@@ -229,7 +229,7 @@ class Parser(  # pyright: ignore[reportIncompatibleMethodOverride]
             op = self.parse_generic_operation(op_type, start)
         except ChainedParseError as problem:
             raise problem.close() from None
-        except NoPlaceError as problem:
+        except PropertyStorageError as problem:
             raise self.error_at(start, str(problem)) from None
         normalize(op)
         return op

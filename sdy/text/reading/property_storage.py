@@ -26,12 +26,12 @@ from sdy.text.verification.constraint_words import describe_constraint
 _BOOLEAN = "bool attribute"
 
 
-class NoPlaceError(Exception):
+class PropertyStorageError(Exception):
     """An operation cannot store a property."""
 
 
 def check_storage(op_type: type[Operation], properties: dict[str, Attribute]) -> None:
-    """Raise NoPlaceError if operations of this class cannot store these properties.
+    """Raise PropertyStorageError if operations of this class cannot store these properties.
 
     Unknown properties are accepted, as xDSL's definitions lack some of MLIR's.
     """
@@ -39,17 +39,17 @@ def check_storage(op_type: type[Operation], properties: dict[str, Attribute]) ->
         return
     definition = op_type.get_irdl_definition()
     if not definition.properties and not definition.attributes:
-        raise NoPlaceError(f"{_invalid(op_type, properties)}this operation has empty properties")
+        raise PropertyStorageError(f"{_invalid(op_type, properties)}this operation has empty properties")
     segments = {option.attribute_name for option in definition.options if isinstance(option, AttrSizedSegments)}
     for name, attribute in sorted(properties.items()):
         if (property_ := definition.properties.get(name)) is None:
             continue
         if name in segments:
             if not isinstance(attribute, DenseArrayBase):
-                raise NoPlaceError(f"{_invalid(op_type, properties)}for `{name}`: expected DenseI32ArrayAttr")
+                raise PropertyStorageError(f"{_invalid(op_type, properties)}for `{name}`: expected DenseI32ArrayAttr")
         elif not can_store(property_.constr, attribute):
             failure = f"Invalid attribute `{name}` in property conversion: {_text(attribute)}"
-            raise NoPlaceError(_invalid(op_type, properties) + failure)
+            raise PropertyStorageError(_invalid(op_type, properties) + failure)
 
 
 def can_store(constraint: AttrConstraint, attribute: Attribute) -> bool:

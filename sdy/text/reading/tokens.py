@@ -16,19 +16,19 @@ from sdy.ir.parsing import OpenParser
 from sdy.parse_errors import parse_error
 from sdy.text.lines import LineTable, end_of_code
 from sdy.text.reading.lexer import KIND_OF_PUNCTUATION, LazyToken, Lexer
-from sdy.text.reading.messages import MISSING, REFUSED
+from sdy.text.reading.messages import MISSING_TOKEN_MESSAGES, UNEXPECTED_TOKEN_MESSAGES
 
 T = TypeVar("T")
 
 _LARGEST_INTEGER = 2**63 - 1
-_MOST_DIGITS = 4000
+_MAX_DIGITS = 4000
 """The longest literal converted to an integer: Python's conversion is quadratic and limited by default."""
 
 
 def integer_value(text: str) -> int:
     """Return the value of an integer token; for thousands of digits, some value out of the range of every type."""
-    if len(text) > _MOST_DIGITS:
-        return 1 << 2 * _MOST_DIGITS
+    if len(text) > _MAX_DIGITS:
+        return 1 << 2 * _MAX_DIGITS
     return int(text, 16 if text[:2] in ("0x", "0X") else 10)  # `011` is decimal
 
 
@@ -49,13 +49,13 @@ class TokenParser(OpenParser):
     ) -> NoReturn:
         """Raise ParseError at a position, by default at the end of the code before the next token."""
         if at_position is not None:
-            super().raise_error(MISSING.get(msg, msg), at_position, end_position)
-        if msg in REFUSED:
-            raise parse_error(self, REFUSED[msg])
+            super().raise_error(MISSING_TOKEN_MESSAGES.get(msg, msg), at_position, end_position)
+        if msg in UNEXPECTED_TOKEN_MESSAGES:
+            raise parse_error(self, UNEXPECTED_TOKEN_MESSAGES[msg])
         source = self.lexer.input
         at_end = self.current_token.kind is MLIRTokenKind.EOF
         offset = end_of_code(source.content, max(self.pos - at_end, 0))
-        raise ParseError(Span(offset, offset + 1, source), MISSING.get(msg, msg))
+        raise ParseError(Span(offset, offset + 1, source), MISSING_TOKEN_MESSAGES.get(msg, msg))
 
     @property
     def pos(self) -> int:

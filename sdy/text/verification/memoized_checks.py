@@ -14,7 +14,7 @@ from sdy.dialect.verifiers import verify_attributes
 from sdy.ir.fields import type_of
 from sdy.ir.operation_key import VerifiedByBody, key_by_identity
 
-_MOST_VALUES = 8
+_MAX_BODY_VALUES = 8
 """The largest body, in values, that is memoized; comparing a larger one costs as much as verifying it."""
 
 
@@ -70,7 +70,7 @@ def _key_with_body(op: Operation) -> tuple[object, ...] | None:
                 numbers[id(argument)] = len(numbers)
                 key.append(id(argument.type))
             for inner in block.ops:
-                if inner.regions or inner.successors or len(numbers) > _MOST_VALUES:
+                if inner.regions or inner.successors or len(numbers) > _MAX_BODY_VALUES:
                     return None
                 key += _key(inner)
                 for operand in inner.operands:
