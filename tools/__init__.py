@@ -1,1 +1,1 @@
-"""What a person runs: commands, each a process that lives for seconds."""
+"""Command-line tools."""

@@ -1,10 +1,10 @@
-"""Command-line options that tools share: one name, one meaning and one exit status in all of them.
+"""Command-line options and exit statuses that all tools share.
 
 | exit status | meaning |
 |---|---|
-| 0 | done: the answer is yes |
-| 1 | the answer is no: programs differ, results mismatch, there are findings, nothing fits |
-| 2 | no answer: a wrong flag, an unreadable file, a program that is refused |
+| 0 | success |
+| 1 | a negative result: programs differ, results mismatch, lint has findings, or no layout fits |
+| 2 | an invalid flag, file or program |
 """
 
 import argparse
@@ -18,15 +18,15 @@ PROGRAM = "the program; - is standard input"
 
 
 def tool_parser(name: str, description: str, examples: str = "", no: str = "") -> argparse.ArgumentParser:
-    """Return a parser with `--version`, `--custom-call-rules` and `--import`, and a help text that shows `examples`.
+    """Create a parser with the options `--version`, `--custom-call-rules` and `--import`.
 
     Args:
-        name: of the tool, such as `sdy-run`.
-        description: the first paragraphs of `--help`.
-        examples: command lines, as the end of `--help`.
-        no: when the exit status is 1, such as "the programs differ"; empty where it never is.
+        name: The name of the tool, such as `sdy-run`.
+        description: The first paragraphs of `--help`.
+        examples: Command lines, for the end of `--help`.
+        no: The meaning of exit status 1, such as "the programs differ"; empty if the tool never returns it.
     """
-    status = f"exit status: 0 done; {f'1 {no}; ' if no else ''}2 a wrong flag, file or program\n"
+    status = f"exit status: 0 success; {f'1 {no}; ' if no else ''}2 invalid flag, file or program\n"
     parser = argparse.ArgumentParser(
         name,
         description=description,
@@ -40,13 +40,13 @@ def tool_parser(name: str, description: str, examples: str = "", no: str = "") -
 
 
 def add_inputs_options(parser: argparse.ArgumentParser) -> None:
-    """Add `--inputs` and `--seed`: the arrays that the program runs on."""
-    parser.add_argument("--inputs", metavar="FILE.npz", help="read the inputs from this file (default: random ones)")
-    parser.add_argument("--seed", type=natural, default=0, metavar="S", help="of random inputs (default: 0)")
+    """Add the options `--inputs` and `--seed`, for the inputs of a program."""
+    parser.add_argument("--inputs", metavar="FILE.npz", help="read the inputs from this file (default: random inputs)")
+    parser.add_argument("--seed", type=natural, default=0, metavar="S", help="seed of random inputs (default: 0)")
 
 
 def add_hardware_option(parser: argparse.ArgumentParser, purpose: str, default: str | None = None) -> None:
-    """Add `--hardware`: a hardware file, or the name of a preset."""
+    """Add the option `--hardware`: a hardware file, or the name of a preset."""
     from sdy.passes.spmd.costs.hardware import presets
 
     suffix = f" (default: {default})" if default else ""
@@ -55,21 +55,21 @@ def add_hardware_option(parser: argparse.ArgumentParser, purpose: str, default: 
 
 
 def natural(text: str) -> int:
-    """Parse a number from 0 on. Raises ArgumentTypeError."""
+    """Parse a nonnegative integer, or raise ArgumentTypeError."""
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number from 0 on")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a nonnegative integer")
     return int(text)
 
 
 def positive(text: str) -> int:
-    """Parse a number from 1 on. Raises ArgumentTypeError."""
+    """Parse a positive integer, or raise ArgumentTypeError."""
     if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number from 1 on")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a positive integer")
     return int(text)
 
 
 def byte_size(text: str) -> int:
-    """Parse a number of bytes, such as 64M. Raises ArgumentTypeError."""
+    """Parse a number of bytes such as 64M, or raise ArgumentTypeError."""
     try:
         return parse_bytes(text)
     except ValueError as problem:

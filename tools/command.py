@@ -1,4 +1,4 @@
-"""What every command does at its edges: no traceback for an interrupt, a closed pipe or a person's mistake."""
+"""Exit status of commands, without tracebacks for interrupts, closed pipes and input errors."""
 
 import os
 import sys
@@ -7,16 +7,16 @@ from collections.abc import Callable
 from sdy.diagnostics import DiagnosticError, handling, printed_once
 
 REFUSED = 2
-"""The exit status of a wrong flag, an unreadable file and a program that is refused, as argparse has it."""
+"""Exit status after an invalid flag, file or program, as in argparse."""
 
 INTERRUPTED = 130
-"""The exit status after Ctrl-C, as shells have it."""
+"""Exit status after Ctrl-C, as in shells."""
 
 
 def guarded(command: Callable[[], int]) -> int:
-    """Run `command` and return its exit status, or REFUSED with its diagnostic on standard error.
+    """Run `command` and return its exit status, or REFUSED if it raises DiagnosticError.
 
-    Warnings go there too, as MLIR's tools print them, each once for its place and cause.
+    Diagnostics are printed to standard error as MLIR's tools print them, each warning once per location and cause.
     """
     try:
         with handling(printed_once()):
@@ -29,7 +29,7 @@ def guarded(command: Callable[[], int]) -> int:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader has gone, as `head` does; what Python still holds for it must not raise again at exit.
+        # The reader, such as `head`, closed the pipe. Output that Python still buffers must not raise again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return status

@@ -1,4 +1,4 @@
-"""What a tool says of the results of a program beside those that it should have, and the exit status that follows."""
+"""Comparison of a program's results with those of a reference program."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,19 +15,19 @@ from sdy.tools.terminal import Terminal
 
 @dataclass(frozen=True)
 class Comparison:
-    """What is told of results, and whether they are right, as far as that was to be found out."""
+    """Outcome of a comparison: a message, and whether the results are correct as far as they were compared."""
 
     text: str
     holds: bool = True
 
     def show(self, console: Terminal) -> None:
-        """Print it, in red where the results are wrong."""
+        """Print the message, in red if the results are wrong."""
         console.print(self.text, style=None if self.holds else "bold red")
 
 
 @dataclass(frozen=True)
 class Reference:
-    """What results are compared with: a program, as a sentence names it, and how its results are computed."""
+    """Reference program: a noun phrase that names it, and a function that computes its results."""
 
     name: str
     run: Callable[[Sequence[NumpyArray]], Sequence[NumpyArray]]
@@ -36,23 +36,30 @@ class Reference:
 def compare(
     module: ModuleOp, inputs: Sequence[NumpyArray], results: Sequence[NumpyArray], reference: Reference
 ) -> Comparison:
-    """Compare what was made of `module` with the `reference`, but for results of which nothing says what they are."""
+    """Compare results with those of a reference, except for random results.
+
+    Args:
+        module: The program, which determines the tolerance and the locations in messages.
+        inputs: The inputs that `results` were computed from.
+        results: The results to check.
+        reference: The program to compare with.
+    """
     origins = result_origins(module)
     for number, drawn in ((number, origin.drawn) for number, origin in enumerate(origins)):
         if drawn is not None:
-            warn(drawn, f"'{drawn.name}' op draws other numbers each time, so that result {number} is not compared")
+            warn(drawn, f"'{drawn.name}' op draws different numbers in each run; result {number} is not compared")
     compared = [number for number, origin in enumerate(origins) if origin.drawn is None]
 
-    def of_reference(given: Sequence[NumpyArray]) -> list[NumpyArray]:
-        every = reference.run(given)
+    def run_reference(reference_inputs: Sequence[NumpyArray]) -> list[NumpyArray]:
+        every = reference.run(reference_inputs)
         return [every[number] for number in compared]
 
-    found, expected = [results[number] for number in compared], of_reference(inputs)
+    actual, expected = [results[number] for number in compared], run_reference(inputs)
     text = told_difference(
-        largest_difference(found, expected, [f"result {number}" for number in compared]), reference.name
+        largest_difference(actual, expected, [f"result {number}" for number in compared]), reference.name
     )
     mismatch = first_mismatch(
-        found, expected, Rounding.of(module), lambda relative: of_reference(rounded_otherwise(inputs, relative))
+        actual, expected, Rounding.of(module), lambda relative: run_reference(rounded_otherwise(inputs, relative))
     )
     if mismatch is None:
         return Comparison(text)
@@ -60,6 +67,6 @@ def compare(
     wrong = op_error(
         origins[number].operation,
         f"result {number} is wrong: element {list(mismatch.index)} is {mismatch.value}, but {mismatch.wanted} in "
-        f"{reference.name} (rounding explains {mismatch.allowed:.2g})",
+        f"{reference.name} (rounding explains a difference of {mismatch.allowed:.2g})",
     )
     return Comparison(f"{text}\n{wrong}", holds=False)

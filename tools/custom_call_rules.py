@@ -1,4 +1,4 @@
-"""--custom-call-rules: a file with the sharding rules of custom calls, for all tools that propagate."""
+"""The option --custom-call-rules: a file of sharding rules for custom calls, in all tools that propagate."""
 
 from typing import TYPE_CHECKING
 
@@ -8,21 +8,22 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser
 
 NAME = "custom-call-rules"
-HELP = "take the sharding rules of custom calls from there, one `target: operands -> results` on a line"
+HELP = "read sharding rules of custom calls from this file, one `target: operands -> results` per line"
 
 
 def add_rules_option(parser: "ArgumentParser") -> None:
-    """Let a command line name a file of rules, for `take_rules`."""
+    """Add the option to a parser; `take_rules` reads its file."""
     parser.add_argument(f"--{NAME}", metavar="FILE", help=HELP)
 
 
 def take_rules(path: str | None) -> None:
-    """Register the rules of the file that the command line names, if it does; this process keeps them.
+    """Register the rules in a file, if one is given, for the rest of the process.
 
-    Raises DiagnosticError where the file can't be read, or a rule in it is wrong.
+    Raises:
+        DiagnosticError: The file cannot be read, or has an invalid rule.
     """
     if path is not None:
-        from sdy.rules.call_target_file import annotate_from  # for which few command lines ask
+        from sdy.rules.call_target_file import annotate_from  # imported lazily: few command lines have the option
 
         source = read(path)
         annotate_from(source.text, source.name)

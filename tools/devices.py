@@ -1,6 +1,6 @@
-"""The devices that a program is run or compiled for: those that there are, or virtual ones of the CPU.
+"""Devices that a program runs on or is compiled for: real ones, or virtual CPU devices.
 
-jax is imported only where devices are asked for: a mistake in a program is told without waiting for it.
+JAX is imported only when devices are needed, so that errors in a program are reported without waiting for the import.
 """
 
 import os
@@ -17,16 +17,17 @@ if TYPE_CHECKING:
     from sdy.passes.jax.device_mesh import Device
 
 _MOST_VIRTUAL_DEVICES = 1024
-"""The number of virtual CPU devices that XLA is sure to make; it refuses some thousands, after a long time."""
+"""Maximum number of virtual CPU devices. XLA fails to create some thousands of them, after a long time."""
 
 
 def check_enough(module: ModuleOp, wanted: int | None = None) -> None:
-    """Raise DiagnosticError, before there is much work, where `module` is for more devices than there can be."""
+    """Raise DiagnosticError if the mesh of `module` has more devices than `wanted`, or than there can be."""
     count = max((mesh.size for mesh in named_meshes(module).values()), default=1)
     if wanted is not None and wanted < count:
-        raise _too_few(module, count, f"--devices={wanted} gives it fewer")
-    if count > _MOST_VIRTUAL_DEVICES and count > (here := len(_devices(module))):
-        raise _too_few(module, count, f"here are {here}, and at most {_MOST_VIRTUAL_DEVICES} virtual ones are made")
+        raise _too_few(module, count, f"--devices is {wanted}")
+    if count > _MOST_VIRTUAL_DEVICES and count > (available := len(_devices(module))):
+        limit = f"{available} are available, and at most {_MOST_VIRTUAL_DEVICES} virtual CPU devices are supported"
+        raise _too_few(module, count, limit)
 
 
 def _too_few(module: ModuleOp, count: int, reason: str) -> DiagnosticError:
@@ -35,21 +36,23 @@ def _too_few(module: ModuleOp, count: int, reason: str) -> DiagnosticError:
 
 
 def enough_devices(module: ModuleOp, wanted: int | None = None) -> "list[Device]":
-    """Return as many devices as `wanted`, or as the program needs; virtual CPU devices where there are too few others.
+    """Return `wanted` devices, or as many as the program needs; virtual CPU devices if there are too few others.
 
-    Where XLA_FLAGS or JAX_NUM_CPU_DEVICES asks for fewer virtual devices, the program still gets what it needs. Raises
-    DiagnosticError where jax runs already and has too few, or may not use the CPU.
+    The number of virtual devices is at least that of XLA_FLAGS and JAX_NUM_CPU_DEVICES.
+
+    Raises:
+        DiagnosticError: JAX is already initialized with too few devices, or may not use the CPU.
     """
     import jax
 
     count = wanted or device_count(module)
-    with suppress(RuntimeError):  # jax runs already, in a process that calls this function
-        jax.config.update("jax_num_cpu_devices", min(max(count, _virtual_devices_asked_for()), _MOST_VIRTUAL_DEVICES))
+    with suppress(RuntimeError):  # JAX is already initialized by the caller
+        jax.config.update("jax_num_cpu_devices", min(max(count, _requested_virtual_devices()), _MOST_VIRTUAL_DEVICES))
     devices = _devices(module)
     if len(devices) < count <= _MOST_VIRTUAL_DEVICES:
         devices = _devices(module, "cpu")
     if len(devices) < count:
-        reason = f"jax runs already and has {len(devices)}: set JAX_NUM_CPU_DEVICES={count} before it starts"
+        reason = f"JAX is already initialized with {len(devices)}: set JAX_NUM_CPU_DEVICES={count} before it starts"
         raise _too_few(module, count, reason)
     return devices[:count]
 
@@ -64,7 +67,7 @@ def _devices(module: ModuleOp, platform: str | None = None) -> "list[Device]":
         raise error(module, f"jax finds no devices with JAX_PLATFORMS={platforms!r}: {problem}") from problem
 
 
-def _virtual_devices_asked_for() -> int:
-    """Return how many virtual devices the environment asks for, 0 where it does not say."""
-    asked = re.search(r"xla_force_host_platform_device_count=(\d+)", os.environ.get("XLA_FLAGS", ""))
-    return max(int(os.environ.get("JAX_NUM_CPU_DEVICES", "0")), int(asked[1]) if asked else 0)
+def _requested_virtual_devices() -> int:
+    """Return the number of virtual devices that the environment requests, or 0."""
+    flag = re.search(r"xla_force_host_platform_device_count=(\d+)", os.environ.get("XLA_FLAGS", ""))
+    return max(int(os.environ.get("JAX_NUM_CPU_DEVICES", "0")), int(flag[1]) if flag else 0)

@@ -1,4 +1,4 @@
-"""Where a command starts, as the script `sdy-opt` and the like, or as `python -m sdy opt`."""
+"""Entry points of the commands, as scripts such as `sdy-opt`, and as `python -m sdy opt`."""
 
 import atexit
 import gc
@@ -13,9 +13,10 @@ from sdy.tools.dataclass_code import DataclassCode
 
 
 def run_command(name: str, words: Sequence[str] | None = None) -> int:
-    """Run `sdy-NAME` in this process, which lives for it alone, and return its exit status.
+    """Run `sdy-NAME` as the only task of this process, and return its exit status.
 
-    Python would look through what a command imports for garbage, a hundred times, and through all there is at its end.
+    Garbage collection is tuned for short processes: by default, Python would scan the imported modules a hundred times,
+    and all objects at exit.
     """
     gc.set_threshold(100_000)
     atexit.register(gc.freeze)

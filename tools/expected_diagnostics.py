@@ -1,11 +1,11 @@
-"""--verify-diagnostics: a module's comments say which diagnostics it must give.
+"""The option --verify-diagnostics: comments in a module declare the diagnostics that it must produce.
 
     // expected-error @+1 {{duplicate axis name: "x"}}
     sdy.mesh @mesh = <["x"=2, "x"=2]>
 
-`expected-error`, `-warning`, `-remark` and `-note` stand on the line of their diagnostic or point at it with `@+N`,
-`@-N`, `@above` or `@below`; `@unknown` is for one that has no place. `expected-error-re` takes a text in which
-`{{...}}` holds a regular expression.
+`expected-error`, `-warning`, `-remark` and `-note` are on the line of their diagnostic, or refer to it with `@+N`,
+`@-N`, `@above` or `@below`; `@unknown` is for a diagnostic without a location. In `expected-error-re`, `{{...}}` in the
+text is a regular expression.
 """
 
 import re
@@ -23,7 +23,15 @@ _COMMENT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """A diagnostic that a comment announces; `line` counts from 1 and is None for one without a place."""
+    """A diagnostic that a comment declares.
+
+    Attributes:
+        severity: The severity.
+        line: The line, counted from 1, or None for a diagnostic without a location.
+        pattern: Matches the message.
+        text: The text of the comment.
+        written_on: The line of the comment.
+    """
 
     severity: Severity
     line: int | None
@@ -32,23 +40,23 @@ class Expectation:
     written_on: int
 
     def matches(self, diagnostic: Diagnostic) -> bool:
-        """Whether `diagnostic` is what was announced."""
+        """Return whether `diagnostic` is the declared one."""
         line = diagnostic.location.line if diagnostic.location else None
         same_place = self.severity is diagnostic.severity and self.line == line
         return same_place and self.pattern.search(diagnostic.message) is not None
 
 
 def expectations(text: str) -> list[Expectation]:
-    """What the comments of `text` announce, in their order."""
-    found: list[Expectation] = []
+    """Parse the comments of `text`."""
+    expected: list[Expectation] = []
     lines = text.splitlines()
     for number, line in enumerate(lines, 1):
         if match := _COMMENT.search(line):
             wanted = match["text"]
             pattern = re.compile(_as_regex(wanted) if match["regex"] else re.escape(wanted))
-            place = _line_meant(match["place"], number, lines)
-            found.append(Expectation(Severity(match["severity"]), place, pattern, wanted, number))
-    return found
+            place = _referenced_line(match["place"], number, lines)
+            expected.append(Expectation(Severity(match["severity"]), place, pattern, wanted, number))
+    return expected
 
 
 def _as_regex(text: str) -> str:
@@ -56,8 +64,8 @@ def _as_regex(text: str) -> str:
     return "".join(f"(?:{part})" if index % 2 else re.escape(part) for index, part in enumerate(parts))
 
 
-def _line_meant(place: str | None, number: int, lines: list[str]) -> int | None:
-    # Lines that only announce diagnostics, one below the other, all mean the same line of code.
+def _referenced_line(place: str | None, number: int, lines: list[str]) -> int | None:
+    # Consecutive lines that only declare diagnostics refer to the same line of code.
     match place:
         case None:
             return number
@@ -76,11 +84,11 @@ def _is_expectation(line: str) -> bool:
 
 
 def mismatches(source: Source, diagnostics: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
-    """An error for each expected diagnostic that `diagnostics` lacks, and for each one that nothing announces."""
+    """Yield an error for each declared diagnostic that is missing, and for each diagnostic that is not declared."""
     expected_ones = expectations(source.text)
     produced: set[int] = set()
     for diagnostic in _with_notes(diagnostics):
-        # One comment announces any number of the same diagnostic, as in MLIR.
+        # One comment declares any number of equal diagnostics, as in MLIR.
         number = next((n for n, expected in enumerate(expected_ones) if expected.matches(diagnostic)), None)
         if number is None:
             yield error(diagnostic.location, f"unexpected {diagnostic.severity.value}: {diagnostic.message}").diagnostic

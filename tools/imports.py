@@ -1,4 +1,4 @@
-"""--import: Python modules that register operators, rules or plugins, for all tools that read programs."""
+"""The option --import: Python modules that register operators, rules or plugins, in all tools that read programs."""
 
 import sys
 from importlib import import_module
@@ -13,24 +13,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 NAME = "import"
-HELP = "import this module first, or this .py file, as one that registers operators; may be given several times"
+HELP = "import this module or .py file first, for example to register operators; repeatable"
 
 
 def add_import_option(parser: "ArgumentParser") -> None:
-    """Let a command line name modules, for `import_modules`."""
+    """Add the option to a parser; `import_modules` imports its modules."""
     parser.add_argument(f"--{NAME}", metavar="MODULE", dest="imports", action="append", default=[], help=HELP)
 
 
 def import_modules(names: "Iterable[str]") -> None:
-    """Import the modules that the command line names, found from the working directory too.
+    """Import modules, also from the working directory.
 
     Raises:
-        DiagnosticError: a module cannot be found, or raises while it is imported.
+        DiagnosticError: A module cannot be found, or its import raises an exception.
     """
     for name in names:
         try:
             _import_file(Path(name)) if name.endswith(".py") else _import_name(name)
-        except Exception as problem:  # whatever a module of a person raises
+        except Exception as problem:  # user code can raise anything
             kind = type(problem).__name__
             raise error(Location(name, 0, 0), f"cannot import '{name}': {kind}: {problem}") from problem
 

@@ -1,4 +1,4 @@
-"""A line on a terminal that says what is at work, once that takes more than a second; it is gone when it is done."""
+"""Progress line on the terminal, for work that takes more than a second."""
 
 import signal
 import sys
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _LONG = 1.0
-"""Seconds that work takes before it is shown."""
+"""Seconds until the line is shown."""
 
 _DRAWN_PER_SECOND = 8
 _TERMINATED = 128 + signal.SIGTERM
-"""The exit status of a process that was asked to end."""
+"""Exit status after SIGTERM."""
 
 
 @contextmanager
 def progress(delay: float = _LONG) -> Generator[None]:
-    """Show on standard error what is at work in the `with` block, when it has taken `delay` seconds, and how long.
+    """Show the current task and the elapsed time on standard error once the `with` block has taken `delay` seconds.
 
-    Where that is no terminal, nothing is. Diagnostics may be printed meanwhile, and stand above; results may not, as
-    the line would be among them. Asked to end by SIGTERM, the process does so with its terminal as it was.
+    Nothing is shown unless standard error is a terminal. Diagnostics that are printed in the block appear above the
+    line; results must not be printed in it. SIGTERM ends the process after the terminal is restored.
     """
     if not sys.stderr.isatty():
         yield
@@ -51,13 +51,13 @@ def _end(number: int, frame: object) -> None:
 
 
 class _Line:
-    """The line; it is told what is at work far more often than it is drawn."""
+    """The progress line, which is updated more often than it is drawn."""
 
     def __init__(self) -> None:
         self._what = ""
         self._begin = monotonic()
         self._lock = Lock()
-        """The line is shown by another thread than that which clears it."""
+        """Guards `_live`: a timer thread shows the line, and the main thread clears it."""
         self._live: Live | None = None
         self._is_over = False
 
@@ -65,7 +65,7 @@ class _Line:
         self._what = what
 
     def show(self) -> None:
-        # Whoever does not wait does not wait for rich either.
+        # Imported lazily: short commands do not show the line.
         from rich.live import Live
 
         from sdy.tools.terminal import Terminal

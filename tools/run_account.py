@@ -1,4 +1,4 @@
-"""The account that sdy-run gives of a program."""
+"""Output of sdy-run."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunAccount:
-    """What there is to tell of a run. Times are in seconds, by stage."""
+    """Statistics of a run; `seconds` has the time of each stage."""
 
     name: str
     operations: int
@@ -33,12 +33,12 @@ class RunAccount:
 
 
 def count_operations(module: ModuleOp) -> int:
-    """The number of operations in `module`."""
+    """Return the number of operations in `module`."""
     return len(operations(module)) - 1
 
 
 def count_shardings(module: ModuleOp) -> int:
-    """The number of values, functions' results among them, that have a sharding."""
+    """Return the number of values and function results that have a sharding."""
     functions = [op for op in module.ops if isinstance(op, FuncOp)]
     results = (
         func_result_sharding(function, index)
@@ -57,11 +57,11 @@ def _values(module: ModuleOp) -> Iterator[SSAValue]:
 
 
 def show(account: RunAccount, console: Terminal) -> None:
-    """Print the account."""
+    """Print the statistics."""
     console.print(account.name, style="bold")
     summary = Table(box=None, show_header=False, padding=(0, 2))
     summary.add_row("operations", f"{account.operations:,}")
-    summary.add_row("shardings", f"{account.shardings_given:,} given, {account.shardings_found:,} found by propagation")
+    summary.add_row("shardings", f"{account.shardings_given:,} given, {account.shardings_found:,} propagated")
     console.print(summary)
     console.print(str(account.costs))
     console.print(_times(account.seconds))

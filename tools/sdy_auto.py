@@ -1,4 +1,4 @@
-"""sdy-auto: choose how the arguments of a program are split over devices, and say what that costs."""
+"""sdy-auto: choose the argument shardings of a program, and print their predicted cost."""
 
 import argparse
 import sys
@@ -26,15 +26,15 @@ from sdy.tools.progress import progress
 from sdy.tools.terminal import Terminal
 
 _DESCRIPTION = """\
-Choose how the arguments of a StableHLO program are split over a mesh of devices, so that a step takes least time and
-fits into their memory. Shardings that the program has stay. Shown are the layout, what it is predicted to cost, what
-would have been chosen otherwise, and what the layouts cost that experts would begin with.
+Choose shardings for the arguments of a StableHLO program on a mesh, such that a step takes the least predicted time and
+fits into device memory. Existing shardings are kept. The output lists the chosen shardings with their runners-up, the
+predicted time and memory of a step, and the costs of layouts that an expert would write.
 """
 
 _EXAMPLES = """\
 examples:
   sdy-auto step.mlir --mesh data=4,model=2 --hardware h100-8
-  sdy-auto step.mlir --devices 64 --hardware tpu-v5p --memory 90G     chooses the shape of the mesh, too
+  sdy-auto step.mlir --devices 64 --hardware tpu-v5p --memory 90G     also chooses the shape of the mesh
   sdy-auto --measure -o mine.toml
   sdy-auto step.mlir --mesh data=8 --hardware mine.toml -o sharded.mlir
 """
@@ -53,19 +53,17 @@ def _parser() -> argparse.ArgumentParser:
     parser = tool_parser("sdy-auto", _DESCRIPTION, _EXAMPLES, no="no layout fits in memory")
     parser.add_argument("file", nargs="?", metavar="FILE.mlir", help=PROGRAM)
     mesh = parser.add_mutually_exclusive_group()
-    mesh.add_argument("--mesh", type=_mesh, metavar="AXES", help="as data=4,model=2 (default: the program's own mesh)")
-    mesh.add_argument("--devices", type=positive, metavar="N", help="how many devices; the shape of the mesh is chosen")
+    mesh.add_argument("--mesh", type=_mesh, metavar="AXES", help="such as data=4,model=2 (default: the program's mesh)")
+    mesh.add_argument("--devices", type=positive, metavar="N", help="number of devices; chooses the shape of the mesh")
     add_hardware_option(parser, "the devices", default="h100-8")
     parser.add_argument(
-        "--measure", action="store_true", help="instead of a program, measure jax's devices, and print a hardware file"
+        "--measure", action="store_true", help="measure JAX's devices and write a hardware file, without a program"
     )
-    parser.add_argument("--memory", type=byte_size, metavar="SIZE", help="of a device (default: what the hardware has)")
+    parser.add_argument("--memory", type=byte_size, metavar="SIZE", help="memory per device (default: the hardware's)")
     parser.add_argument(
-        "--time-limit", type=float, default=60.0, metavar="SECONDS", help="of the search (default: 60); Ctrl-C ends it"
+        "--time-limit", type=float, default=60.0, metavar="SECONDS", help="search time (default: 60); Ctrl-C ends it"
     )
-    parser.add_argument(
-        "--arguments-only", action="store_true", help="leave all that is computed in between to propagation"
-    )
+    parser.add_argument("--arguments-only", action="store_true", help="do not choose shardings of intermediate values")
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="write the program with its shardings; - is standard output"
     )
@@ -83,8 +81,8 @@ def _mesh(text: str) -> Mesh:
 
 
 def measure(output: str | None) -> int:
-    """Write a hardware file of jax's devices."""
-    # Whoever plans waits for no device.
+    """Measure JAX's devices and write a hardware file."""
+    # Imported lazily: planning does not import JAX.
     from sdy.passes.jax.measured_hardware import measured_hardware
 
     with progress(), task("measure the devices"):
@@ -94,7 +92,11 @@ def measure(output: str | None) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what the command line asks for. Raises DiagnosticError where the program or the hardware is wrong."""
+    """Execute the command line.
+
+    Raises:
+        DiagnosticError: The program or the hardware is invalid.
+    """
     import_modules(arguments.imports)
     take_rules(arguments.custom_call_rules)
     source = read(arguments.file)
@@ -103,13 +105,13 @@ def run(arguments: argparse.Namespace) -> int:
     with progress():
         with task("parse"):
             module = parse(source.text, source.name)
-        tried = [_plan(clone(module), mesh, hardware, arguments, len(meshes)) for mesh in meshes]
-    plan, planned = min(tried, key=lambda each: (not each[0].fits, each[0].cost.seconds))
-    module_text = format(planned)
+        plans = [_plan(clone(module), mesh, hardware, arguments, len(meshes)) for mesh in meshes]
+    plan, planned_module = min(plans, key=lambda each: (not each[0].fits, each[0].cost.seconds))
+    module_text = format(planned_module)
     terminal = Terminal(stderr=arguments.output == "-")
     terminal.print(str(plan))
-    if len(tried) > 1:
-        terminal.print("\n  mesh " + "".join(f"\n  {shown_mesh(each.mesh):24}{_outcome(each)}" for each, _ in tried))
+    if len(plans) > 1:
+        terminal.print("\n  mesh " + "".join(f"\n  {shown_mesh(each.mesh):24}{_outcome(each)}" for each, _ in plans))
     if arguments.output:
         write(arguments.output, module_text)
     return 0 if plan.fits else 1
@@ -119,13 +121,13 @@ def _plan(
     module: ModuleOp, mesh: Mesh | None, hardware: Hardware, arguments: argparse.Namespace, share: int
 ) -> tuple[Plan, ModuleOp]:
     with task(f"search on {shown_mesh(mesh)}" if mesh else "search"):
-        tell = current_reporter()
+        report = current_reporter()
 
-        def tell_best(best: Candidate) -> None:
-            if tell:
-                tell(f"{best.name}: {format_seconds(best.cost.seconds)}, {shown_bytes(best.cost.memory)}")
+        def report_best(best: Candidate) -> None:
+            if report:
+                report(f"{best.name}: {format_seconds(best.cost.seconds)}, {shown_bytes(best.cost.memory)}")
 
-        # The passes that each layout goes through say nothing of how far the search is.
+        # Do not report the passes that run on each layout.
         with report_to(None):
             plan = auto(
                 module,
@@ -134,13 +136,13 @@ def _plan(
                 memory=arguments.memory,
                 time_limit=arguments.time_limit / share,
                 intermediates=not arguments.arguments_only,
-                progress=tell_best,
+                progress=report_best,
             )
     return plan, module
 
 
 def _outcome(plan: Plan) -> str:
-    fits = "" if plan.fits else ", more than there is"
+    fits = "" if plan.fits else ", does not fit"
     return f"{format_seconds(plan.cost.seconds)}, {shown_bytes(plan.cost.memory)}{fits}"
 
 

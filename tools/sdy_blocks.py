@@ -1,4 +1,4 @@
-"""sdy-blocks: run a program in blocks that fit in memory, or show the graph of them."""
+"""sdy-blocks: run a program out of core, in blocks that fit into memory, or write the graph of blocks."""
 
 import argparse
 import json
@@ -26,8 +26,8 @@ from sdy.tools.progress import progress
 from sdy.tools.terminal import Terminal
 
 _DESCRIPTION = """\
-Cut each operation of a StableHLO program into blocks that take little memory, and run them one after the other. What
-has to wait goes to files, so that a program may be larger than the memory that there is.
+Partition each operation of a StableHLO program into blocks that take little memory, and run the blocks one by one.
+Values that do not fit are spilled to files, so that a program can need more memory than there is.
 """
 
 _EXAMPLES = """\
@@ -48,24 +48,39 @@ def _parser() -> argparse.ArgumentParser:
     parser = tool_parser("sdy-blocks", _DESCRIPTION, _EXAMPLES, no="--check finds a mismatch")
     parser.add_argument("file", metavar="FILE.mlir", help=PROGRAM)
     parser.add_argument(
-        "--memory-limit", type=byte_size, default="1G", metavar="SIZE", help="bytes, or with K, M, G or T (default: 1G)"
+        "--memory-limit",
+        type=byte_size,
+        default="1G",
+        metavar="SIZE",
+        help="memory limit in bytes, or with K, M, G or T (default: 1G)",
     )
     parser.add_argument(
-        "--block-bytes", type=byte_size, metavar="SIZE", help="of a block (default: a quarter of the limit)"
+        "--block-bytes",
+        type=byte_size,
+        metavar="SIZE",
+        help="maximum size of a block (default: a quarter of the limit)",
     )
     parser.add_argument(
-        "--split-reductions", type=natural, default=0, metavar="N", help="reduce in up to N parts and a second stage"
+        "--split-reductions",
+        type=natural,
+        default=0,
+        metavar="N",
+        help="split reductions into up to N partial ones and a second stage",
     )
     add_inputs_options(parser)
-    parser.add_argument("--check", action="store_true", help="compare with the program computed whole")
-    parser.add_argument("--dot", metavar="FILE", help="write the graph for Graphviz, and do not run it")
-    parser.add_argument("--json", metavar="FILE", help="write the graph as JSON, and do not run it")
+    parser.add_argument("--check", action="store_true", help="compare with the unpartitioned program")
+    parser.add_argument("--dot", metavar="FILE", help="write the graph for Graphviz instead of running it")
+    parser.add_argument("--json", metavar="FILE", help="write the graph as JSON instead of running it")
     return parser
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what the command line asks for. Raises DiagnosticError where the program or its inputs are wrong."""
-    # They need jax, which --help does not.
+    """Execute the command line.
+
+    Raises:
+        DiagnosticError: The program or its inputs are invalid.
+    """
+    # Imported lazily: they import JAX, which --help does not need.
     from sdy.passes.blocks.build import block_graph
     from sdy.passes.blocks.validation import validate
 
@@ -78,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
         original = clone(module)
         if arguments.split_reductions:
             run_passes(module, [SplitReductionsPass(arguments.split_reductions)])
-        with task("cut into blocks"):
+        with task("partition into blocks"):
             graph = block_graph(module, within(arguments.block_bytes or max(arguments.memory_limit // 4, 1)))
             validate(graph)
     if arguments.dot or arguments.json:
@@ -123,15 +138,15 @@ def _run(
     console.print(_table(graph))
     console.print(
         f"{statistics.shards:,} blocks, at most {statistics.most_bytes:,} bytes in memory, "
-        f"{statistics.spilled_bytes:,} bytes through files"
+        f"{statistics.spilled_bytes:,} bytes spilled to files"
     )
     return inputs, results
 
 
 def _table(graph: BlockGraph) -> Table:
-    """The work of each kind of operation: how many blocks, and the bytes of the largest."""
+    """Tabulate the number of blocks and the bytes of the largest block of each kind of operation."""
     table = Table()
-    for heading in ("operation", "blocks", "bytes of the largest"):
+    for heading in ("operation", "blocks", "largest block, bytes"):
         table.add_column(heading, justify="left" if heading == "operation" else "right")
     for name in dict.fromkeys(work.name for work in graph.works):
         shards = [shard for work in graph.works if work.name == name for shard in work.shards]
@@ -144,7 +159,7 @@ def _compare(original: ModuleOp, inputs: Sequence[NumpyArray], results: Sequence
 
     program = compile_unpartitioned(original)
 
-    def run(given: Sequence[NumpyArray]) -> list[NumpyArray]:
-        return [np.asarray(result) for result in program(*given)]
+    def run(reference_inputs: Sequence[NumpyArray]) -> list[NumpyArray]:
+        return [np.asarray(result) for result in program(*reference_inputs)]
 
-    return compare(original, inputs, results, Reference("the program computed whole", run))
+    return compare(original, inputs, results, Reference("the unpartitioned program", run))

@@ -1,4 +1,4 @@
-"""sdy-diff: what differs between two programs in how their tensors lie, and in what that costs."""
+"""sdy-diff: compare the shardings, the collectives and the costs of two programs."""
 
 import argparse
 import sys
@@ -19,16 +19,16 @@ from sdy.tools.progress import progress
 from sdy.tools.terminal import Terminal
 
 _DESCRIPTION = """\
-Show what differs between two programs: which tensors have other shardings, which collectives came and went, and what a
-device receives and needs, before and after. Each is a StableHLO program, which is propagated if it has not been, or a
-golden layout (.json), as --golden and sdy.check_golden write it.
+Compare two programs: tensors whose shardings differ, added and removed collectives, and the bytes received and the peak
+memory per device. Each is a StableHLO program, which is propagated if it has not been, or a golden layout (.json), as
+--golden and sdy.check_golden write it.
 """
 
 _EXAMPLES = """\
 examples:
   sdy-diff before.mlir after.mlir
-  sdy-diff step.mlir --golden layouts/step.json      keeps the layout of a program
-  sdy-diff layouts/step.json step.mlir               and holds it against what was kept
+  sdy-diff step.mlir --golden layouts/step.json      writes the golden layout of a program
+  sdy-diff layouts/step.json step.mlir               compares the program with it
 """
 
 
@@ -36,9 +36,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv`, by default the process's own, and return the exit status."""
     parser = tool_parser("sdy-diff", _DESCRIPTION, _EXAMPLES, no="the programs differ")
     parser.add_argument("before", metavar="BEFORE", help="a program, - is standard input, or a golden layout")
-    parser.add_argument("after", metavar="AFTER", nargs="?", help="the one that it is compared with")
-    parser.add_argument("--all", action="store_true", help="show all changes, not the first of each kind alone")
-    parser.add_argument("--golden", metavar="FILE.json", help="instead, write the layout of BEFORE there")
+    parser.add_argument("after", metavar="AFTER", nargs="?", help="the program or golden layout to compare with BEFORE")
+    parser.add_argument("--all", action="store_true", help="show all changes, not only the first of each kind")
+    parser.add_argument("--golden", metavar="FILE.json", help="write BEFORE as a golden layout instead of comparing")
     arguments = parser.parse_args(argv)
     if (arguments.after is None) == (arguments.golden is None):
         parser.error("give either a second program or --golden")
@@ -46,7 +46,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what the command line asks for. Raises DiagnosticError where a program or a golden layout is wrong."""
+    """Execute the command line.
+
+    Raises:
+        DiagnosticError: A program or a golden layout is invalid.
+    """
     import_modules(arguments.imports)
     take_rules(arguments.custom_call_rules)
     sources = [read(path) for path in (arguments.before, arguments.after) if path is not None]

@@ -1,4 +1,4 @@
-"""sdy-interpret: run a program on NumPy arrays, and say whether what it expects holds."""
+"""sdy-interpret: run a program in the reference interpreter, and check its assertions."""
 
 import argparse
 import sys
@@ -24,17 +24,17 @@ from sdy.tools.split_input import split
 _DESCRIPTION = """\
 Run the function @main of a StableHLO program, or its only function, in the reference interpreter.
 
-interpreter.run_parallel runs programs on the devices of a grid, with collectives between them; check.expect_eq,
-expect_almost_eq, expect_close and their forms with constants compare. The exit status is 0 where all of them hold, else
-1, with the place of the first that does not and the first element that differs on standard error.
+interpreter.run_parallel runs functions on the devices of a grid, with collectives between them. check.expect_eq,
+expect_almost_eq, expect_close and their forms with constants are assertions. If one fails, standard error has its
+location and the first element that differs.
 
-What @main takes comes from a file, as whole arrays; a partitioned program is then run on all devices of its mesh.
+The arguments of @main are read from a file, as global arrays; a partitioned program runs on all devices of its mesh.
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv`, by default the process's own, and return the exit status."""
-    parser = tool_parser("sdy-interpret", _DESCRIPTION, no="a check of the program fails")
+    parser = tool_parser("sdy-interpret", _DESCRIPTION, no="an assertion of the program fails")
     parser.add_argument("file", metavar="FILE.mlir", nargs="?", default="-", help=PROGRAM)
     parser.add_argument(
         "--split-input-file",
@@ -47,7 +47,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run each program of the file; the exit status is 1 where one goes wrong. Raises DiagnosticError."""
+    """Run each program of the file; the exit status is 1 if one fails.
+
+    Raises:
+        DiagnosticError: The file cannot be read.
+    """
     import_modules(arguments.imports)
     take_rules(arguments.custom_call_rules)
     source = read(arguments.file)
@@ -72,7 +76,11 @@ def _run_part(source: Source, inputs: str | None) -> int:
 
 
 def read_program(source: Source) -> ModuleOp:
-    """Parse a program that may use the dialects of checks and of the interpreter. Raises DiagnosticError."""
+    """Parse a program, with the dialects of assertions and of the interpreter.
+
+    Raises:
+        DiagnosticError: The program is invalid.
+    """
     ctx = context()
     ctx.load_dialect(CHECK)
     ctx.load_dialect(INTERPRETER)
@@ -81,23 +89,31 @@ def read_program(source: Source) -> ModuleOp:
 
 
 def run_program(module: ModuleOp, inputs: str | None = None) -> Sequence[object]:
-    """Run @main on the arrays of the file `inputs`, if given. Raises DiagnosticError, also where a check fails."""
-    # It needs scipy, which --help does not.
+    """Run @main and return its results.
+
+    Args:
+        module: The program.
+        inputs: The file with the arguments of @main, if it takes any.
+
+    Raises:
+        DiagnosticError: The arguments do not match, or an assertion fails.
+    """
+    # Imported lazily: this imports SciPy, which --help does not need.
     from sdy.interpreter.machine import run_function
 
     if not any(isinstance(op, FuncOp) for op in module.ops):
         return ()
     if (function := find_main_function(module)) is None:
-        raise error(module, "there is no function @main to run")
+        raise error(module, "no function @main to run")
     if inputs is None and function.function_type.inputs.data:
-        problem = f"@{function.sym_name.data} takes arguments, but there are none to give it (--inputs FILE.npz does)"
+        problem = f"@{function.sym_name.data} takes arguments: pass them with --inputs FILE.npz"
         raise error(function, problem)
     with task("run"):
         return run_function(module, function) if inputs is None else _run_on(module, inputs)
 
 
 def _run_on(module: ModuleOp, inputs: str) -> Sequence[NumpyArray]:
-    # Whoever asks for this waits for jax to be imported, with which programs' arguments are described.
+    # Imported lazily: this imports JAX.
     from sdy.passes.interpret import argument_ports, interpret
 
     return interpret(module, *arrange_inputs(read_arrays(inputs), argument_ports(module), inputs))

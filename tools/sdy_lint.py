@@ -1,4 +1,4 @@
-"""sdy-lint: what will cost in a program, found before a device is touched."""
+"""sdy-lint: find costly sharding patterns in a program, without devices."""
 
 import argparse
 import sys
@@ -24,26 +24,25 @@ from sdy.tools.custom_call_rules import take_rules
 from sdy.tools.imports import import_modules
 
 _DESCRIPTION = f"""\
-Tell what will cost in a StableHLO program, which is propagated if it has not been: each finding with its source line,
-the reason, what it costs a device in a step, and what to write instead. The exit status is 0 where nothing was found,
-1 where anything was, and 2 where the command line or a file is wrong. A line with the comment '# sdy: allow(RULE)' in
-Python, or '// sdy: allow(RULE)' in MLIR, or below one, may do what that rule finds. Options are also read from
-{CONFIG}, or from [tool.sdy.lint] in {PROJECT}, of the working directory.
+Find costly sharding patterns in a StableHLO program, which is propagated if it has not been. Each finding has its
+source line, the reason, its cost per device and step, and a suggested fix. The comment '# sdy: allow(RULE)' in Python,
+or '// sdy: allow(RULE)' in MLIR, on a line or above it, suppresses the rule there. Options are also read from {CONFIG},
+or from [tool.sdy.lint] in {PROJECT}, in the working directory.
 """
 
 _EXAMPLES = """\
 examples:
   sdy-lint step.mlir
   sdy-lint step.mlir --format github --baseline lint.json
-  sdy-lint step.mlir --write-baseline lint.json         keeps what there is, so that only what is new is told
+  sdy-lint step.mlir --write-baseline lint.json         records all findings, so that later only new ones are reported
   sdy-lint --explain conflict-by-order
 """
 
 _HELP = {
-    "large": "bytes of a device from which on something is told",
-    "replicated": "the same for what devices hold alike",
-    "small": "a collective of fewer bytes is a small one",
-    "many": "so many small collectives are many",
+    "large": "minimum cost of a finding, in bytes per device",
+    "replicated": "minimum cost of a replicated-tensor finding, in bytes per device",
+    "small": "size below which a collective is small",
+    "many": "minimum number of small collectives of one line",
 }
 
 
@@ -51,19 +50,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv`, by default the process's own, and return the exit status."""
     parser = tool_parser("sdy-lint", _DESCRIPTION, _EXAMPLES, no="there are findings")
     parser.add_argument("file", metavar="FILE", nargs="?", help="a program; - is standard input")
-    parser.add_argument(
-        "--format", choices=FORMATS, default="text", help="how findings are written, by default as text"
-    )
-    parser.add_argument("--select", metavar="RULE,...", type=_names, help="ask these rules alone")
-    parser.add_argument("--ignore", metavar="RULE,...", type=_names, help="do not ask these rules")
+    parser.add_argument("--format", choices=FORMATS, default="text", help="output format (default: text)")
+    parser.add_argument("--select", metavar="RULE,...", type=_names, help="report only these rules")
+    parser.add_argument("--ignore", metavar="RULE,...", type=_names, help="do not report these rules")
     for name, default in _defaults().items():
-        parser.add_argument(f"--{name}", metavar="SIZE", help=f"{_HELP[name]}, by default {default}")
-    parser.add_argument("--config", metavar="FILE.toml", help="read options from there, and not the working directory")
-    parser.add_argument("--baseline", metavar="FILE.json", help="do not tell what is in there")
-    parser.add_argument(
-        "--write-baseline", metavar="FILE.json", help="instead of telling it, write what is found there"
-    )
-    parser.add_argument("--explain", metavar="RULE", help="show the page of a rule")
+        parser.add_argument(f"--{name}", metavar="SIZE", help=f"{_HELP[name]} (default: {default})")
+    parser.add_argument("--config", metavar="FILE.toml", help="read options from this file, not the working directory")
+    parser.add_argument("--baseline", metavar="FILE.json", help="do not report the findings recorded in this file")
+    parser.add_argument("--write-baseline", metavar="FILE.json", help="record the findings instead of reporting them")
+    parser.add_argument("--explain", metavar="RULE", help="show the documentation of a rule")
     parser.add_argument("--list", action="store_true", help="list the rules")
     arguments = parser.parse_args(argv)
     if (arguments.file is None) == (arguments.explain is None and not arguments.list):
@@ -72,7 +67,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what the command line asks for. Raises DiagnosticError where it, or a file, is wrong."""
+    """Execute the command line.
+
+    Raises:
+        DiagnosticError: The command line or a file is invalid.
+    """
     if arguments.list:
         sys.stdout.write("\n".join(columns([[rule.name, rule.summary] for rule in RULES.values()])) + "\n")
         return 0
@@ -83,30 +82,30 @@ def run(arguments: argparse.Namespace) -> int:
     import_modules(arguments.imports)
     take_rules(arguments.custom_call_rules)
     options = _options(arguments)
-    kept = Baseline.read(read(arguments.baseline)) if arguments.baseline else Baseline({})
+    baseline = Baseline.read(read(arguments.baseline)) if arguments.baseline else Baseline({})
     source = read(arguments.file)
-    found = lint(parse(source.text, source.name), lint_options=options)
+    findings = lint(parse(source.text, source.name), lint_options=options)
     if arguments.write_baseline:
-        write(arguments.write_baseline, Baseline.of(found).text)
+        write(arguments.write_baseline, Baseline.of(findings).text)
         return 0
-    new = kept.new(found)
+    new = baseline.new(findings)
     sys.stdout.write(FORMATS[arguments.format](new))
     return int(bool(new))
 
 
 def _options(arguments: argparse.Namespace) -> LintOptions:
-    """The options of a file, and before them those of the command line."""
-    given = options_in(read(arguments.config)) if arguments.config else options_of_directory(Path())
+    """Merge the options of the configuration file with those of the command line, which take precedence."""
+    from_file = options_in(read(arguments.config)) if arguments.config else options_of_directory(Path())
     thresholds = {
         name: threshold(f"--{name}", value, None)
         for name in _defaults()
         if (value := getattr(arguments, name)) is not None
     }
     return replace(
-        given,
-        select=given.select if arguments.select is None else arguments.select,
-        ignore=given.ignore if arguments.ignore is None else arguments.ignore,
-        thresholds=replace(given.thresholds, **thresholds),
+        from_file,
+        select=from_file.select if arguments.select is None else arguments.select,
+        ignore=from_file.ignore if arguments.ignore is None else arguments.ignore,
+        thresholds=replace(from_file.thresholds, **thresholds),
     )
 
 
@@ -115,7 +114,7 @@ def _names(text: str) -> list[str]:
 
 
 def _defaults() -> dict[str, str]:
-    """The thresholds, each with what it is without an option."""
+    """Return the default of each threshold, formatted."""
     values = {field.name: getattr(Thresholds(), field.name) for field in fields(Thresholds)}
     return {name: str(value) if name == "many" else shown_bytes(value) for name, value in values.items()}
 

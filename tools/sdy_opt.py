@@ -1,6 +1,6 @@
-"""sdy-opt: run passes on MLIR, as text or bytecode, with the command line of MLIR's own tools.
+"""sdy-opt: run passes on MLIR, as text or bytecode, with the command line of `mlir-opt`.
 
-What few command lines ask for is imported where it is asked for: most of a short run is the start of the process.
+Rarely used features are imported lazily, since start-up is most of the time of a short run.
 """
 
 import math
@@ -25,48 +25,48 @@ USAGE = """\
 usage: sdy-opt [FILE] [PASS ...] [OPTION ...]
 
 Read MLIR from FILE (standard input for - or no file), run the passes in the order given, and print the module. FILE is
-text, MLIR bytecode, a portable artifact of StableHLO, or what jax.export saves.
+text, MLIR bytecode, a StableHLO portable artifact, or a file written by jax.export.
 
 options:
   -o FILE                        write to FILE instead of standard output
   --pass-pipeline=TEXT           run 'builtin.module(PASS{OPTION=VALUE ...},...)'
-  --custom-call-rules=FILE       take the sharding rules of custom calls from FILE, `target: operands -> results` on a
+  --custom-call-rules=FILE       read sharding rules of custom calls from FILE, one `target: operands -> results` per
                                  line
-  --import=MODULE                import this module first, or this .py file, as one that registers operators
+  --import=MODULE                import this module or .py file first, for example to register operators
   --split-input-file             treat each part between '// -----' lines as a file of its own
-  --verify-diagnostics           check the diagnostics against 'expected-error' and such comments
-  --allow-unregistered-dialect   accept operations of dialects that are not known
+  --verify-diagnostics           check the diagnostics against comments such as 'expected-error'
+  --allow-unregistered-dialect   accept operations of unknown dialects
   --mlir-print-ir-before-all     print the module to standard error before each pass
   --mlir-print-ir-after-all      print the module to standard error after each pass
   --mlir-print-op-generic        print operations in their generic form
-  --mlir-print-debuginfo         print where each operation comes from
-  --mlir-print-local-scope       print attributes and locations where they stand, without aliases
+  --mlir-print-debuginfo         print the location of each operation
+  --mlir-print-local-scope       print attributes and locations inline, without aliases
   --mlir-elide-elementsattrs-if-larger=N
-                                 leave out what is in constants of more than N elements
-  --for-jaxlib=VERSION           print what this version of jaxlib prints and reads, as 0.11, not the installed one
+                                 omit the elements of constants with more than N elements
+  --for-jaxlib=VERSION           print the MLIR syntax of this version of jaxlib, such as 0.11, not the installed one
   --emit-bytecode                write MLIR bytecode instead of text
-  --target-version=X.Y.Z         write a portable artifact for this version of StableHLO, and later ones
-  --emit-hlo                     write HLO, XLA's own text, of a program without SDY: after --sdy-plain for one
+  --target-version=X.Y.Z         write a portable artifact for this and later versions of StableHLO
+  --emit-hlo                     write HLO text; the program must have no SDY operations, as after --sdy-plain
   --emit-hlo-proto               write the same as a serialized HloModuleProto
   --sdy-explain=NAME             print why the value %NAME has its sharding, instead of the module;
-                                 @FUNCTION:%NAME for one that is not in the main function
-  --sdy-model-explorer           print, instead of the module, its graph and the way of each axis as JSON for Google's
-                                 Model Explorer
+                                 @FUNCTION:%NAME for a value outside of the main function
+  --sdy-model-explorer           print the graph of the module and the propagation of each axis, as JSON for Google's
+                                 Model Explorer, instead of the module
   --mlir-timing                  print the time of each pass to standard error
-  --verify-each                  verify after each pass too, not only after parsing and at the end
-  --                             what follows is a file, though it begin with a dash
-  --help                         print this
+  --verify-each                  verify after each pass, not only after parsing and at the end
+  --                             the next argument is a file, even if it begins with a dash
+  --help                         print this help
   --version                      print the version, and those of jax, jaxlib and xdsl
 
-exit status: 0 done; 1 --verify-diagnostics finds a mismatch; 2 a wrong flag, file or program
+exit status: 0 success; 1 --verify-diagnostics finds a mismatch; 2 invalid flag, file or program
 
-passes, each a flag (PASS='OPTION=VALUE ...' gives it options):
+passes, each a flag (--PASS='OPTION=VALUE ...' sets options):
 """
 
 
 @dataclass
 class Arguments:
-    """What the command line asks for."""
+    """Parsed command line."""
 
     file: str = STANDARD_STREAM
     output: str = STANDARD_STREAM
@@ -94,16 +94,16 @@ class Arguments:
 
     @property
     def other_forms(self) -> set[str]:
-        """What is to be written instead of MLIR text."""
-        asked = {
+        """The requested output formats other than MLIR text."""
+        requested = {
             "bytecode": self.emit_bytecode or self.target_version is not None,
             "HLO as text": self.emit_hlo,
             "HLO as a proto": self.emit_hlo_proto,
         }
-        return {form for form, is_asked in asked.items() if is_asked}
+        return {form for form, is_requested in requested.items() if is_requested}
 
     def text(self, module: ModuleOp) -> str:
-        """The text of `module` in the form that is asked for."""
+        """Format `module` with the requested printing options."""
         return format(
             module,
             generic=self.mlir_print_op_generic,
@@ -114,7 +114,7 @@ class Arguments:
         )
 
     def dump(self, when: str) -> Observer:
-        """What prints the module to standard error before or after a pass."""
+        """Return an observer that prints the module to standard error before or after a pass."""
 
         def print_module(step: ModulePass, module: ModuleOp) -> None:
             print(f"// -----// IR Dump {when} {type(step).__name__} ({step.name}) //----- //", file=sys.stderr)
@@ -139,12 +139,16 @@ _TEXT_ONLY = (
     _EXPLAIN.replace("-", "_"),
     "sdy_model_explorer",
 )
-"""Of the arguments, those that say how text is printed, or which."""
+"""Arguments that apply only to text output."""
 _SWITCHES = {option.name.replace("_", "-"): option.name for option in fields(Arguments) if option.type is bool}
 
 
 def parse_arguments(words: Sequence[str]) -> Arguments:
-    """The arguments that `words` give; flags take one dash or two. Raises DiagnosticError naming a wrong one."""
+    """Parse the command line; flags have one dash or two.
+
+    Raises:
+        DiagnosticError: An argument is invalid.
+    """
     arguments = Arguments()
     files: list[str] = []
     rest = list(words)
@@ -159,7 +163,7 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
         name, equals, value = word.lstrip("-").partition("=")
         if name in _VALUED and not equals:
             if not rest:
-                raise error(None, f"'{word}' needs a value after it")
+                raise error(None, f"'{word}' requires a value")
             value = rest.pop(0)
         if name == "o":
             arguments.output = value
@@ -175,7 +179,7 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
             arguments.sdy_explain = value
         elif name == _ELIDE:
             if not value.isdecimal():
-                raise error(None, f"'{_ELIDE}' is a number of elements, not '{value}'")
+                raise error(None, f"'{_ELIDE}' must be a number of elements, not '{value}'")
             arguments.mlir_elide_elementsattrs_if_larger = int(value)
         elif name == _FOR_JAXLIB:
             arguments.for_jaxlib = _known_jaxlib(value)
@@ -183,17 +187,17 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
             arguments.target_version = _written_version(value)
         elif name in _SWITCHES:
             if value and value not in BOOLEANS:
-                raise error(None, f"'{word.partition('=')[0]}' is true or false, not '{value}'")
+                raise error(None, f"'{word.partition('=')[0]}' must be true or false, not '{value}'")
             setattr(arguments, _SWITCHES[name], BOOLEANS.get(value, True))
         elif name in PASSES:
             arguments.passes.append(_pass(name, value))
         else:
             raise _unknown_flag(word.partition("=")[0], name)
     if len(files) > 1:
-        raise error(None, f"more than one file is given: {', '.join(files)}")
+        raise error(None, f"more than one input file: {', '.join(files)}")
     arguments.file = files[0] if files else STANDARD_STREAM
     if arguments.other_forms:
-        _refuse_text_only(arguments)
+        _check_output_format(arguments)
     return arguments
 
 
@@ -222,31 +226,35 @@ def _written_version(version: str) -> str:
     return version
 
 
-def _refuse_text_only(arguments: Arguments) -> None:
-    """Raise DiagnosticError where an argument is about MLIR text, and where several other forms are asked for."""
-    usual = Arguments()
+def _check_output_format(arguments: Arguments) -> None:
+    """Raise DiagnosticError for several output formats, or for an argument that applies only to text."""
+    defaults = Arguments()
     form, *others = sorted(arguments.other_forms)
     if others:
-        raise error(None, f"one form is written, but {' and '.join([form, *others])} are asked for")
+        raise error(None, f"conflicting output formats: {' and '.join([form, *others])}")
     for name in _TEXT_ONLY:
-        if getattr(arguments, name) != getattr(usual, name):
-            raise error(None, f"'--{name.replace('_', '-')}' is for MLIR text, but {form} is written")
+        if getattr(arguments, name) != getattr(defaults, name):
+            raise error(None, f"'--{name.replace('_', '-')}' applies to MLIR text, but the output is {form}")
 
 
 def _unknown_flag(word: str, name: str) -> DiagnosticError:
-    found = nearest(name, [*_SWITCHES, *PASSES, *_VALUED, "help", "version"])
-    hint = f": did you mean '--{found}'?" if found else ""
-    return error(None, f"unknown flag '{word}'{hint} (--help lists them all)")
+    suggestion = nearest(name, [*_SWITCHES, *PASSES, *_VALUED, "help", "version"])
+    hint = f": did you mean '--{suggestion}'?" if suggestion else ""
+    return error(None, f"unknown flag '{word}'{hint} (--help lists all flags)")
 
 
 def usage() -> str:
-    """The text of --help: the options, then each pass with its summary."""
+    """Return the text of --help: the options, then each pass with its summary."""
     width = max(map(len, PASSES)) + 2
     return USAGE + "".join(f"  --{name:{width}} {summary(load())}\n" for name, load in sorted(PASSES.items()))
 
 
 def process(source: Source, arguments: Arguments, timing: Timing) -> str | bytes:
-    """What is to be written of `source` after the passes. Raises DiagnosticError."""
+    """Run the passes on `source` and return the output.
+
+    Raises:
+        DiagnosticError: The input is invalid, or a pass fails.
+    """
     ctx = context(allow_unregistered=arguments.allow_unregistered_dialect)
     with timing.stage("parsing"):
         module = parse(source.text, source.name, ctx)
@@ -283,7 +291,7 @@ def process(source: Source, arguments: Arguments, timing: Timing) -> str | bytes
 
 
 def attempt(source: Source, arguments: Arguments, timing: Timing) -> str | bytes | None:
-    """What is to be written of `source` after the passes; None where it fails, and its diagnostics are then shown."""
+    """Run the passes on `source` and return the output, or report the diagnostics and return None."""
     if not arguments.verify_diagnostics:
         try:
             return process(source, arguments, timing)
@@ -307,7 +315,7 @@ def attempt(source: Source, arguments: Arguments, timing: Timing) -> str | bytes
 
 
 def run(arguments: Arguments) -> int:
-    """Do what `arguments` ask and return the exit status; nothing is written unless all of the input succeeds."""
+    """Execute the command line and return the exit status; nothing is written unless all inputs succeed."""
     if arguments.imports:
         from sdy.tools.imports import import_modules
 
@@ -333,7 +341,7 @@ def run(arguments: Arguments) -> int:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """The command `sdy-opt`; returns its exit status."""
+    """Run the command line `words`, by default the process's own, and return the exit status."""
     words = sys.argv[1:] if words is None else words
     if any(word in ("-h", "-help", "--help") for word in words):
         print(usage(), end="")

@@ -1,4 +1,4 @@
-"""sdy-report: a page of where the bytes of a program go, and why."""
+"""sdy-report: write an HTML report of a program's communication and memory."""
 
 import argparse
 import sys
@@ -17,16 +17,16 @@ from sdy.tools.progress import progress
 from sdy.tools.terminal import Terminal
 
 _DESCRIPTION = """\
-Write a page of where the bytes of a StableHLO program go, and why: what devices exchange, each collective with its
-reasons; memory over the program's order; how arrays lie on the mesh; and the program itself. The page is one file that
-needs no network. A program that has not been propagated is.
+Write an HTML report of a StableHLO program: its collectives with their reasons, its memory over time, the shardings of
+its arrays, and its operations. The report is one self-contained file. A program that has not been propagated is
+propagated first.
 """
 
 _EXAMPLES = """\
 examples:
   sdy-report examples/transformer.mlir                 writes transformer.html here
-  sdy-report step.mlir -o out/step.html                or where it is told to
-  sdy-report step.mlir --hardware h100-8               tells how long everything takes, too
+  sdy-report step.mlir -o out/step.html                writes to the given file
+  sdy-report step.mlir --hardware h100-8               adds predicted times
 """
 
 
@@ -34,16 +34,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv`, by default the process's own, and return the exit status."""
     parser = tool_parser("sdy-report", _DESCRIPTION, _EXAMPLES)
     parser.add_argument("file", metavar="FILE.mlir", help=PROGRAM)
-    parser.add_argument("-o", "--output", metavar="FILE.html", help="write the page there; - is standard output")
+    parser.add_argument("-o", "--output", metavar="FILE.html", help="the output file; - is standard output")
     add_hardware_option(parser, "predict times")
-    parser.add_argument("--compile", action="store_true", help="have XLA compile the program, and show its figures too")
-    parser.add_argument("--force", action="store_true", help="replace a file that is no report")
+    parser.add_argument("--compile", action="store_true", help="compile with XLA, and add its bytes and memory")
+    parser.add_argument("--force", action="store_true", help="replace a file that is not a report")
     arguments = parser.parse_args(argv)
     return guarded(lambda: run(arguments))
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what the command line asks for. Raises DiagnosticError where the program, or what it names, is wrong."""
+    """Execute the command line.
+
+    Raises:
+        DiagnosticError: The program is invalid, or the output file exists and is not a report.
+    """
     output: str = arguments.output or f"{Path(arguments.file).stem.strip('-') or 'report'}.html"
     if not arguments.force:
         check_replaceable(output)

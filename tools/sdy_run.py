@@ -1,4 +1,4 @@
-"""sdy-run: partition a program, run it on its devices, and show that the result is the unpartitioned program's."""
+"""sdy-run: partition a program, run it, and compare its results with those of the unpartitioned program."""
 
 import argparse
 from collections.abc import Generator, Sequence
@@ -35,23 +35,23 @@ if TYPE_CHECKING:
     from sdy.passes.jax.device_mesh import Device
 
 _SMALL_PROGRAM = 5000
-"""The number of operations up to which a program is compared with the unpartitioned one unless told otherwise."""
+"""Number of operations up to which results are compared by default."""
 
-_NOT_COMPARED = Comparison("not compared with the unpartitioned program (--check compares)")
+_NOT_COMPARED = Comparison("not compared with the unpartitioned program (use --check)")
 
 _DESCRIPTION = """\
-Decide the sharding of every tensor of a StableHLO program, make the program that each device runs, run it, and compare
-its results with those of the unpartitioned program on one device.
+Propagate the shardings of a StableHLO program, partition it, run it, and compare its results with those of the
+unpartitioned program on one device.
 
-The devices are those that jax finds; where they are fewer than the program's mesh has, that many virtual CPU devices
-are used instead. Inputs are random unless a file gives them.
+The devices are JAX's. If these are fewer than the mesh has, virtual CPU devices are used instead. Inputs are random
+unless they are read from a file.
 """
 
 _EXAMPLES = """\
 examples:
   sdy-run examples/transformer.mlir
   sdy-run program.mlir --inputs inputs.npz     arrays arg0, arg1, ... as numpy.savez writes them
-  python examples/transformer.py | sdy-run -   the text that jax.jit(f).lower(...).as_text() gives
+  python examples/transformer.py | sdy-run -   the text of jax.jit(f).lower(...).as_text()
 """
 
 
@@ -64,24 +64,28 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = tool_parser("sdy-run", _DESCRIPTION, _EXAMPLES, no="the results differ by more than rounding explains")
     parser.add_argument("file", metavar="FILE.mlir", help=PROGRAM)
-    parser.add_argument("--devices", type=positive, metavar="N", help="how many devices to have (default: the mesh's)")
+    parser.add_argument("--devices", type=positive, metavar="N", help="number of devices (default: that of the mesh)")
     add_inputs_options(parser)
     parser.add_argument(
         "--check",
         action=argparse.BooleanOptionalAction,
-        help=f"compare with the unpartitioned program, or not (default: up to {_SMALL_PROGRAM} operations)",
+        help=f"compare with the unpartitioned program (default: if it has at most {_SMALL_PROGRAM} operations)",
     )
     parser.add_argument(
         "--compare-layouts",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="propagate the program in XLA's form of it too, and take the layout with fewer bytes (default), or not",
+        help="also propagate the program's HLO form, and keep the layout that moves fewer bytes (default)",
     )
     return parser
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what the command line asks for. Raises DiagnosticError where the program or its inputs are wrong."""
+    """Execute the command line.
+
+    Raises:
+        DiagnosticError: The program or its inputs are invalid, or XLA rejects the program.
+    """
     import_modules(arguments.imports)
     take_rules(arguments.custom_call_rules)
     with progress():
@@ -91,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _account(arguments: argparse.Namespace) -> RunAccount:
-    """Run the program, and all that comes before and after."""
+    """Propagate, partition, compile, run and compare the program."""
     timing = Timing()
     source = read(arguments.file)
     arrays = None if arguments.inputs is None else read_arrays(arguments.inputs)
@@ -136,14 +140,14 @@ def _account(arguments: argparse.Namespace) -> RunAccount:
 def _compile(module: ModuleOp, devices: "Sequence[Device]") -> "CompiledProgram":
     from sdy.passes.jax.compile import compile
 
-    with _refusals_told():
+    with _xla_errors_as_diagnostics():
         return compile(module, devices)
 
 
 def _run(program: "CompiledProgram", inputs: Sequence[Any]) -> "tuple[jax.Array, ...]":
     import jax
 
-    with _refusals_told():
+    with _xla_errors_as_diagnostics():
         return jax.block_until_ready(program(*inputs))
 
 
@@ -156,24 +160,36 @@ def _costs(layout: PartitionedLayout, program: "CompiledProgram") -> "Account":
 def _compare(
     original: ModuleOp, program: "CompiledProgram", inputs: Sequence[Any], results: "Sequence[jax.Array]", must: bool
 ) -> Comparison:
-    """Compare the results with those of the program `original` on one device, or say why that can't be done.
+    """Compare the results with those of `original` on one device.
 
-    A program that says what each device does is compared with what XLA's own partitioner makes of it. Raises
-    DiagnosticError where the difference `must` be told and cannot be.
+    A program with manual computations is compared with the result of XLA's partitioner on all devices.
+
+    Args:
+        original: The unpartitioned program.
+        program: The compiled partitioned program.
+        inputs: The inputs of both.
+        results: The results of `program`.
+        must: Raise if the comparison is impossible; otherwise, return the reason.
+
+    Raises:
+        DiagnosticError: XLA rejects the reference program, and `must` is true.
     """
     from sdy.passes.jax.compile import compile_by_xla, compile_unpartitioned
 
-    for_devices = any(isinstance(op, ManualComputationOp) for op in operations(original))
-    reference = "the program as XLA partitions it" if for_devices else "the unpartitioned program"
+    is_manual = any(isinstance(op, ManualComputationOp) for op in operations(original))
+    reference = "the program as XLA partitions it" if is_manual else "the unpartitioned program"
     try:
-        with _refusals_told():
+        with _xla_errors_as_diagnostics():
             other = (
                 compile_by_xla(original, program.devices)
-                if for_devices
+                if is_manual
                 else compile_unpartitioned(original, program.devices[0])
             )
         return compare(
-            original, inputs, _arrays(results), Reference(reference, lambda given: _arrays(_run(other, given)))
+            original,
+            inputs,
+            _arrays(results),
+            Reference(reference, lambda other_inputs: _arrays(_run(other, other_inputs))),
         )
     except DiagnosticError as problem:
         if must:
@@ -186,22 +202,22 @@ def _arrays(results: "Sequence[jax.Array]") -> list[NumpyArray]:
 
 
 def _reduced(result: "jax.Array") -> "jax.Array":
-    """Sum the partial results of an array that has any."""
+    """All-reduce an array with partial sums."""
     import jax
 
     sharding = result.sharding
     if not isinstance(sharding, jax.sharding.NamedSharding) or not sharding.spec.unreduced:
         return result
-    whole = jax.sharding.NamedSharding(sharding.mesh, jax.sharding.PartitionSpec())
-    return jax.jit(lambda partial: jax.sharding.reshard(partial, whole))(result)
+    replicated = jax.sharding.NamedSharding(sharding.mesh, jax.sharding.PartitionSpec())
+    return jax.jit(lambda partial: jax.sharding.reshard(partial, replicated))(result)
 
 
 @contextmanager
-def _refusals_told() -> Generator[None]:
-    """Tell what XLA refuses, such as a program that needs more memory than there is, as an error of the program."""
+def _xla_errors_as_diagnostics() -> Generator[None]:
+    """Convert errors of XLA, such as insufficient memory, to DiagnosticError."""
     import jax
 
     try:
         yield
     except jax.errors.JaxRuntimeError as problem:
-        raise error(None, f"XLA refuses the program: {problem}") from problem
+        raise error(None, f"XLA rejects the program: {problem}") from problem

@@ -1,4 +1,4 @@
-"""A file of several inputs, separated by `// -----` lines."""
+"""Splitting of a file at `// -----` lines."""
 
 from sdy.passes.driver import Source
 
@@ -6,7 +6,7 @@ SEPARATOR = "// -----\n"
 
 
 def split(source: Source) -> list[Source]:
-    """The parts of `source`; each is named so that a diagnostic's line can be found in the whole file."""
+    """Split `source` into parts, each named so that the line of a diagnostic can be located in the file."""
     parts: list[Source] = []
     start = 0
     lines = source.text.splitlines(keepends=True)

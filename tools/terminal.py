@@ -1,4 +1,4 @@
-"""Where tools write for people: text stands there as it is, whatever a module's names look like."""
+"""Console output of text that contains arbitrary names."""
 
 from typing import Any
 
@@ -9,11 +9,11 @@ from sdy.shown_text import shown_lines
 
 
 class Terminal(Console):
-    """A console that knows no markup: `[bold]` and `:smile:` are what they are, and escape sequences are escaped."""
+    """A console without markup: `[bold]` and `:smile:` are printed literally, and escape sequences are escaped."""
 
     def __init__(self, *, stderr: bool = False):
         super().__init__(stderr=stderr, highlight=False, soft_wrap=True, markup=False, emoji=False)
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """What is shown of a string, also one in a table."""
+        """Escape a string for display; rich also calls this for strings in tables."""
         return super().render_str(shown_lines(text), **options)

@@ -136,12 +136,21 @@ def test_an_artifact_of_a_version_to_come_says_so():
 @pytest.mark.parametrize(
     ("flags", "problem"),
     [
-        (["--emit-bytecode", "--split-input-file"], "'--split-input-file' is for MLIR text, but bytecode is written"),
-        (["--target-version=1.9.0", "--sdy-explain=0"], "'--sdy-explain' is for MLIR text, but bytecode is written"),
+        (
+            ["--emit-bytecode", "--split-input-file"],
+            "'--split-input-file' applies to MLIR text, but the output is bytecode",
+        ),
+        (
+            ["--target-version=1.9.0", "--sdy-explain=0"],
+            "'--sdy-explain' applies to MLIR text, but the output is bytecode",
+        ),
         (["--target-version=newest"], "expected a version of StableHLO such as 1.13.0, got 'newest'"),
-        (["--emit-hlo", "--sdy-model-explorer"], "'--sdy-model-explorer' is for MLIR text, but HLO as text is written"),
-        (["--emit-hlo-proto", "--emit-bytecode"], "one form is written, but HLO as a proto and bytecode are asked for"),
-        (["--target-version"], "'--target-version' needs a value after it"),
+        (
+            ["--emit-hlo", "--sdy-model-explorer"],
+            "'--sdy-model-explorer' applies to MLIR text, but the output is HLO as text",
+        ),
+        (["--emit-hlo-proto", "--emit-bytecode"], "conflicting output formats: HLO as a proto and bytecode"),
+        (["--target-version"], "'--target-version' requires a value"),
     ],
 )
 def test_flags_that_do_not_fit(flags: list[str], problem: str, capsys: pytest.CaptureFixture[str]):

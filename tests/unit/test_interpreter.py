@@ -455,7 +455,7 @@ def test_command_takes_arguments_from_a_file(tmp_path: Path, capsys: pytest.Capt
         ({}, "in.npz:1:1: error: there is no array 'arg0' for argument 0"),
         ({"arg0": np.zeros(3, np.float32)}, "in.npz:1:1: error: argument 0 must have shape (4,), not (3,)"),
         ({"arg0": np.zeros(4, np.int32)}, "in.npz:1:1: error: argument 0 must have elements of type float32"),
-        (None, "in.mlir:3:1: error: @main takes arguments, but there are none to give it (--inputs FILE.npz does)"),
+        (None, "in.mlir:3:1: error: @main takes arguments: pass them with --inputs FILE.npz"),
     ],
     ids=["none", "another shape", "another type", "no file"],
 )

@@ -60,8 +60,8 @@ def test_help_lists_each_pass_with_its_summary() -> None:
         ("--sdy-basic-propagat", "unknown flag '--sdy-basic-propagat': did you mean '--sdy-basic-propagate'?"),
         ("-split-input-fil", "unknown flag '-split-input-fil': did you mean '--split-input-file'?"),
         ("--sdy-basic-propagate=keep-sharding-rule", "unknown option of pass 'sdy-basic-propagate'"),
-        ("--verify-each=perhaps", "'--verify-each' is true or false, not 'perhaps'"),
-        ("-o", "'-o' needs a value after it"),
+        ("--verify-each=perhaps", "'--verify-each' must be true or false, not 'perhaps'"),
+        ("-o", "'-o' requires a value"),
     ],
 )
 def test_wrong_flags_are_named(word: str, message: str) -> None:
@@ -173,7 +173,7 @@ def test_short_names_and_large_constants_are_left_out_when_asked_for() -> None:
     assert "a.a = affine_map<() -> ()>, a.b = dense_resource<__elided__>" in sdy_opt(*flags, stdin=text).stdout
     refused = sdy_opt("--mlir-elide-elementsattrs-if-larger=few", stdin=text)
     assert refused.returncode == 2
-    assert "is a number of elements, not 'few'" in refused.stderr
+    assert "must be a number of elements, not 'few'" in refused.stderr
 
 
 def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:

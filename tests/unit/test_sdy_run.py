@@ -140,7 +140,7 @@ func.func @main(%arg0: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
 """)
     assert sdy_run.main([str(path)]) == 0
     captured = capsys.readouterr()
-    assert f"{path}:5:8: warning: 'stablehlo.rng' op draws other numbers each time" in captured.err
+    assert f"{path}:5:8: warning: 'stablehlo.rng' op draws different numbers in each run" in captured.err
     assert "result 0 is not compared" in captured.err
     assert "largest difference from the unpartitioned program: 0 (result 1" in captured.out
 
@@ -157,7 +157,7 @@ def test_a_fresh_process_makes_the_devices_that_it_needs(program: Path):
     assert "largest difference" in done.stdout
     few = subprocess.run([*command, "--devices", "2"], env=environment, capture_output=True, text=True, check=False)
     assert few.returncode == 2
-    assert "mesh has 4 devices, but --devices=2 gives it fewer" in few.stderr
+    assert "mesh has 4 devices, but --devices is 2" in few.stderr
     assert "sdy-opt -sdy-propagation-pipeline -sdy-partition-pipeline prints" in few.stderr
     assert "Traceback" not in few.stderr
 
@@ -249,9 +249,9 @@ def test_files_that_cannot_be_read_are_told(tmp_path: Path, capsys: pytest.Captu
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--devices", "0"], "there must be a device"),
-        (["--devices", "many"], "'many' is not a number"),
-        (["--seed", "-1"], "'-1' is not a number"),
+        (["--devices", "0"], "'0' is not a positive integer"),
+        (["--devices", "many"], "'many' is not a positive integer"),
+        (["--seed", "-1"], "'-1' is not a nonnegative integer"),
         (["--sed", "1", "--frobnicate"], "--frobnicate"),
     ],
 )
