@@ -213,19 +213,18 @@ def run_passes(
 def propagate(module: ModuleOp, policy: Policy | None = None, *, unify_meshes: bool = True, **options: Any) -> None:
     """Propagate a sharding to every tensor of `module`, in place.
 
-    Runs `sdy-prepare-pipeline`, which accepts shardings of GSPMD too, calls `policy`, and runs
+    Runs `sdy-prepare-pipeline`, which imports GSPMD shardings and decomposes operations, calls `policy`, and runs
     `sdy-propagation-pipeline`.
 
     Args:
-        module: the module that propagation changes.
-        policy: called with the module's operations; it may choose with `sdy.split` along which dimension an operation
-            is computed in shards.
-        unify_meshes: bring shardings on several meshes over the same devices onto one mesh.
-        **options: options of `sdy-propagation-pipeline`, such as `conservative_propagation=True`.
+        module: The module.
+        policy: Called with the module's operations before propagation; it can partition some of them with `sdy.split`.
+        unify_meshes: Convert shardings on different meshes over the same devices to a common mesh.
+        **options: Options of `sdy-propagation-pipeline`, for example `conservative_propagation=True`.
 
     Raises:
-        DiagnosticError: the module cannot be propagated.
-        TypeError: `options` has an unknown option.
+        DiagnosticError: The module cannot be propagated.
+        TypeError: An option is unknown.
     """
     pipeline = PropagationPipeline(unify_meshes=unify_meshes, **options)
     prepare(module, policy)
@@ -240,17 +239,17 @@ def prepare(module: ModuleOp, policy: Policy | None = None) -> None:
 
 
 def partition(module: ModuleOp, **options: Any) -> None:
-    """Partition `module`, whose tensors have shardings, into the program of one device, in place.
+    """Partition the propagated `module` into its per-device program, in place.
 
     Runs `sdy-partition-pipeline`. Each tensor then has the shape of its shard, and communication between devices is
     explicit as StableHLO collectives.
 
     Args:
-        module: the module that partitioning changes.
-        **options: options of `sdy-partition-pipeline`.
+        module: The propagated module.
+        **options: Options of `sdy-partition-pipeline`.
 
     Raises:
-        DiagnosticError: an operation cannot be partitioned.
-        TypeError: `options` has an unknown option.
+        DiagnosticError: An operation cannot be partitioned.
+        TypeError: An option is unknown.
     """
     run_passes(module, [PartitionPipeline(**options)])

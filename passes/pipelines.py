@@ -81,11 +81,9 @@ class Pipeline(ModulePass):
 
 @dataclass(frozen=True)
 class PreparePipeline(Pipeline):
-    """Bring a module of any origin into the form that shardings propagate through.
+    """Convert GSPMD shardings, and decompose operations through which shardings cannot propagate.
 
-    Shardings of GSPMD become those of SDY, and operations without a sharding rule become the operations that they are
-    composed of. `sdy.propagate`, `sdy.jit`, `sdy.auto` and the tools run it before `sdy-propagation-pipeline`, which
-    is Shardy's.
+    `sdy.propagate`, `sdy.jit`, `sdy.auto` and the tools run it before `sdy-propagation-pipeline`, which is Shardy's.
     """
 
     name = "sdy-prepare-pipeline"

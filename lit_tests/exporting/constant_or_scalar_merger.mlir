@@ -9,7 +9,7 @@ func.func @main(%arg0: tensor<f32>) -> tensor<8xf32> {
   %0 = sdy.constant dense<1.0> : tensor<8xf32>
   %1 = sdy.constant dense<1.0> : tensor<8xf32>
   %2 = stablehlo.add %0, %1 : tensor<8xf32>
-  // One with another sharding stays.
+  // A constant with another sharding is not merged.
   // CHECK-NEXT: %2 = sdy.constant
   // CHECK-NEXT: %3 = stablehlo.add %1, %2
   %3 = sdy.constant {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} dense<1.0> : tensor<8xf32>

@@ -3,7 +3,7 @@
 
 sdy.mesh @mesh = <["x"=4, "y"=2]>
 
-// Both operands split a dimension of the result by "x"; the larger one keeps it.
+// Both operands shard a dimension of the result along "x"; the larger one keeps it.
 // CHECK-LABEL:   func.func @matmul
 // MINIMAL-LABEL: func.func @matmul
 func.func @matmul(
@@ -21,7 +21,7 @@ func.func @matmul(
   return %0 : tensor<8x4xf32>
 }
 
-// Two of three tensors agree.
+// Two of three tensors have the same sharding.
 // CHECK-LABEL: func.func @elementwise
 func.func @elementwise(
     %arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
@@ -35,7 +35,7 @@ func.func @elementwise(
   return %0 : tensor<8x8xf32>
 }
 
-// Partial maxima are combined by a maximum.
+// Partial maxima are combined by an all-reduce with a maximum.
 // CHECK-LABEL: func.func @maximum
 func.func @maximum(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}, %arg1: tensor<f32>)
     -> tensor<8xf32> {
@@ -47,7 +47,7 @@ func.func @maximum(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [
   return %0 : tensor<8xf32>
 }
 
-// Partial products cannot be combined, so that the dimension has to be whole.
+// Partial products cannot be combined, so the dimension is replicated.
 // CHECK-LABEL: func.func @product
 func.func @product(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}, {"x"}]>}, %arg1: tensor<f32>)
     -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}]>}) {
@@ -59,7 +59,7 @@ func.func @product(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [
   return %0 : tensor<8xf32>
 }
 
-// The result is smaller than the operand that splits "y" elsewhere, so that it is resharded instead.
+// The result is smaller than the operand with "y" in another dimension, so the result is resharded.
 // CHECK-LABEL:   func.func @smaller_result
 // MINIMAL-LABEL: func.func @smaller_result
 func.func @smaller_result(
@@ -74,7 +74,7 @@ func.func @smaller_result(
   return %0 : tensor<4x8xf32>
 }
 
-// What is unreduced is combined where its user is not unreduced, in any version.
+// An unreduced value is reduced before a user that is not unreduced, even without the full version.
 // CHECK-LABEL:   func.func @unreduced
 // MINIMAL-LABEL: func.func @unreduced
 func.func @unreduced(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}], unreduced={"y"}>})
@@ -89,7 +89,7 @@ func.func @unreduced(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [
   return %arg0, %arg0 : tensor<8xf32>, tensor<8xf32>
 }
 
-// A call gets its operands as the function wants them.
+// The operands of a call are resharded to the argument shardings of the function.
 // CHECK-LABEL:   func.func @call
 // MINIMAL-LABEL: func.func @call
 func.func @call(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
@@ -107,7 +107,7 @@ func.func private @callee(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@me
 
 sdy.mesh @first = <[], device_ids=[0]>
 
-// A token stays on its device where no tensor beside it names that.
+// A token stays on its device even if no tensor of the operation is on it.
 // CHECK-LABEL: func.func @tokens
 func.func @tokens(%arg0: !stablehlo.token, %arg1: tensor<8xf32>) -> (!stablehlo.token, tensor<8xf32>) {
   // CHECK:      stablehlo.custom_call @print({{.*}}) {has_side_effect = true, sdy.sharding = #sdy.sharding_per_value<[<@first, []>]>}

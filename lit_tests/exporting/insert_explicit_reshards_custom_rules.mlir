@@ -3,7 +3,7 @@
 
 sdy.mesh @mesh = <["x"=4, "y"=2]>
 
-// What the call does along j and k is not known, so that they are whole for it. Along i it has a part.
+// The semantics of the call along j and k are unknown, so these are replicated. Along i, each device has a shard.
 // CHECK-LABEL: func.func @factorize
 // ALONE-LABEL: func.func @factorize
 func.func @factorize(%arg0: tensor<8x4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}, {}]>})

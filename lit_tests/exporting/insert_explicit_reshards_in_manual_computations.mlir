@@ -2,8 +2,8 @@
 
 sdy.mesh @mesh = <["x"=2, "y"=2, "z"=2]>
 
-// The right operand is needed whole along "x". Nothing splits values along "y" and "z", so that devices that differ
-// along these gather other columns of it.
+// The right operand is gathered along "x". No value is sharded along "y" and "z", so devices that differ along these
+// gather different columns.
 // CHECK-LABEL: func.func @free_axes
 func.func @free_axes(
     %arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
@@ -16,7 +16,7 @@ func.func @free_axes(
   return %0 : tensor<8x8xf32>
 }
 
-// Along "y" devices have parts of different tensors.
+// "y" is a manual axis: along it, devices have different tensors.
 // CHECK-LABEL: func.func @manual_axis
 func.func @manual_axis(
     %arg0: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y", "x"}, {}]>},

@@ -2,7 +2,7 @@
 
 sdy.mesh @mesh = <["x"=4]>
 
-// A device has all of the left operand, and receives less of the right one than it would of the result.
+// Each device has the full left operand, and gathering the right one moves fewer bytes than gathering the result.
 // CHECK-LABEL: func.func @operand_gathered
 func.func @operand_gathered(%arg0: tensor<512x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}, %arg1: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> (tensor<512x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) {
   // CHECK-NEXT:  %0 = sdy.reshard %arg1 <@mesh, [{}, {}]>
@@ -21,7 +21,7 @@ func.func @small_result_summed(%arg0: tensor<2x64xf32> {sdy.sharding = #sdy.shar
   return %0 : tensor<2x64xf32>
 }
 
-// To gather the right operand would take less, but leave each device with four times the work.
+// Gathering the right operand would move fewer bytes, but each device would compute four times as much.
 // CHECK-LABEL: func.func @much_work
 func.func @much_work(%arg0: tensor<8192x4096xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}, %arg1: tensor<4096x4096xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> (tensor<8192x4096xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) {
   // CHECK-NEXT:  %0 = sdy.reshard %arg0 <@mesh, [{}, {"x"}]>
@@ -31,7 +31,7 @@ func.func @much_work(%arg0: tensor<8192x4096xf32> {sdy.sharding = #sdy.sharding<
   return %0 : tensor<8192x4096xf32>
 }
 
-// A slice in each turn of a loop: what it is taken from is gathered once, and none of the four slices then.
+// A slice in each iteration of a loop: its operand is gathered once, rather than each of the four slices.
 // CHECK-LABEL: func.func @slices_in_turn
 func.func @slices_in_turn(%arg0: tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %arg1: tensor<1x8xf32>, %arg2: tensor<i32>) -> tensor<1x8xf32> {
   // CHECK:       %[[WHOLE:.*]] = sdy.reshard %iterArg <@mesh, [{}, {}]>
@@ -53,7 +53,7 @@ func.func @slices_in_turn(%arg0: tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@
   return %3#2 : tensor<1x8xf32>
 }
 
-// Of what changes in each turn, which is split along another dimension for that, a slice is gathered.
+// The carried value, which changes in each iteration, is sharded along another dimension, and the slice is gathered.
 // CHECK-LABEL: func.func @slices_of_what_changes
 func.func @slices_of_what_changes(%arg0: tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %arg1: tensor<1x8xf32>, %arg2: tensor<i32>) -> tensor<1x8xf32> {
   // CHECK:       %[[OTHERWISE:.*]] = sdy.reshard %iterArg <@mesh, [{}, {"x"}]>
@@ -76,7 +76,7 @@ func.func @slices_of_what_changes(%arg0: tensor<4x8xf32> {sdy.sharding = #sdy.sh
   return %3#2 : tensor<1x8xf32>
 }
 
-// What was there before a branch is gathered only where the branch is taken.
+// A value from before a branch is gathered inside of the branch.
 // CHECK-LABEL: func.func @branch
 func.func @branch(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %arg1: tensor<i1>, %arg2: tensor<8xf32>) -> tensor<8xf32> {
   // CHECK-NEXT:  "stablehlo.if"(%arg1) ({
@@ -90,7 +90,7 @@ func.func @branch(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x
   return %0 : tensor<8xf32>
 }
 
-// Rows that are written one by one may be split, though each is a window.
+// Rows that are written one by one can be sharded, although each is a window.
 // CHECK-LABEL: func.func @windows_of_one_row
 func.func @windows_of_one_row(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %arg1: tensor<6x1xi32>, %arg2: tensor<6x1x4xf32>) -> (tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) {
   // CHECK-NEXT:  "stablehlo.scatter"(%arg0, %arg1, %arg2)
@@ -103,8 +103,8 @@ func.func @windows_of_one_row(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.shardi
   return %0 : tensor<8x4xf32>
 }
 
-// The transform needs the operand's columns whole. The rows could be split instead, but the result is twice as many
-// bytes: devices receive less where they gather the operand.
+// The transform requires replication of the columns. The rows could be sharded instead, but the result has twice the
+// bytes: gathering the operand moves fewer bytes.
 // CHECK-LABEL: func.func @transform_of_what_is_gathered
 func.func @transform_of_what_is_gathered(%arg0: tensor<64x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) -> (tensor<64x33xcomplex<f32>> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}) {
   // CHECK-NEXT:  %0 = sdy.reshard %arg0 <@mesh, [{}, {}]>
@@ -123,7 +123,7 @@ func.func @transform_of_rows(%arg0: tensor<64x64xf32> {sdy.sharding = #sdy.shard
   return %0 : tensor<64x33xcomplex<f32>>
 }
 
-// Devices exchange the eight rows that are used, and reshard those: an all-to-all of the operand moves all 64.
+// Devices exchange the eight rows that are used and reshard them: an all-to-all of the operand would move all 64.
 // CHECK-LABEL: func.func @slice_resharded
 func.func @slice_resharded(%arg0: tensor<64x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> (tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) {
   // CHECK-NEXT:  %0 = stablehlo.slice %arg0 [24:32, 0:8] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>}
@@ -133,7 +133,7 @@ func.func @slice_resharded(%arg0: tensor<64x8xf32> {sdy.sharding = #sdy.sharding
   return %0 : tensor<8x8xf32>
 }
 
-// Slices that together are all of the operand share its reshard, and exchange no rows.
+// Slices that together cover the operand share its reshard, and need no halo exchange.
 // CHECK-LABEL: func.func @operand_of_slices_resharded
 func.func @operand_of_slices_resharded(%arg0: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> (tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}, tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) {
   // CHECK-COUNT-2: sdy.reshard %arg0 <@mesh, [{}, {"x"}]>
@@ -143,7 +143,7 @@ func.func @operand_of_slices_resharded(%arg0: tensor<16x8xf32> {sdy.sharding = #
   return %0, %1 : tensor<8x8xf32>, tensor<8x8xf32>
 }
 
-// A pad is larger than its operand, which is resharded.
+// The result of a pad is larger than its operand, so the operand is resharded.
 // CHECK-LABEL: func.func @padded_resharded
 func.func @padded_resharded(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %arg1: tensor<f32>) -> (tensor<64x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) {
   // CHECK-NEXT:  %0 = sdy.reshard %arg0 <@mesh, [{}, {"x"}]>

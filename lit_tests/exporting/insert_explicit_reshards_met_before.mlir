@@ -3,7 +3,7 @@
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 sdy.mesh @one_device = <[], device_ids=[1]>
 
-// Of operations of one class with the same shardings, what is remembered of one holds for those with its rule alone.
+// Memoized results apply only to operations with the same rule, not to all of a class with the same shardings.
 // CHECK-LABEL: func.func @same_class_and_shardings
 func.func @same_class_and_shardings(%arg0: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> (tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) {
   // CHECK-NEXT: %0 = stablehlo.reverse %arg0, dims = [1]
@@ -19,7 +19,7 @@ func.func @same_class_and_shardings(%arg0: tensor<4x4xf32> {sdy.sharding = #sdy.
   return %3 : tensor<4x4xf32>
 }
 
-// No rule is asked of what one device computes, so that none is missed.
+// Single-device operations need no rule, so there is no warning about a missing one.
 // CHECK-LABEL: func.func @on_one_device
 func.func @on_one_device(%arg0: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) {
   // CHECK: stablehlo.custom_call @no_such_target

@@ -4,7 +4,7 @@ sdy.mesh @mesh = <["x"=2, "y"=2]>
 
 // CHECK-LABEL: func.func @main
 func.func @main(%arg0: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
-  // The call takes what the function computes.
+  // The call gets the result shardings of the function.
   // CHECK:      %[[CALL:.*]]:2 = call @split(%arg0) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>, <@mesh, [{"y"}, {}]>]>}
   // CHECK-NEXT: %[[FIRST:.*]] = sdy.reshard %[[CALL]]#0 <@mesh, [{}, {"y"}]>
   // CHECK-NEXT: stablehlo.add %[[FIRST]], %[[CALL]]#1
@@ -12,7 +12,7 @@ func.func @main(%arg0: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
       : (tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>)
   %1 = stablehlo.add %0#0, %0#1 : tensor<8x8xf32>
 
-  // A function without shardings computes whole tensors.
+  // A function without shardings computes replicated tensors.
   // CHECK:      %[[WHOLE:.*]] = call @plain(%arg0) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}]>]>}
   // CHECK-NEXT: sdy.reshard %[[WHOLE]] <@mesh, [{"x"}, {}]>
   %2 = call @plain(%arg0) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>}

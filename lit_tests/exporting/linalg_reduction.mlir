@@ -2,7 +2,7 @@
 
 sdy.mesh @mesh = <["x"=2]>
 
-// Partial results are combined as the body combines elements.
+// Partial results are combined by the reduction of the body.
 // CHECK-LABEL: func.func @maximum
 // CHECK:         %[[PARTIAL:.*]] = linalg.reduce ins(%arg0:
 // CHECK:         sdy.all_reduce max {"x"} %[[PARTIAL]] out_sharding=
@@ -29,7 +29,7 @@ func.func @sum_from_zero(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@m
   return %0 : tensor<8x8xf32>
 }
 
-// What the sum starts from is zero where a reshard of it stands between, too.
+// The initial value of the sum is recognized as zero through a reshard.
 // CHECK-LABEL: func.func @sum_from_resharded_zero
 // CHECK:         %[[ZEROS:.*]] = linalg.fill
 // CHECK:         %[[WHOLE:.*]] = sdy.reshard %[[ZEROS]] <@mesh, [{}, {}]>
@@ -47,7 +47,7 @@ func.func @sum_from_resharded_zero(%arg0: tensor<8x64xf32> {sdy.sharding = #sdy.
   return %0 : tensor<8x8xf32>
 }
 
-// Each device would add what the sum starts from, so that it is computed whole.
+// Each device would add the initial value of the sum, so the operation is replicated.
 // CHECK-LABEL: func.func @sum_from_anything
 // CHECK:         %[[LHS:.*]] = sdy.reshard %arg0 <@mesh, [{}, {}]>
 // CHECK:         %[[RHS:.*]] = sdy.reshard %arg1 <@mesh, [{}, {}]>

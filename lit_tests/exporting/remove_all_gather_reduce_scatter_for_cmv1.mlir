@@ -35,7 +35,7 @@ func.func @scatter_after(
   return %1 : tensor<8x32xf32>
 }
 
-// A reduce-scatter stays where an all-gather went, and where the dot product leaves partial sums.
+// A reduce-scatter is kept if an all-gather was removed, or if the dot product has unreduced axes.
 // CHECK-LABEL: func.func @scatter_that_stays
 func.func @scatter_that_stays(
     %arg0: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}, {"x"}]>},

@@ -29,7 +29,7 @@ func.func @move(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x
   return %0 : tensor<8x8xf32>
 }
 
-// An axis is replaced by another of its size.
+// An axis is replaced by another axis of the same size.
 // CHECK-LABEL: func.func @permute
 func.func @permute(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<8x8xf32> {
   // CHECK-NEXT: sdy.collective_permute %arg0 out_sharding=<@mesh, [{"y"}, {}]>
@@ -38,7 +38,7 @@ func.func @permute(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [
   return %0 : tensor<8x8xf32>
 }
 
-// The tensor is sliced before anything is sent, and "y" is sliced where the all-to-all starts.
+// The tensor is sliced before any communication, and "y" is sliced in the source dimension of the all-to-all.
 // CHECK-LABEL: func.func @slice_then_move
 func.func @slice_then_move(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<8x8xf32> {
   // CHECK-NEXT: %[[SLICE:.*]] = sdy.all_slice [{"y"}, {}] %arg0 out_sharding=<@mesh, [{"x", "y"}, {}]>
@@ -75,7 +75,7 @@ func.func @same(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x
   return %0 : tensor<8x8xf32>
 }
 
-// Shardy slices "y" and "x", after which the permute leaves two of eight devices what they have; here it leaves it four.
+// With Shardy's slice of "y", then "x", two of eight devices keep their shard in the permute; with this one, four do.
 // CHECK-LABEL: func.func @slice_and_permute
 // LEAST-LABEL: func.func @slice_and_permute
 func.func @slice_and_permute(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"z"}, {}]>}) -> tensor<8x8xf32> {
@@ -87,7 +87,7 @@ func.func @slice_and_permute(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.shardin
   return %0 : tensor<8x8xf32>
 }
 
-// All that is wanted elsewhere moves at once, where Shardy first permutes, for "x" to stay behind.
+// One all-to-all moves both axes, where Shardy first permutes them so that "x" stays.
 // LEAST-LABEL: func.func @move_then_gather
 func.func @move_then_gather(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"z", "y", "x"}, {}]>}) -> tensor<8x8xf32> {
   // LEAST-NEXT: %[[MOVE:.*]] = sdy.all_to_all [{"y", "x"}: 0->1] %arg0 out_sharding=<@mesh, [{"z"}, {"y", "x"}]>
@@ -96,7 +96,7 @@ func.func @move_then_gather(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding
   return %0 : tensor<8x8xf32>
 }
 
-// Each device makes an iota itself; nothing is sent.
+// Each device computes its shard of an iota, without communication.
 // LEAST-LABEL: func.func @make_anew
 func.func @make_anew(%arg0: tensor<8x8xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}, {}]>}, %arg1: tensor<i32>)
     -> (tensor<8x8xi32>, tensor<8x8xi32>) {
@@ -123,7 +123,7 @@ func.func @use_again(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [
   return %0, %1 : tensor<8xf32>, tensor<8xf32>
 }
 
-// A value is sent before it is cast to a wider type, scaled by a constant and transposed.
+// A value is resharded before it is cast to a wider type, scaled by a constant and transposed.
 // LEAST-LABEL: func.func @cast_after_gather
 func.func @cast_after_gather(%arg0: tensor<8x4xi8> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<4x8xf32> {
   // LEAST:      %[[GATHERED:.*]] = sdy.all_gather [{"x"}, {}] %arg0 out_sharding=<@mesh, [{}, {}]> : tensor<8x4xi8>
@@ -140,7 +140,7 @@ func.func @cast_after_gather(%arg0: tensor<8x4xi8> {sdy.sharding = #sdy.sharding
   return %4 : tensor<4x8xf32>
 }
 
-// A value whose operands are no cheaper to send is sent itself.
+// A value is resharded itself if its operands are not cheaper to reshard.
 // LEAST-LABEL: func.func @cast_before_gather
 func.func @cast_before_gather(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> (tensor<8xi8>, tensor<8xf32>) {
   // LEAST-NEXT: %[[CAST:.*]] = stablehlo.convert %arg0

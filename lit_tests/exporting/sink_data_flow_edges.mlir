@@ -4,7 +4,7 @@ sdy.mesh @mesh = <["x"=2, "y"=2]>
 
 // CHECK-LABEL: func.func @barrier
 func.func @barrier(%arg0: tensor<8xf32>, %arg1: tensor<8xf32>) -> tensor<8xf32> {
-  // An edge without a sharding beside one that has one counts as open.
+  // An edge without a sharding gets an open one if another edge has one.
   // CHECK-NEXT: %[[B:.*]]:2 = stablehlo.optimization_barrier {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>, <@mesh, [{?}]>]>} %arg0, %arg1
   // CHECK-NEXT: stablehlo.add %[[B]]#0, %[[B]]#1
   %0:2 = stablehlo.optimization_barrier %arg0, %arg1 : tensor<8xf32>, tensor<8xf32>

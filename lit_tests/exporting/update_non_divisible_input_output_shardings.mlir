@@ -11,7 +11,7 @@ func.func @main(%arg0: tensor<4x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x
                 %arg2: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y", "x"}]>},
                 %arg3: tensor<6xf32>)
     -> (tensor<6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "y"}]>}) {
-  // What is inside may be padded.
+  // Values inside of the function may be padded.
   // CHECK: stablehlo.negate %arg3 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>}
   %0 = stablehlo.negate %arg3 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<6xf32>
   // CHECK: call @f(%0) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x":(1)2}]>]>}

@@ -2,7 +2,7 @@
 
 sdy.mesh @mesh = <["x"=2]>
 
-// The arguments of the main function get no edges: no call leads to them.
+// The arguments of the main function get no edges, since it has no calls.
 
 // CHECK-LABEL: func.func @main(%arg0: tensor<8xf32>)
 func.func @main(%arg0: tensor<8xf32>) -> tensor<8xf32> {

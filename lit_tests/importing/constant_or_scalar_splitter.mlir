@@ -75,7 +75,7 @@ func.func @groups(%arg0: tensor<8xf32>) -> tensor<8xf32> {
   return %1 : tensor<8xf32>
 }
 
-// A scalar is not copied, and what it is computed from stays with it.
+// A scalar is not copied, nor are the constants from which it is computed.
 // CHECK-LABEL: func.func @scalar_of_an_iota
 func.func @scalar_of_an_iota(%arg0: tensor<1xi32>) -> (tensor<1xi32>, tensor<i32>) {
   // CHECK-NEXT: %[[COPY:.*]] = stablehlo.iota dim = 0 : tensor<1xi32>

@@ -46,7 +46,7 @@ func.func @training(%arg0: tensor<8x4xf32>, %arg1: tensor<4xf32>, %arg2: tensor<
   return %0#0, %0#1, %0#2 : tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>
 }
 
-// Narrow floats are summed up with more digits.
+// Narrow floats are summed in a wider type.
 // CHECK-LABEL: func.func @gradient
 func.func @gradient(%arg0: tensor<8x4xbf16>, %arg1: tensor<4xbf16>, %arg2: tensor<8x4xbf16>) -> tensor<4xbf16> {
   // CHECK: %[[GRADIENT:.*]] = stablehlo.convert %arg2 : (tensor<8x4xbf16>) -> tensor<8x4xf32>

@@ -24,7 +24,7 @@ func.func @rows_in_the_middle(%arg0: tensor<4x8x2xf32>, %arg1: tensor<4x1xi32>, 
   return %3 : tensor<4xf32>
 }
 
-// Row i of the indices is (i, i): only the first of them can be a batching dimension.
+// Row i of the indices is (i, i): only the first component can become a batching dimension.
 // CHECK-LABEL: func.func @not_concatenated
 func.func @not_concatenated(%arg0: tensor<4x8xf32>) -> tensor<4xf32> {
   // CHECK: %[[ROWS:.*]] = stablehlo.iota dim = 0 : tensor<4x2xi32>
@@ -35,7 +35,7 @@ func.func @not_concatenated(%arg0: tensor<4x8xf32>) -> tensor<4xf32> {
   return %1 : tensor<4xf32>
 }
 
-// JAX lets negative indices count from the end, and row numbers are never negative.
+// JAX's select for negative indices has no effect on an iota.
 // CHECK-LABEL: func.func @scatter_as_jax_lowers_it
 func.func @scatter_as_jax_lowers_it(%arg0: tensor<4x8xf32>, %arg1: tensor<4x1xi32>, %arg2: tensor<4xf32>) -> tensor<4x8xf32> {
   // CHECK: "stablehlo.scatter"(%arg0, %arg1, %arg2)
@@ -57,7 +57,7 @@ func.func @scatter_as_jax_lowers_it(%arg0: tensor<4x8xf32>, %arg1: tensor<4x1xi3
   return %7 : tensor<4x8xf32>
 }
 
-// Clamped to 0 .. 2, the last row number would become 2.
+// A clamp to 0 .. 2 changes the last row number.
 // CHECK-LABEL: func.func @limits
 func.func @limits(%arg0: tensor<4x8xf32>, %arg1: tensor<4x1xi32>) -> (tensor<4xf32>, tensor<4xf32>) {
   // CHECK: "stablehlo.gather"(%arg0, %arg1)
@@ -75,7 +75,7 @@ func.func @limits(%arg0: tensor<4x8xf32>, %arg1: tensor<4x1xi32>) -> (tensor<4xf
   return %5, %6 : tensor<4xf32>, tensor<4xf32>
 }
 
-// Row i of the reshaped numbers is 2 * i and 2 * i + 1.
+// Row i of the reshaped iota is (2 * i, 2 * i + 1).
 // CHECK-LABEL: func.func @rows_that_change
 func.func @rows_that_change(%arg0: tensor<4x8xf32>) -> tensor<4xf32> {
   // CHECK: #stablehlo.gather<collapsed_slice_dims = [0, 1], start_index_map = [0, 1], index_vector_dim = 1>

@@ -1,6 +1,6 @@
 // RUN: sdy-opt %s -split-input-file -verify-diagnostics -sdy-import-gspmd | filecheck %s
 
-// One mesh that is cut where any sharding is, whatever the order of its devices.
+// One mesh whose axes refine all shardings, in any device order.
 // CHECK: sdy.mesh @mesh = <["axis_0"=2, "axis_1"=4]>
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: %arg0: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"axis_0"}, {}]>}
@@ -26,7 +26,7 @@ module attributes {mhlo.num_partitions = 8 : i32} {
 
 // -----
 
-// Devices in an order of their own, a single device, several results.
+// A custom device order, a single device, several results.
 // CHECK: sdy.mesh @mesh = <["axis_0"=2, "axis_1"=2], device_ids=[3, 2, 1, 0]>
 // CHECK: sdy.mesh @maximal_mesh_2 = <[], device_ids=[2]>
 // CHECK-LABEL: func.func @main
@@ -44,7 +44,7 @@ module {
 
 // -----
 
-// No mesh has 2 x 3 and 3 x 2 tiles.
+// Tiles of 2 x 3 and of 3 x 2 devices have no common mesh.
 // CHECK: sdy.mesh @mesh = <["axis_0"=2, "axis_1"=3]>
 // CHECK: sdy.mesh @mesh_0 = <["axis_0"=3, "axis_1"=2]>
 // CHECK-LABEL: func.func @main
@@ -60,7 +60,7 @@ module {
 
 // -----
 
-// Where there is a mesh, it is taken.
+// An existing mesh is used.
 // CHECK: sdy.mesh @given = <["x"=8]>
 // CHECK-NEXT: func.func @on_given_mesh
 // CHECK-SAME: #sdy.sharding<@given, [{"x":(2)4}]>
@@ -74,7 +74,7 @@ module {
 
 // -----
 
-// A part that is written for one device, as jax lowered shard_map for GSPMD.
+// A manual region, as JAX lowered shard_map for GSPMD.
 // CHECK-LABEL: func.func @main
 // CHECK-NEXT: %0 = sdy.manual_computation(%arg0) in_shardings=[<@mesh, [{"axis_0", ?}, {?}]>] out_shardings=[<@mesh, [{?}, {?}]>] manual_axes={"axis_0"} (%arg1: tensor<4x16xf32>) {
 // CHECK-NEXT:   %1 = "stablehlo.all_reduce"(%arg1)
@@ -105,7 +105,7 @@ module {
 
 // -----
 
-// What XLA keeps of SDY in texts.
+// SDY meshes and shardings in XLA's frontend attributes.
 // CHECK: sdy.mesh @mesh = <["a"=2, "b"=4]>
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: %arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"b", ?}p1]>}
@@ -124,7 +124,7 @@ module attributes {mhlo.frontend_attributes = {xla.sdy.meshes = "{mesh = #sdy.me
 
 // -----
 
-// The rest of what XLA keeps in texts. What it says in mhlo.sharding too is left to the text.
+// Other frontend attributes; they take precedence over mhlo.sharding.
 // CHECK: sdy.mesh @mesh = <["a"=2, "b"=4]>
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: %arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"b", ?}, {}]>}
@@ -143,7 +143,7 @@ module attributes {mhlo.frontend_attributes = {xla.sdy.meshes = "{mesh = #sdy.me
 
 // -----
 
-// A manual computation that XLA took apart: its texts on the call, as of February 2025, in another one's body.
+// A manual computation that XLA outlined, nested in another one: attributes on the call, as of February 2025.
 // CHECK-LABEL: func.func @main
 // CHECK-NEXT: %0 = sdy.manual_computation(%arg0) in_shardings=[<@mesh, [{"a"}, {}]>] out_shardings=[<@mesh, [{"a"}, {}]>] manual_axes={"a"} (%arg1: tensor<4x8xf32>) {
 // CHECK-NEXT:   %1 = sdy.manual_computation(%arg1) in_shardings=[<@mesh, [{}, {"b"}]>] out_shardings=[<@mesh, [{}, {"b"}]>] manual_axes={"b"} (%arg2: tensor<4x2xf32>) {
@@ -175,7 +175,7 @@ module attributes {mhlo.frontend_attributes = {xla.sdy.meshes = "{mesh = #sdy.me
 
 // -----
 
-// The same on the custom calls, as of May 2025, with a tuple, as what came through HLO.
+// The same with attributes on the custom calls, as of May 2025, and a tuple, as after a round trip through HLO.
 // CHECK-LABEL: func.func @main
 // CHECK-NEXT: %0 = sdy.manual_computation(%arg0, %arg1) in_shardings=[<@mesh, [{"a"}]>, <@mesh, [{}]>] out_shardings=[<@mesh, [{"a"}]>] manual_axes={"a", "b"} (%arg2: tensor<4xf32>, %arg3: tensor<4xf32>) {
 // CHECK-NEXT:   %1 = stablehlo.add %arg2, %arg3

@@ -1,6 +1,6 @@
 // RUN: sdy-opt %s -sdy-lift-inlined-meshes | filecheck %s
 
-// Two names for one mesh become one, and a mesh written in a sharding gets a name.
+// Two names of one mesh are merged, and an inline mesh gets a name.
 
 // CHECK:      sdy.mesh @a = <["x"=2]> {stablehlo.mesh = {axes = [{name = "x", size = 2 : i64}]}}
 // CHECK-NEXT: sdy.mesh @mesh = <["y"=4]>

@@ -3,10 +3,10 @@
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
 func.func @main(%arg0: tensor<8xf32>) -> tensor<8xf32> {
-  // A result of the function without a sharding counts as open.
+  // A function result without a sharding counts as open.
   // CHECK: call @f(%arg0) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>, <@mesh, [{?}]>]>}
   %0:2 = call @f(%arg0) : (tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>)
-  // The shardings that a call already has stay.
+  // Existing shardings of a call are kept.
   // CHECK: call @f(%0#1) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y"}]>, <@mesh, [{?}]>]>}
   %1:2 = call @f(%0#1) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y"}]>, <@mesh, [{?}]>]>}
       : (tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>)

@@ -8,7 +8,7 @@ sdy.mesh @mesh = <["x"=2, "y"=1, "z"=4]>
 func.func @main(
     %arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "y"}, {?}p1], replicated={"z"}>},
     %arg1: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x", "y", "z"}p2]>}) -> tensor<8x8xf32> {
-  // The priority goes with the last axis of a closed dimension.
+  // A closed dimension loses its priority with its last axis.
   // CHECK: stablehlo.add %arg0, %arg1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {?}]>]>}
   %0 = stablehlo.add %arg0, %arg1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y"}p1, {?}]>]>}
       : tensor<8x8xf32>

@@ -1,6 +1,6 @@
 // RUN: sdy-opt %s -sdy-split-triangular-solves | filecheck %s
 
-// Each column of the right side is solved by itself.
+// The columns of the right-hand side are independent.
 // CHECK-LABEL: func.func @left
 func.func @left(%a: tensor<8x8xf32>, %b: tensor<8x4xf32>) -> tensor<8x4xf32> {
   // CHECK: #sdy.op_sharding_rule<([j, k], [l, i])->([m, i]) {i=4, j=8, k=8, l=8, m=8} need_replication={j, k, l, m}, custom>
@@ -9,7 +9,7 @@ func.func @left(%a: tensor<8x8xf32>, %b: tensor<8x4xf32>) -> tensor<8x4xf32> {
   return %0 : tensor<8x4xf32>
 }
 
-// Where the matrix is on the right, each row is; the matrices of a batch are apart in any case.
+// If the matrix is on the right, the rows are; batch dimensions always are.
 // CHECK-LABEL: func.func @right
 func.func @right(%a: tensor<2x8x8xf32>, %b: tensor<2x4x8xf32>) -> tensor<2x4x8xf32> {
   // CHECK: #sdy.op_sharding_rule<([i, k, l], [i, j, m])->([i, j, n]) {i=2, j=4, k=8, l=8, m=8, n=8} need_replication={k, l, m, n}, custom>
@@ -18,7 +18,7 @@ func.func @right(%a: tensor<2x8x8xf32>, %b: tensor<2x4x8xf32>) -> tensor<2x4x8xf
   return %0 : tensor<2x4x8xf32>
 }
 
-// JAX's call of LAPACK on a CPU comes with a rule of JAX's.
+// JAX attaches its own rule to LAPACK calls on CPUs.
 // CHECK-LABEL: func.func @lapack
 func.func @lapack(%a: tensor<8x8xf64>, %b: tensor<4x8xf64>) -> tensor<4x8xf64> {
   // CHECK: #sdy.op_sharding_rule<([j, k], [i, l])->([i, m]) {i=4, j=8, k=8, l=8, m=8} need_replication={j, k, l, m}, custom>

@@ -22,7 +22,7 @@ func.func @main(
 
 // -----
 
-// A mesh that is as finely cut as all is the common one; the devices may be listed in another order.
+// A mesh that refines all others is the common mesh, even with another device order.
 
 // CHECK:     sdy.mesh @other = <["t"=2, "s"=4], device_ids=[0, 2, 4, 6, 1, 3, 5, 7]>
 // CHECK-NOT: sdy.mesh
@@ -41,7 +41,7 @@ func.func @main(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@line, [{"a
 
 // -----
 
-// Where two meshes cannot be cut alike, what both say the same way is common, and the rest is left open.
+// Shardings without an equivalent on the common mesh are left open.
 
 sdy.mesh @one = <["x"=2, "y"=3]>
 sdy.mesh @other = <["a"=3, "b"=2]>

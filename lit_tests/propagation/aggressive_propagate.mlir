@@ -3,7 +3,7 @@
 
 sdy.mesh @mesh = <["a"=2, "b"=2]>
 
-// Two factors want axis "a": the one whose tensor is larger gets it.
+// Two factors compete for axis "a": the one with the larger tensor gets it.
 // CHECK-LABEL: func.func @main
 // CHECK:         stablehlo.dot_general
 // CHECK-SAME:      <@mesh, [{"a", ?}, {?}]>

@@ -2,7 +2,7 @@
 
 sdy.mesh @mesh = <["a"=2, "b"=2]>
 
-// Axes go from operands to results, and back and sideways where a factor is shared.
+// Axes propagate from operands to results and back, and between operands that share a factor.
 // CHECK-LABEL: func.func @main
 // CHECK-SAME:    %arg1: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"b", ?}, {?}]>}
 // CHECK-SAME:    -> (tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a", ?}, {?}]>})
@@ -19,7 +19,7 @@ func.func @main(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a
 
 sdy.mesh @mesh = <["a"=2, "b"=2]>
 
-// What operands contradict each other in stays as it is.
+// Conflicting axes do not propagate.
 // CHECK-LABEL: func.func @main
 // CHECK:         stablehlo.dot_general {{.*}} contracting_dims = [1] x [0] :
 func.func @main(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>},
@@ -33,7 +33,7 @@ func.func @main(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a
 
 sdy.mesh @mesh = <["a"=8]>
 
-// A reshape splits an axis between the dimensions that a dimension becomes.
+// A reshape that splits a dimension splits its axis into sub-axes.
 // CHECK-LABEL: func.func @main
 // CHECK:         stablehlo.reshape
 // CHECK-SAME:      <@mesh, [{"a":(1)4, ?}, {"a":(4)2, ?}]>
@@ -46,7 +46,7 @@ func.func @main(%arg0: tensor<24xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"
 
 sdy.mesh @mesh = <["a"=2, "b"=2]>
 
-// A barrier lets axes through in one direction only.
+// Axes propagate through a barrier in one direction only.
 // CHECK-LABEL: func.func @main
 // CHECK-SAME:    %arg1: tensor<8xf32>)
 // CHECK:         stablehlo.add
@@ -62,7 +62,7 @@ func.func @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}
 
 sdy.mesh @mesh = <["a"=2, "b"=2]>
 
-// The members of a sharding group are sharded alike.
+// The members of a sharding group get the same sharding.
 // CHECK-LABEL: func.func @main
 // CHECK-SAME:    %arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a", ?}]>}
 func.func @main(%arg0: tensor<8xf32>, %arg1: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>})

@@ -2,7 +2,7 @@
 
 sdy.mesh @mesh = <["x"=4, "y"=2]>
 
-// Steps are counted through all passes, and the first result tells of all returned values.
+// Steps are numbered across passes, and the first function result has the edges of all returned values.
 
 // CHECK: func.func @main
 // CHECK-SAME: -> (tensor<8x8xf32> {sdy.propagation_edges = #sdy.propagation_edges<[{step-1 = [{"y" = operand-0 -> [result-0]}]}, {step-4 = [{"x" = operand-0 -> [result-0]}]}]>

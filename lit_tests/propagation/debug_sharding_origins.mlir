@@ -2,7 +2,7 @@
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
-// What goes into a manual computation is told to come from it, even an argument's own axis.
+// The origin of an operand of a manual computation is the computation, even if an argument has the axis.
 
 // CHECK: func.func @main(%arg0: tensor<8x8xf32> {{.*}}sdy.sharding_origins = {x = "mc_0_input: 0", y = "mc_0_input: 0"}}
 // CHECK-SAME: -> (tensor<8x8xf32> {{.*}}sdy.sharding_origins = {x = "constraint_0", y = "self"}})

@@ -1,6 +1,6 @@
 // RUN: xdsl-opt -p sdy-basic-propagate,sdy-close-shardings %s | filecheck %s
 
-// The stock tool of xDSL finds the dialects and the passes.
+// xdsl-opt finds the dialects and the passes.
 
 sdy.mesh @mesh = <["x"=2]>
 

@@ -3,7 +3,7 @@
 
 sdy.mesh @mesh = <["a"=2, "b"=2]>
 
-// The addition is propagated through before the matmul, though the matmul comes first.
+// Shardings propagate through the addition before the matmul, although the matmul comes first.
 // CHECK-LABEL:   func.func @main
 // CHECK:           stablehlo.dot_general
 // CHECK-SAME:        <@mesh, [{?}, {"a", ?}]>

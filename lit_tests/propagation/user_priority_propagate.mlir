@@ -3,7 +3,7 @@
 
 sdy.mesh @mesh = <["a"=2, "b"=2]>
 
-// Priority 0 goes first, and no priorities are left.
+// Priority 0 propagates first, and all priorities are removed.
 // CHECK-LABEL: func.func @main
 // CHECK-SAME:    %arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>}
 // CHECK-SAME:    %arg1: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"a"}]>}

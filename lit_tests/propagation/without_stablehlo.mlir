@@ -3,7 +3,7 @@
 
 sdy.mesh @mesh = <["data"=4, "model"=2]>
 
-// What an operation's result starts from is sharded as the result; the scalar that fills it is not.
+// The initial value of a result has the sharding of the result; the scalar that fills it has none.
 // CHECK-LABEL: func.func @matmul
 // CHECK-SAME:    -> (tensor<8x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {"model"}]>})
 // CHECK:         linalg.fill {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"data"}, {"model"}]>]>}
@@ -29,7 +29,7 @@ func.func @matmul(%x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"d
 
 sdy.mesh @mesh = <["data"=4, "model"=2]>
 
-// What is broadcast, from the maximum or the sum of each row, is split as the rows are.
+// The broadcast maximum or sum of each row has the sharding of the rows.
 // CHECK-LABEL: func.func @softmax
 // CHECK-SAME:    -> (tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {"model"}]>})
 // CHECK:         "linalg.reduce"(%arg0, %{{.*}}) <{dimensions = array<i64: 1>}>
@@ -82,8 +82,8 @@ func.func @softmax(%x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"
 
 sdy.mesh @mesh = <["data"=4, "model"=2]>
 
-// The result is split by windows over the columns, as far as they go; the rows, whose number enters the sum, are needed
-// whole.
+// The result is sharded by windows over the columns, as far as the size allows; the rows, whose index the body reads,
+// need replication.
 // CHECK-LABEL: func.func @reduction
 // CHECK-SAME:    -> (tensor<16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"model"}]>})
 // CHECK:         linalg.generic {{.*}} attrs =  {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"model"}]>]>}

@@ -84,9 +84,9 @@ class ImportGspmdPass(AnalysisPreservingPass):
 
 
 def needs_import_from_gspmd(module: ModuleOp) -> bool:
-    """Whether `module` has shardings of GSPMD, or shardings of SDY that XLA keeps as text.
+    """Return whether `module` has GSPMD shardings, or SDY shardings that XLA stores as text.
 
-    In a module with meshes only custom calls count, which a call of a program that was exported for GSPMD adds.
+    In a module with meshes, only custom calls are inspected: they come from exported programs that the module calls.
     """
     has_shardings = has_gspmd_calls if named_meshes(module) else has_gspmd_shardings
     return text_in(module.attributes, MESHES) is not None or has_shardings(module)
