@@ -162,7 +162,7 @@ class OperatorAnnotation:
         reasons: dict[str, str] = {}
         for tensor in self.tensors:
             names = [identifier.name for dim in tensor for identifier in dim]
-            reasons |= {name: f"`{name}` is twice in one tensor" for name in names if names.count(name) > 1}
+            reasons |= {name: f"`{name}` occurs twice in one tensor" for name in names if names.count(name) > 1}
             for dim in tensor:
                 shown = " ".join(map(str, dim))
                 for identifier in list(dropwhile(lambda i: i.name == "1", dim))[1:]:

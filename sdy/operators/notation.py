@@ -101,7 +101,7 @@ class _ToAnnotation(Transformer[Token, OperatorAnnotation]):
             return None
         tensor: tuple[Dim, ...] = tuple(parts)
         if sum(dim[0].name == EXPANDS for dim in tensor) > 1:
-            raise AnnotationError("`*` stands twice in one tensor")
+            raise AnnotationError("`*` occurs twice in one tensor")
         return tensor
 
     def dim(self, parts: list[Token]) -> Dim:

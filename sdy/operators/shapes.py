@@ -173,10 +173,10 @@ def _divide(dim: _ArgumentDim, sizes: _Sizes) -> None:
     because = f" with {listed}" if listed else ""
     if not unknown:
         if divisor != dim.size:
-            raise AnnotationError(f"{dim} is {dim.size}, but `{dim.text}` makes {divisor}{because}")
+            raise AnnotationError(f"{dim} is {dim.size}, but `{dim.text}` is {divisor}{because}")
         return
     if divisor == 0 or dim.size % divisor:
-        raise AnnotationError(f"{dim} is {dim.size}, which `{dim.text}` does not divide{because}")
+        raise AnnotationError(f"{dim} is {dim.size}, which is not divisible by `{dim.text}`{because}")
     sizes.add(unknown.pop(), dim.size // divisor, str(dim))
 
 

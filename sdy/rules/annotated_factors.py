@@ -117,4 +117,6 @@ def _check_compounds(tensors: Iterable[_ShapedTensor], sizes: Mapping[str, int])
             product = prod(sizes[factor] for factor in factors)
             if len(factors) > 1 and product != size:
                 listed = " ".join(f"{factor}={sizes[factor]}" for factor in factors)
-                raise AnnotationError(f"dimension {dim} of {tensor.name} is {size}, but ({listed}) makes {product}")
+                raise AnnotationError(
+                    f"dimension {dim} of {tensor.name} is {size}, but the product of ({listed}) is {product}"
+                )

@@ -153,22 +153,22 @@ def _check_factors(annotation: Annotation) -> None:
                 f"factor '{factor}' is the only factor of a dimension, which determines its size; remove the size"
             )
     for tensor in annotation.operands + annotation.results:
-        _check_unique([factor for dim in tensor.dims for factor in dim], "twice in one tensor")
+        _check_unique([factor for dim in tensor.dims for factor in dim], "occurs twice in one tensor")
     for kind, listed in annotation.kinds.items():
-        _check_unique(listed, f"twice in `{kind}`")
+        _check_unique(listed, f"occurs twice in `{kind}`")
         for factor in listed:
             if factor not in factors:
                 raise AnnotationError(f"factor '{factor}' is in `{kind}`, but in no tensor")
     exclusive = [
         factor for kind, listed in annotation.kinds.items() if kind != "blocked_propagation" for factor in listed
     ]
-    _check_unique(exclusive, "of more than one kind")
+    _check_unique(exclusive, "is of more than one kind")
 
 
 def _check_unique(names: Sequence[str], problem: str) -> None:
     for name in names:
         if names.count(name) > 1:
-            raise AnnotationError(f"'{name}' is {problem}")
+            raise AnnotationError(f"'{name}' {problem}")
 
 
 class _ToAnnotation(Transformer[Token, Annotation]):
@@ -180,7 +180,7 @@ class _ToAnnotation(Transformer[Token, Annotation]):
         kinds: dict[str, tuple[str, ...]] = {}
         for part in rest:
             if isinstance(part, _FactorsOfKind):
-                _check_unique([*kinds, part.kind], "listed twice")
+                _check_unique([*kinds, part.kind], "is listed twice")
                 kinds[part.kind] = part.factors
             else:
                 sizes = part
@@ -198,7 +198,7 @@ class _ToAnnotation(Transformer[Token, Annotation]):
         return tuple(map(str, factors))
 
     def sizes(self, sizes: list[tuple[str, int]]) -> dict[str, int]:
-        _check_unique([factor for factor, _ in sizes], "given two sizes")
+        _check_unique([factor for factor, _ in sizes], "has two sizes")
         return dict(sizes)
 
     def size(self, parts: list[Token]) -> tuple[str, int]:

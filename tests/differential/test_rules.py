@@ -314,7 +314,7 @@ def test_mistakes_in_annotations_are_named(advice: str, mistake: str) -> None:
         ("i (j k) -> i", "factor 'j' is never the only factor of a dimension"),
         ("i -> j {k=2}", "factor 'k' has a size, but is in no tensor"),
         ("i -> i {i=2}", "factor 'i' is the only factor of a dimension"),
-        ("i i -> i", "'i' is twice in one tensor"),
+        ("i i -> i", "'i' occurs twice in one tensor"),
         ("i -> i reduction={j}", "factor 'j' is in `reduction`, but in no tensor"),
         ("i -> i reduction={i} permutation={i}", "'i' is of more than one kind"),
         ("i -> i reduction={i} reduction={i}", "'reduction' is listed twice"),
@@ -333,7 +333,7 @@ def test_contradictions_in_annotations_are_named(annotation: str, message: str) 
         ("i -> i", [(4,), (4,)], [(4,)], r"the annotation has 1 operand\(s\), the operation 2"),
         ("i j -> i", [(4,)], [(4,)], r"operand 0 has 2 dimension\(s\) in the annotation, but is of rank 1"),
         ("... -> ...", [(4,)], [(5,)], "an ellipsis stands for dimensions"),
-        ("(i j) -> i j", [(30,)], [(4, 8)], r"dimension 0 of operand 0 is 30, but \(i=4 j=8\) makes 32"),
+        ("(i j) -> i j", [(30,)], [(4, 8)], r"dimension 0 of operand 0 is 30, but the product of \(i=4 j=8\) is 32"),
     ],
 )
 def test_annotations_that_do_not_fit_are_named(

@@ -140,7 +140,7 @@ WRONG = {
     "m^^ -> m": "expected `->` or `,` or `(` or `*` or an identifier, as `n`, `n+`, `n^` or a number:\nm^^ -> m\n  ^",
     "a b^, b^ c -> a c^": "identifier 'c' is written both `c` and `c^`: use one form",
     "8+ -> 8": "`8+` is a number, which can't be split: write `8`",
-    "* * -> *": "`*` stands twice in one tensor",
+    "* * -> *": "`*` occurs twice in one tensor",
 }
 
 
@@ -164,9 +164,9 @@ UNFIT = {
         "dimension 0 of argument 'x0' is 1024, from which `(h t)` can't be inferred: all but one of 'h' or 't' must be "
         "known, so give an argument of that name"
     ),
-    "(h t) -> h t; (1023,); h=8": "dimension 0 of argument 'x0' is 1023, which `(h t)` does not divide with h=8",
-    "(h t) -> h t; (1024,); h=0": "dimension 0 of argument 'x0' is 1024, which `(h t)` does not divide with h=0",
-    "(h t), t -> h; (12,), (4,); h=5": "dimension 0 of argument 'x0' is 12, but `(h t)` makes 20 with h=5, t=4",
+    "(h t) -> h t; (1023,); h=8": "dimension 0 of argument 'x0' is 1023, which is not divisible by `(h t)` with h=8",
+    "(h t) -> h t; (1024,); h=0": "dimension 0 of argument 'x0' is 1024, which is not divisible by `(h t)` with h=0",
+    "(h t), t -> h; (12,), (4,); h=5": "dimension 0 of argument 'x0' is 12, but `(h t)` is 20 with h=5, t=4",
     "h k -> h; (4, 5); h=3": "`h` is 3 as argument 'h', but 4 as dimension 0 of argument 'x0'",
     "k -> h; (4,)": "'h' is in an output, but in no input: give its size as the argument 'h'",
     "k -> *; (4,)": "`*` is in an output, but in no input",

@@ -455,7 +455,7 @@ WRONG_CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "not inferred": (
         lambda: matmul_and_view(array(8, 16), array(16, 4), 3),
-        "operator 'matmul_custom': dimension 0 of argument 'x' is 8, which `(h m)` does not divide with h=3",
+        "operator 'matmul_custom': dimension 0 of argument 'x' is 8, which is not divisible by `(h m)` with h=3",
     ),
     "not written": (
         lambda: jax.jit(lambda x, w: operator(x, w, print))(array(4, 8), array(8, 2)),
