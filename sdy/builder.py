@@ -90,10 +90,15 @@ class Builder:
         return self.insert(classes[name].create(operands=operands, result_types=[operands[0].type]))
 
     def einsum(self, equation: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """Append a product of two tensors that contracts the letters missing from the result: `einsum("ik,kj->ij", x,
-        w)`.
+        """Append a product of two tensors, as in `einsum("ik,kj->ij", x, w)`.
 
-        The letters of each operand are distinct, and a letter of only one operand occurs in the result.
+        Letters missing from the result are contracted. The letters of each operand are distinct, and a letter of only
+        one operand occurs in the result.
+
+        Args:
+            equation: The letters of the dimensions of both operands and the result.
+            lhs: The left operand.
+            rhs: The right operand.
 
         Raises:
             ValueError: The equation is not of this form, or does not fit the operands.

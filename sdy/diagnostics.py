@@ -145,7 +145,17 @@ def inferred_types_error(op: Operation, inferred: Iterable[Attribute], actual: I
 
 
 def warn(where: Where, message: str, *notes: Note, category: type[ShardingWarning] = ShardingWarning) -> None:
-    """Report a warning. Raises it, as a `category`, if Python's warning filters turn that category into errors."""
+    """Report a warning to the innermost handler, by default as a Python warning.
+
+    Args:
+        where: The location.
+        message: The message.
+        *notes: Additional notes.
+        category: The class of the warning.
+
+    Raises:
+        ShardingWarning: Python's warning filters turn warnings of this category into errors.
+    """
     report(replace(_diagnostic(Severity.WARNING, where, message, notes), category=category))
 
 
@@ -204,7 +214,7 @@ def location_of(where: Where) -> Location | None:
 
 
 def register_source(filename: str, text: str, first_line: int = 1) -> None:
-    """Register `text` as the source of `filename`, for diagnostics to show lines of.
+    """Register the source text of a file, so that diagnostics can show its lines.
 
     The text is dropped when many other files have been registered since.
 
@@ -278,7 +288,7 @@ def printed_once() -> Callable[[Diagnostic], None]:
 
 
 def _default_handler(diagnostic: Diagnostic) -> None:
-    """Default handler: issue a Python warning, which is shown once per line and text, or log a remark."""
+    """Issue a Python warning, which is shown once per line and text, or log a remark."""
     match diagnostic.severity:
         case Severity.WARNING:
             place = diagnostic.location or Location("<unknown>", 0, 0)

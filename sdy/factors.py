@@ -119,9 +119,7 @@ def _project_dim(
 
 
 def _take(axes: Axes, size_left: int, mesh: Mesh) -> tuple[Axes, Axes, int]:
-    """Split off the longest prefix of `axes` that fits a factor of `size_left`; returns it, the rest, and the size
-    left.
-    """
+    """Split `axes` at a factor of `size_left`: returns the longest prefix that fits, the rest, and the size left."""
     fitting: list[AxisRef] = []
     while axes:
         first, rest = axes[0], axes[1:]

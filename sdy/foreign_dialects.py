@@ -11,7 +11,7 @@ from functools import cache
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, UnregisteredAttr, UnregisteredOp
 from xdsl.ir import Attribute, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
 
-from sdy.ir.families import FamilyContext
+from sdy.ir.lazy_dialects import LazyContext
 from sdy.ir.walking import attributes_in, invalidate, operations
 from sdy.text import context, format, parse
 
@@ -50,7 +50,7 @@ def _is_foreign_class(op_class: type[Operation]) -> bool:
     return context().get_optional_op(op_class.name) not in (None, op_class)
 
 
-def _load_others(module: ModuleOp, examples: Iterable[Operation], known: FamilyContext) -> None:
+def _load_others(module: ModuleOp, examples: Iterable[Operation], known: LazyContext) -> None:
     """Load the operation, attribute and type classes in use whose names `known` does not define."""
     for op in examples:
         if not isinstance(op, UnregisteredOp) and known.get_optional_op(op.name) is None:

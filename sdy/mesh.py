@@ -34,7 +34,12 @@ class Mesh(Interned):
 
     @classmethod
     def of(cls, axes: Mapping[str, int], device_ids: Sequence[int] = ()) -> "Mesh":
-        """Return the mesh with these axis sizes, major axis first: `Mesh.of({"data": 4, "model": 2})`."""
+        """Return the mesh with these axis sizes, as in `Mesh.of({"data": 4, "model": 2})`.
+
+        Args:
+            axes: The size of each axis, major axis first.
+            device_ids: The device at each position of the grid, in row-major order; consecutive by default.
+        """
         return cls(tuple(axes.items()), tuple(device_ids))
 
     @cached_property

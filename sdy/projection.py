@@ -213,9 +213,7 @@ class Projection:
         return self.matrix.clip(max=0)
 
     def _leaves_gaps(self, dim: int, moving: Sequence[tuple[int, int]]) -> bool:
-        """Return whether regions along `dim` leave gaps, for steps of (extent, axis) that each move along one
-        dimension.
-        """
+        """Return whether regions along `dim` leave gaps, for (extent, axis) pairs of axes that move one dimension."""
         starts = ints([0])
         for extent, axis in moving:
             if stride := int(self.matrix[axis, dim]):

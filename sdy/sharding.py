@@ -82,7 +82,12 @@ class TensorSharding(Interned):
 
     @classmethod
     def of(cls, *dims: DimSpec, mesh: str | Mesh = "mesh") -> "TensorSharding":
-        """Return a sharding from the notation of each dimension: `TensorSharding.of("data", None, ("model", ...))`."""
+        """Return a sharding over `mesh`, as in `TensorSharding.of("data", None, ("model", ...))`.
+
+        Args:
+            *dims: The notation of each dimension; see `DimSharding.of`.
+            mesh: The symbol of a mesh in the module, or the mesh itself.
+        """
         return cls(mesh, tuple(map(DimSharding.of, dims)))
 
     @classmethod

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from sdy.diagnostics import Location, error
-from sdy.narrowing import is_dict
 from sdy.passes.account.difference import Difference
 from sdy.passes.account.partitioned_program import Program, partitioned_program
 from sdy.passes.account.summary import Summary
 from sdy.passes.driver import Source, read, write
+from sdy.type_guards import is_dict
 
 _UPDATE = "SDY_GOLDEN"
 _NUMBERS = ("received", "memory")

@@ -55,9 +55,7 @@ class SplitReductionsPass(ModulePass):
 
 
 def _cut(op: Operation, operand: SSAValue, dims: Sequence[int], parts: int) -> Cut | None:
-    """Choose the dimension of `dims` to split: the largest one that `parts` or its sharding splits; None if none is
-    split.
-    """
+    """Return how to split the largest of `dims` that `parts` or its sharding splits; None without one."""
     sizes = shape(operand.type)
     cuts = [Cut(dim, *_parts(op, operand, dim, parts)) for dim in sorted(dims, key=lambda dim: -sizes[dim])]
     return next((cut for cut in cuts if cut.count > 1), None)

@@ -19,11 +19,11 @@ from xdsl.dialects.builtin import TensorType, i1
 
 from sdy.dialect.sharding_checks import sharding_problem
 from sdy.mesh import Mesh
-from sdy.narrowing import is_list
 from sdy.passes.jax.device_mesh import AnyMesh, Device
 from sdy.passes.jax.jax_internals import UnspecifiedValue
 from sdy.passes.jax.sharding_constraint import constrain
 from sdy.sharding import TensorSharding
+from sdy.type_guards import is_list
 
 Tree: TypeAlias = Any
 

@@ -21,7 +21,6 @@ from sdy.dialect.meshes import device_count, named_meshes
 from sdy.ir.companions import clone_alone
 from sdy.ir.walking import operations
 from sdy.mesh import Mesh
-from sdy.narrowing import is_tuple
 from sdy.passes.driver import partition
 from sdy.passes.jax.custom_calls import prepare_custom_calls
 from sdy.passes.jax.device_mesh import AnyMesh, Device, DeviceMesh
@@ -37,6 +36,7 @@ from sdy.passes.jax.small_reductions import combine_small_reductions
 from sdy.passes.jax.unsigned_bits import draw_unsigned_bits
 from sdy.passes.spmd.local_module import is_local
 from sdy.plugins import plugin_dialect
+from sdy.type_guards import is_tuple
 
 _ONE_DEVICE = Mesh.of({"device": 1})
 

@@ -1,7 +1,7 @@
-"""Scalars of optimizers as traced values: those read from tensors, as the step count, or from groups, as the learning
-rate.
+"""Scalars of optimizers as traced values.
 
-A compiled program computes them as tensors, so that they may change from step to step.
+These are scalars read from tensors, as the step count, or from parameter groups, as the learning rate. A compiled
+program computes them as tensors, so that they may change from step to step.
 """
 
 from collections.abc import Callable, Sequence

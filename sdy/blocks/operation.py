@@ -1,5 +1,4 @@
-"""Block operations: an operation as a grid of independent steps, and the regions that each block of them reads and
-writes.
+"""Block operations: an operation as a grid of independent steps, and the regions that blocks of them read and write.
 
 A matmul of (8, 3) by (3, 5) is a grid of 8 by 5 by 3 steps. The axes of the grid are partitioned into blocks; a block
 is computed by one device or worker, and the projections give the regions that it reads and writes. An axis that no

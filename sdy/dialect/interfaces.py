@@ -24,8 +24,9 @@ OptionalShardings = Sequence[TensorSharding | None]
 
 
 class Sides(NamedTuple):
-    """Translation of a sharding between the outside and the inside of an operation; the functions hold no reference to
-    it.
+    """Translation of a sharding between the outside and the inside of an operation.
+
+    The functions hold no reference to the operation.
     """
 
     outwards: Callable[[TensorSharding], TensorSharding]

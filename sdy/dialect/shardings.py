@@ -46,7 +46,14 @@ def shardable_value(value: SSAValue) -> SSAValue | None:
 
 
 def get_sharding(value: SSAValue) -> TensorSharding | None:
-    """Return the sharding of `value`; None if it has none."""
+    """Return the sharding of a value.
+
+    Args:
+        value: A result of an operation or a block argument.
+
+    Returns:
+        The sharding, or None if the value has none.
+    """
     # Fast path for most values: results of operations that store their own sharding. isinstance is slow for abstract
     # classes, such as those of values and attributes.
     if type(value) is OpResult and _accessor_of(value.op.__class__) is _RESULT:

@@ -41,8 +41,9 @@ class HloSharding:
 
     @classmethod
     def tiled(cls, tiles: TileAssignment, subgroups: tuple[Subgroup, ...] = ()) -> "HloSharding":
-        """Return a tiled sharding in canonical form: without subgroups of size 1, and replicated if there is a single
-        tile.
+        """Return a tiled sharding in canonical form.
+
+        Subgroups of size 1 are dropped, and a single tile becomes a replicated sharding.
 
         Raises:
             ValueError: There are more subgroups than dimensions.

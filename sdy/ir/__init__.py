@@ -14,7 +14,7 @@
     type_constraints.py, attribute_constraints.py
                        constraints on types and attributes, with their MLIR descriptions
     shared.py          interned attributes that hold plain values
-    families.py        dialects whose definitions are loaded lazily
+    lazy_dialects.py   dialects whose definitions are loaded lazily
     parsing.py         xDSL's parsers, with replaceable steps
     printing.py        xDSL's printer, with replaceable steps
 

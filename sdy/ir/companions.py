@@ -52,8 +52,9 @@ class Copies:
         self._copies.update(zip(map(id, old), new, strict=True))
 
     def _add_erased(self, part: Operation | SSAValue) -> None:
-        """Add a copy of an erased operation or value, without operands and region contents, which may refer to the
-        module.
+        """Add a copy of an erased operation or value.
+
+        Operands and region contents are not copied, since they may refer to the module.
         """
         if isinstance(part, BlockArgument) and part.block.parent_op() is None:
             self._add_values(part.block.args, Block(arg_types=part.block.arg_types).args)

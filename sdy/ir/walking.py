@@ -164,14 +164,17 @@ class _Walk:
         return _inside_out(self.root)
 
     def of(self, classes: Sequence[type[Operation]]) -> Sequence[Operation]:
-        """Return the operations of exactly these classes, which all occur."""
+        """Return the operations of exactly these classes, all of them classes of the walk."""
         if len(classes) < 2:
             return self.by_class[classes[0]] if classes else ()
         return [op for op in self.outside_in if op.__class__ in classes]
 
 
 class _ModuleWalk:
-    """The walk over the module `root`, made of the walks over its functions; an edit outdates few of them."""
+    """The walk over the module `root`, concatenated from the cached walks over its functions.
+
+    After an edit, only the walk over the edited function is built again.
+    """
 
     def __init__(self, root: ModuleOp):
         self.root = root
@@ -195,7 +198,7 @@ class _ModuleWalk:
         return {ModuleOp}.union(*(part.classes for part in self.parts))
 
     def of(self, classes: Sequence[type[Operation]]) -> Sequence[Operation]:
-        """Return the operations of exactly these classes, which all occur."""
+        """Return the operations of exactly these classes, all of them classes of the walk."""
         key = tuple(classes)
         if key not in self._by_classes:
             occurring = ([kind for kind in classes if kind in part.classes] for part in self.parts)

@@ -14,12 +14,12 @@ classes.py    all operations and attributes
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from sdy.ir.families import FamilyDialect
+from sdy.ir.lazy_dialects import LazyDialect
 
 if TYPE_CHECKING:
     from sdy.stablehlo.classes import *  # noqa: F403
 
-STABLEHLO = FamilyDialect("stablehlo", __name__)
+STABLEHLO = LazyDialect("stablehlo", __name__)
 
 
 def __getattr__(name: str) -> Any:

@@ -7,7 +7,7 @@ from importlib import import_module
 from xdsl.dialects.builtin import Builtin
 from xdsl.ir import Dialect
 
-from sdy.ir.families import FamilyContext
+from sdy.ir.lazy_dialects import LazyContext
 
 _DIALECTS = {
     "func": ("xdsl.dialects.func", "Func"),
@@ -23,7 +23,7 @@ _DIALECTS = {
 }
 
 
-def context(*, allow_unregistered: bool = False) -> FamilyContext:
+def context(*, allow_unregistered: bool = False) -> LazyContext:
     """Return a context with the registered dialects.
 
     Args:
@@ -36,9 +36,9 @@ def context(*, allow_unregistered: bool = False) -> FamilyContext:
 
 
 @cache
-def _prototype() -> FamilyContext:
+def _prototype() -> LazyContext:
     """Return the context that `context` clones: cloning is many times faster than registering the dialects."""
-    prototype = FamilyContext()
+    prototype = LazyContext()
     prototype.load_dialect(Builtin)
     for name, (module, attribute) in _DIALECTS.items():
         prototype.register_dialect(name, _loader(module, attribute))

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sdy.diagnostics import Location, error
-from sdy.narrowing import is_dict, is_list
 from sdy.passes.account.lint.findings import Findings
 from sdy.passes.driver import Source
+from sdy.type_guards import is_dict, is_list
 
 _VERSION = 1
 _KEY_FIELDS = ("rule", "file", "what")

@@ -9,10 +9,10 @@ from typing import Any
 
 from sdy.byte_sizes import parse_bytes
 from sdy.diagnostics import Location, error
-from sdy.narrowing import is_dict, is_list
 from sdy.passes.account.lint.options import LintOptions, check_names, unknown
 from sdy.passes.account.lint.thresholds import Thresholds
 from sdy.passes.driver import Source, read
+from sdy.type_guards import is_dict, is_list
 
 CONFIG, PROJECT = "sdy-lint.toml", "pyproject.toml"
 

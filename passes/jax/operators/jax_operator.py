@@ -15,7 +15,6 @@ from jax.core import Tracer
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
 
-from sdy.narrowing import is_list, is_tuple
 from sdy.operators.annotation import ONE_ELEMENT
 from sdy.operators.arguments import holds_tensors, is_container, leaves, literal_text, with_leaves
 from sdy.operators.call import OperatorCall
@@ -29,6 +28,7 @@ from sdy.passes.jax.operators.primitive import apply
 from sdy.passes.jax.operators.program import program_of, refusal_of, sees_all_elements
 from sdy.passes.jax.operators.traced import traced_call
 from sdy.passes.jax.operators.transformed import transformed
+from sdy.type_guards import is_list, is_tuple
 
 _inside: ContextVar[bool] = ContextVar("inside_operator", default=False)
 """Whether the function of an operator is running, in which other operators are nothing but functions."""

@@ -27,7 +27,7 @@ from typing import Any, NoReturn
 from sdy.byte_sizes import parse_bytes
 from sdy.diagnostics import Location, error
 from sdy.mesh import Mesh
-from sdy.narrowing import is_dict, is_list
+from sdy.type_guards import is_dict, is_list
 
 _PRESETS = Path(__file__).with_name("presets")
 

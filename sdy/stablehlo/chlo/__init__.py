@@ -1,5 +1,5 @@
 """The CHLO dialect, one file per family of operations."""
 
-from sdy.ir.families import FamilyDialect
+from sdy.ir.lazy_dialects import LazyDialect
 
-CHLO = FamilyDialect("chlo", __name__)
+CHLO = LazyDialect("chlo", __name__)

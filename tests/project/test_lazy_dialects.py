@@ -1,4 +1,4 @@
-"""Dialects in families: they are complete, and a program loads the families that it names."""
+"""Lazy dialects: they are complete, and a program loads only the files that it needs."""
 
 import pkgutil
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 from xdsl.ir import Attribute, Operation
 
 from sdy import stablehlo
-from sdy.ir.families import FamilyDialect
+from sdy.ir.lazy_dialects import LazyDialect
 from sdy.stablehlo import STABLEHLO, chlo
 from sdy.stablehlo.chlo import CHLO
 from sdy.text import context
@@ -36,7 +36,7 @@ def defined(kind: type, prefix: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
-def test_a_dialect_has_all_that_its_files_define(dialect: FamilyDialect):
+def test_a_dialect_has_all_that_its_files_define(dialect: LazyDialect):
     assert sorted(op.name for op in dialect.operations) == sorted(defined(Operation, f"{dialect.name}."))
     assert sorted(each.name for each in dialect.attributes) == sorted(defined(Attribute, f"{dialect.name}."))
     ctx = context()

@@ -1,6 +1,6 @@
 """Dialects loaded lazily: a file of definitions is imported when one of its names is first looked up.
 
-    STABLEHLO = FamilyDialect("stablehlo", __name__)
+    STABLEHLO = LazyDialect("stablehlo", __name__)
 
 A program that contains `stablehlo.dot` imports `dot.py`, the file of the package with `name = "stablehlo.dot"`, but not
 `sort.py`. Tools that iterate over all definitions, as xDSL's own do, see an ordinary dialect.
@@ -21,7 +21,7 @@ from sdy.plugins import plugin_dialect
 T = TypeVar("T")
 
 
-class FamilyDialect(Dialect):
+class LazyDialect(Dialect):
     """A dialect whose definitions are in the files of `package`; each class has its name as a literal."""
 
     def __init__(self, name: str, package: str):
@@ -67,13 +67,13 @@ class FamilyDialect(Dialect):
             yield from _defined(file, kind)
 
 
-class FamilyContext(Context):
+class LazyContext(Context):
     """A context that loads lazy dialects file by file, and finds dialects of plugins."""
 
     def load_registered_dialect(self, name: str) -> None:
         """Load a registered dialect, without the files of a lazy dialect."""
         dialect = self._registered_dialects[name]() if name in self._registered_dialects else None
-        if isinstance(dialect, FamilyDialect):
+        if isinstance(dialect, LazyDialect):
             self._loaded_dialects[name] = dialect
         else:
             super().load_registered_dialect(name)
@@ -84,13 +84,13 @@ class FamilyContext(Context):
             self.load_dialect(dialect)
         return super().get_optional_dialect(name)
 
-    def clone(self) -> "FamilyContext":
+    def clone(self) -> "LazyContext":
         """Return an independent copy of the context."""
         plain = super().clone()
-        return FamilyContext(**vars(plain))
+        return LazyContext(**vars(plain))
 
     def _get_known_op(self, name: str) -> type[Operation] | None:
-        if name not in self._loaded_ops and (dialect := self._family_dialect(name)) is not None:
+        if name not in self._loaded_ops and (dialect := self._lazy_dialect(name)) is not None:
             for operation in dialect.operations_with(name):
                 self.load_op(operation)
         return super()._get_known_op(name)
@@ -108,15 +108,15 @@ class FamilyContext(Context):
     def _load_attributes_with(self, name: str) -> None:
         if name in self._loaded_attrs or name in self._loaded_types:
             return
-        if (dialect := self._family_dialect(name)) is not None:
+        if (dialect := self._lazy_dialect(name)) is not None:
             for attribute in dialect.attributes_with(name):
                 self.load_attr_or_type(attribute)
 
-    def _family_dialect(self, name: str) -> FamilyDialect | None:
+    def _lazy_dialect(self, name: str) -> LazyDialect | None:
         """Return the dialect of the qualified `name` if it is lazy."""
         namespace, dot, _ = name.partition(".")
         dialect = self.get_optional_dialect(namespace) if dot else None
-        return dialect if isinstance(dialect, FamilyDialect) else None
+        return dialect if isinstance(dialect, LazyDialect) else None
 
 
 @cache
