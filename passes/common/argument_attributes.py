@@ -63,8 +63,8 @@ def remove_from_arguments_and_results(function: FuncOp, names: Set[str]) -> None
     for kind, attributes in (("arg_attrs", function.arg_attrs), ("res_attrs", function.res_attrs)):
         if attributes is None:
             continue
-        kept = [{name: value for name, value in entry.data.items() if name not in names} for entry in attributes]
-        if any(kept):
-            function.properties[kind] = ArrayAttr(map(DictionaryAttr, kept))
+        remaining = [{name: value for name, value in entry.data.items() if name not in names} for entry in attributes]
+        if any(remaining):
+            function.properties[kind] = ArrayAttr(map(DictionaryAttr, remaining))
         else:
             del function.properties[kind]

@@ -16,20 +16,20 @@ from sdy.stablehlo.replica_group_meshes import transform_mesh
 
 def shardings_in(root: Operation) -> Set[TensorSharding]:
     """Return the set of shardings in `root`."""
-    found: set[TensorSharding] = set()
+    shardings: set[TensorSharding] = set()
     pending = list(attributes_in(root))
     while pending:
         # `isinstance` and class patterns are slow on abstract classes when the answer is no.
         attribute = pending.pop()
         if type(attribute) is TensorShardingAttr:
-            found.add(attribute.data)
+            shardings.add(attribute.data)
         elif type(attribute) is TensorShardingPerValueAttr:
-            found.update(attribute.data)
+            shardings.update(attribute.data)
         elif type(attribute) is DictionaryAttr:
             pending += attribute.data.values()
         elif type(attribute) is ArrayAttr:
             pending += attribute.data
-    return found
+    return shardings
 
 
 def transform_shardings(root: Operation, change: Callable[[TensorSharding], TensorSharding]) -> None:

@@ -128,16 +128,16 @@ def _with_elements(boundary: CustomCallOp | None) -> Sequence[Operation]:
 
 def _shardings(sources: Sequence[Operation], name: str, count: int, texts: FrontendTexts) -> Sequence[TensorSharding]:
     for op in sources:
-        found = texts.shardings(op.attributes, name, op)
-        if found is not None and len(found) != count:
-            raise error(op, f"'{name}' has {len(found)} shardings for {count} values")
-        if found is not None:
-            return found
+        shardings = texts.shardings(op.attributes, name, op)
+        if shardings is not None and len(shardings) != count:
+            raise error(op, f"'{name}' has {len(shardings)} shardings for {count} values")
+        if shardings is not None:
+            return shardings
     if count:
         raise error(sources[0], f"belongs to a manual computation with {count} values, but has no '{name}'")
     return ()
 
 
 def _axes(sources: Sequence[Operation], texts: FrontendTexts) -> Sequence[str]:
-    found = [texts.read(op.attributes, _AXES, ManualAxesAttr, op) for op in sources]
-    return next((axes.data for axes in found if axes is not None), ())
+    axes_lists = [texts.read(op.attributes, _AXES, ManualAxesAttr, op) for op in sources]
+    return next((axes.data for axes in axes_lists if axes is not None), ())

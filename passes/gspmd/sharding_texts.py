@@ -39,8 +39,8 @@ def is_call(op: object, target: str) -> TypeGuard[CustomCallOp]:
 def open_dims(call: CustomCallOp) -> frozenset[int]:
     """Return the open dimensions of a `Sharding` custom call."""
     config = call.backend_config
-    found = _OPEN_DIMS.search(config.data) if isinstance(config, StringAttr) else None
-    return frozenset(int(dim) for dim in found.group(1).split(",") if dim.strip()) if found else frozenset()
+    match = _OPEN_DIMS.search(config.data) if isinstance(config, StringAttr) else None
+    return frozenset(int(dim) for dim in match.group(1).split(",") if dim.strip()) if match else frozenset()
 
 
 def attributes_with_texts(module: Operation) -> Iterator[tuple[Operation, Mapping[str, Attribute]]]:
@@ -92,12 +92,12 @@ class ShardingTexts:
 
     def one_in(self, attributes: Mapping[str, Attribute], where: Operation) -> HloSharding | None:
         """Return the sharding in `attributes`. Raises DiagnosticError for a tuple of several."""
-        found = self.sharding_in(attributes, where)
-        if isinstance(found, tuple):
-            if len(found) != 1:
-                raise error(where, f"'{HLO_SHARDING}' is a tuple of {len(found)} shardings, expected one")
-            return found[0]
-        return found
+        sharding = self.sharding_in(attributes, where)
+        if isinstance(sharding, tuple):
+            if len(sharding) != 1:
+                raise error(where, f"'{HLO_SHARDING}' is a tuple of {len(sharding)} shardings, expected one")
+            return sharding[0]
+        return sharding
 
     def of_value(self, value: SSAValue) -> tuple[HloSharding, frozenset[int]] | None:
         """Return the sharding of `value` at its definition, and its open dimensions."""
@@ -106,15 +106,15 @@ class ShardingTexts:
             function = op.parent_op()
             if not isinstance(function, FuncOp) or function.arg_attrs is None:
                 return None
-            found = self.one_in(function.arg_attrs.data[op.args.index(value)].data, function)
-            return None if found is None else (found, frozenset())
-        found = self.sharding_in(op.attributes, op)
-        sharding = found[op.results.index(value)] if isinstance(found, tuple) else found
+            sharding = self.one_in(function.arg_attrs.data[op.args.index(value)].data, function)
+            return None if sharding is None else (sharding, frozenset())
+        sharding = self.sharding_in(op.attributes, op)
+        sharding = sharding[op.results.index(value)] if isinstance(sharding, tuple) else sharding
         return None if sharding is None else (sharding, open_dims(op) if isinstance(op, CustomCallOp) else frozenset())
 
     def all_in(self, module: Operation) -> Iterator[HloSharding]:
         """Yield all shardings in `module`."""
         for where, attributes in attributes_with_texts(module):
-            found = self.sharding_in(attributes, where)
-            if found is not None:
-                yield from found if isinstance(found, tuple) else (found,)
+            sharding = self.sharding_in(attributes, where)
+            if sharding is not None:
+                yield from sharding if isinstance(sharding, tuple) else (sharding,)

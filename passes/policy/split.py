@@ -107,9 +107,9 @@ def _new_shardings(op: Operation, operand: int, dim: int, axis: str, num: int | 
 def _next_sub_axis(op: Operation, axis: str, num: int, mesh: Mesh) -> AxisRef:
     """Return the sub-axis of size `num` that follows those already sharding the operation."""
     size = mesh.axis_size(axis)
-    chosen = [_current_sharding(op, tensor) for tensor in range(len(op.operands) + len(op.results))]
+    shardings = [_current_sharding(op, tensor) for tensor in range(len(op.operands) + len(op.results))]
     axes_in_use = [
-        used for sharding in chosen if sharding for axes in sharding.dim_axes for used in axes if used.name == axis
+        used for sharding in shardings if sharding for axes in sharding.dim_axes for used in axes if used.name == axis
     ]
     start = max((used.end_in(mesh) for used in axes_in_use), default=1)
     remaining = size // start
@@ -141,15 +141,15 @@ def _mesh_with(op: Operation, axis: str) -> tuple[str, Mesh]:
     """Return the module's mesh with the axis, and its name."""
     module = enclosing_module(op)
     meshes = {} if module is None else named_meshes(module)
-    found = [(name, mesh) for name, mesh in meshes.items() if axis in mesh]
-    if not found:
+    candidates = [(name, mesh) for name, mesh in meshes.items() if axis in mesh]
+    if not candidates:
         known = ", ".join(f"'{name}'" for mesh in meshes.values() for name in mesh)
         raise _CannotSplitError(
             f"no mesh of the module has an axis '{axis}', only {known}" if known else "the module has no mesh"
         )
-    if len(found) > 1:
+    if len(candidates) > 1:
         raise _CannotSplitError(f"several meshes of the module have an axis '{axis}'")
-    return found[0]
+    return candidates[0]
 
 
 def _free_axes(op: Operation, mesh: Mesh) -> tuple[AxisRef, ...]:
@@ -205,13 +205,13 @@ def _warn_of_dropped_axes(op: Operation, tensor: int, sharding: TensorSharding) 
 def _conflicting_dims(own: TensorSharding, chosen: TensorSharding) -> list[int]:
     """Return the dimensions whose axes in `own` conflict with the open sharding `chosen`."""
     axes_in_use = [axis for axes in chosen.dim_axes for axis in axes]
-    found: list[int] = []
+    conflicts: list[int] = []
     for dim, (had, has) in enumerate(zip(own.dim_axes, chosen.dim_axes, strict=False)):
         elsewhere = [axis for axis in axes_in_use if axis not in has]
         goes_on = is_prefix(had, has) or is_prefix(has, had)
         if not goes_on or any(axis.overlaps(other) for axis in had for other in elsewhere):
-            found.append(dim)
-    return found
+            conflicts.append(dim)
+    return conflicts
 
 
 def _set_sharding(op: Operation, tensor: int, sharding: TensorSharding) -> None:

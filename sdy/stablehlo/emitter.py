@@ -37,20 +37,20 @@ class Emitter:
     """Builder that inserts operations at one place, with the location of `source`.
 
     Args:
-        place: The insertion point.
+        insert_point: Where to insert.
         source: The operation whose location the new ones get.
         device_id: The operation that returns the id of the executing device.
     """
 
-    def __init__(self, place: InsertPoint, source: Operation, device_id: type[DeviceIdOp] = PartitionIdOp):
-        self._place = place
+    def __init__(self, insert_point: InsertPoint, source: Operation, device_id: type[DeviceIdOp] = PartitionIdOp):
+        self._insert_point = insert_point
         self._location = source.location
         self._device_id = device_id
 
     def insert(self, op: Operation) -> SSAValue:
         """Insert `op` and return its first result."""
         op.location = self._location
-        Rewriter.insert_op(op, self._place)
+        Rewriter.insert_op(op, self._insert_point)
         return op.results[0]
 
     def reshape(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
@@ -129,13 +129,13 @@ class Emitter:
     ) -> SSAValue:
         """Reduce a value along `dims` by `reducer`, with the initial value `identity`."""
         type_ = tensor_type(value)
-        kept = [size for dim, size in enumerate(type_.get_shape()) if dim not in dims]
+        remaining = [size for dim, size in enumerate(type_.get_shape()) if dim not in dims]
         init = self.filled(tensor_of(type_.element_type, ()), identity)
         return self.insert(
             ReduceOp.create(
                 operands=[value, init],
                 properties={"dimensions": i64_array(*dims)},
-                result_types=[with_shape(value, kept)],
+                result_types=[with_shape(value, remaining)],
                 regions=[reducer_body(reducer, value)],
             )
         )

@@ -39,38 +39,38 @@ def verify_binary_quantization(lhs_type: Attribute, rhs_type: Attribute, result_
 
 def verify_same_per_tensor_quantization(operand: TensorType[Attribute], result: TensorType[Attribute]) -> None:
     """Raise VerifyException if per-tensor quantized operand and result differ in scale or zero point."""
-    one, other = quantization_of(operand.element_type), quantization_of(result.element_type)
-    if one is None or other is None or one.axis is not None or other.axis is not None:
+    operand_q, result_q = quantization_of(operand.element_type), quantization_of(result.element_type)
+    if operand_q is None or result_q is None or operand_q.axis is not None or result_q.axis is not None:
         return
-    if one != other:
+    if operand_q != result_q:
         raise VerifyException(f"expect same quantization scale and zero_point but got '{operand}' vs '{result}'")
 
 
 def verify_same_quantization(operand: TensorType[Attribute], result: TensorType[Attribute]) -> None:
     """Raise VerifyException if operand and result, both per-tensor or per-axis, differ in scales or zero points."""
     verify_same_per_tensor_quantization(operand, result)
-    one, other = quantization_of(operand.element_type), quantization_of(result.element_type)
-    if one is None or other is None or one.axis is None or other.axis is None:
+    operand_q, result_q = quantization_of(operand.element_type), quantization_of(result.element_type)
+    if operand_q is None or result_q is None or operand_q.axis is None or result_q.axis is None:
         return
-    if any(level != other_level for level, other_level in zip(one.levels, other.levels, strict=False)):
+    if any(level != other_level for level, other_level in zip(operand_q.levels, result_q.levels, strict=False)):
         raise VerifyException(f"expect same quantization scales and zero_points but got '{operand}' vs '{result}'")
 
 
 def verify_reshaped_quantization(operand: TensorType[Attribute], result: TensorType[Attribute]) -> None:
     """Raise VerifyException if a reshape does not map the operand's quantized dimension to the result's."""
     verify_same_quantization(operand, result)
-    one, other = quantization_of(operand.element_type), quantization_of(result.element_type)
-    if one is None or other is None or one.axis is None or other.axis is None:
+    operand_q, result_q = quantization_of(operand.element_type), quantization_of(result.element_type)
+    if operand_q is None or result_q is None or operand_q.axis is None or result_q.axis is None:
         return
     shape, result_shape = operand.get_shape(), result.get_shape()
-    sizes = shape[one.axis], result_shape[other.axis]
+    sizes = shape[operand_q.axis], result_shape[result_q.axis]
     if DYNAMIC_INDEX not in sizes and sizes[0] != sizes[1]:
         raise VerifyException(
             f"expect same quantization dimension size for operand and result '{operand}' and '{result}'"
         )
     if DYNAMIC_INDEX in (*shape, *result_shape):
         return
-    before = math.prod(shape[: one.axis]), math.prod(result_shape[: other.axis])
+    before = math.prod(shape[: operand_q.axis]), math.prod(result_shape[: result_q.axis])
     if before[0] != before[1]:
         raise VerifyException(
             "product of dimensions before quantization dimension must match between operand and result for "
@@ -82,18 +82,18 @@ def verify_broadcast_quantization(
     operand: TensorType[Attribute], result: TensorType[Attribute], dims: Sequence[int]
 ) -> None:
     """Raise VerifyException if a broadcast changes the quantized dimension, or the scales of an expanded one."""
-    one, other = quantization_of(operand.element_type), quantization_of(result.element_type)
-    if one is None or other is None or one.axis is None or other.axis is None:
+    operand_q, result_q = quantization_of(operand.element_type), quantization_of(result.element_type)
+    if operand_q is None or result_q is None or operand_q.axis is None or result_q.axis is None:
         return
-    if other.axis != dims[one.axis]:
+    if result_q.axis != dims[operand_q.axis]:
         raise VerifyException(
-            f"result quantization_dimension {other.axis} not same as broadcast_dimensions[{one.axis}] = "
-            f"{dims[one.axis]}"
+            f"result quantization_dimension {result_q.axis} not same as broadcast_dimensions[{operand_q.axis}] = "
+            f"{dims[operand_q.axis]}"
         )
-    if operand.get_shape()[one.axis] != 1:
+    if operand.get_shape()[operand_q.axis] != 1:
         return
-    scale, zero_point = one.levels[0]
-    for number, (result_scale, result_zero_point) in enumerate(other.levels):
+    scale, zero_point = operand_q.levels[0]
+    for number, (result_scale, result_zero_point) in enumerate(result_q.levels):
         if result_scale != scale:
             raise VerifyException(f"mismatch result scale {number} ({result_scale:e}) and operand scale 0 ({scale:e})")
         if result_zero_point != zero_point:
@@ -107,11 +107,11 @@ def verify_transposed_quantization(
 ) -> None:
     """Raise VerifyException if a transpose does not map the operand's quantized dimension to the result's."""
     verify_same_quantization(operand, result)
-    one, other = quantization_of(operand.element_type), quantization_of(result.element_type)
-    if one is None or other is None or one.axis is None or other.axis is None:
+    operand_q, result_q = quantization_of(operand.element_type), quantization_of(result.element_type)
+    if operand_q is None or result_q is None or operand_q.axis is None or result_q.axis is None:
         return
-    if other.axis < len(permutation) and one.axis != permutation[other.axis]:
+    if result_q.axis < len(permutation) and operand_q.axis != permutation[result_q.axis]:
         raise VerifyException(
-            f"operand quantization_dimension {one.axis} is not same as permutation[{other.axis}] = "
-            f"{permutation[other.axis]}"
+            f"operand quantization_dimension {operand_q.axis} is not same as permutation[{result_q.axis}] = "
+            f"{permutation[result_q.axis]}"
         )

@@ -53,7 +53,7 @@ class RaggedDotOp(IRDLOperation):
         lhs, rhs, groups = (tensor_type(value).get_shape() for value in (self.lhs, self.rhs, self.group_sizes))
         verify_precision(self.precision_config)
         verify_dot_dimensions(_dot_numbers(numbers), lhs, rhs)
-        kind = _kind_of_raggedness(numbers, len(lhs))
+        kind = _ragged_kind(numbers, len(lhs))
         _verify_group_sizes(numbers, kind, lhs, groups)
         _verify_group_dimensions(numbers, kind, rhs, groups[-1])
         lhs_used = {*numbers.lhs_batching_dimensions, *numbers.lhs_contracting_dimensions}
@@ -73,7 +73,7 @@ class RaggedDotOp(IRDLOperation):
 class Ragged(Enum):
     """The kind of the ragged dimension."""
 
-    OWN = auto()
+    FREE = auto()
     CONTRACTING = auto()
     BATCHING = auto()
 
@@ -87,14 +87,14 @@ def _dot_numbers(numbers: RaggedDotDimensionNumbers) -> DotDimensionNumbers:
     )
 
 
-def _kind_of_raggedness(numbers: RaggedDotDimensionNumbers, rank: int) -> Ragged:
+def _ragged_kind(numbers: RaggedDotDimensionNumbers, rank: int) -> Ragged:
     if len(numbers.lhs_ragged_dimensions) != 1:
         raise VerifyException("There must be exactly one ragged dimension in the lhs.")
     (dim,) = numbers.lhs_ragged_dimensions
     _verify_in_range(dim, rank, "lhs_ragged_dim", "lhs_rank")
     if dim in numbers.lhs_batching_dimensions:
         return Ragged.BATCHING
-    return Ragged.CONTRACTING if dim in numbers.lhs_contracting_dimensions else Ragged.OWN
+    return Ragged.CONTRACTING if dim in numbers.lhs_contracting_dimensions else Ragged.FREE
 
 
 def _verify_group_sizes(
@@ -107,18 +107,18 @@ def _verify_group_sizes(
     (ragged,) = numbers.lhs_ragged_dimensions
     match kind:
         case Ragged.BATCHING:
-            outside = batching[: batching.index(ragged)]
+            outer_dims = batching[: batching.index(ragged)]
         case Ragged.CONTRACTING:
-            outside = batching + contracting[: contracting.index(ragged)]
-        case Ragged.OWN:
-            own = [dim for dim in range(ragged) if dim not in batching + contracting]
-            outside = (*batching, *own)
-    expected = [lhs[dim] for dim in outside]
+            outer_dims = batching + contracting[: contracting.index(ragged)]
+        case Ragged.FREE:
+            free = [dim for dim in range(ragged) if dim not in batching + contracting]
+            outer_dims = (*batching, *free)
+    expected = [lhs[dim] for dim in outer_dims]
     if len(groups) != len(expected) + 1:
         raise VerifyException(f"expected group_sizes to have rank {len(expected) + 1}, got {len(groups)}")
     if expected != list(groups[:-1]):
-        wanted = sizes_text([*expected, groups[-1]])
-        raise VerifyException(f"group_sizes is expected to have shape [{wanted}], got [{sizes_text(groups)}]")
+        expected_text = sizes_text([*expected, groups[-1]])
+        raise VerifyException(f"group_sizes is expected to have shape [{expected_text}], got [{sizes_text(groups)}]")
 
 
 def _verify_group_dimensions(numbers: RaggedDotDimensionNumbers, kind: Ragged, rhs: Sequence[int], count: int) -> None:
@@ -128,7 +128,7 @@ def _verify_group_dimensions(numbers: RaggedDotDimensionNumbers, kind: Ragged, r
         _verify_in_range(dim, len(rhs), "rhs_group_dim", "rhs_rank")
     for name in ("rhs_batching_dimensions", "rhs_contracting_dimensions"):
         _verify_distinct(dims, getattr(numbers, name), f"rhs_group_dimensions and {name}")
-    if kind is not Ragged.OWN:
+    if kind is not Ragged.FREE:
         if dims:
             raise VerifyException(
                 "There must be zero group dimensions in the rhs when the ragged dimension is batch or contracting."

@@ -57,7 +57,7 @@ class ScanOp(InferredResults):
         verify_inferred_shapes(self)
 
     def _verify_inputs(self) -> None:
-        dim, length = self.dimension.value.data, self._given_length()
+        dim, length = self.dimension.value.data, self._static_length()
         for number, value in enumerate(self.inputs):
             type_ = as_ranked(value.type)
             if type_ is None:
@@ -71,7 +71,7 @@ class ScanOp(InferredResults):
                 raise VerifyException(f"invalid scan dimension size of operand {number}")
             length = shape[dim]
 
-    def _given_length(self) -> int | None:
+    def _static_length(self) -> int | None:
         return None if self.scan_dim_size is None else self.scan_dim_size.value.data
 
     def _verify_arguments(self) -> None:
@@ -97,7 +97,7 @@ class ScanOp(InferredResults):
         carries = len(self.inits)
         if len(returned) < carries:
             raise VerifyException(f"ScanOp body must return at least {carries} values (carries)")
-        dim, length = self.dimension.value.data, self._given_length()
+        dim, length = self.dimension.value.data, self._static_length()
         for value in self.inputs:
             if length in (None, DYNAMIC_INDEX):
                 length = tensor_type(value).get_shape()[dim]
@@ -129,8 +129,8 @@ class ScanOp(InferredResults):
         outputs = len(types.outputs) - len(inits)
         if outputs < 0:
             parser.raise_error("not enough result types to cover the required carries", start, parser.pos)
-        written = {} if attributes is None else dict(attributes.data)
-        own = cls.get_irdl_definition().properties.keys() & written.keys()
+        entries = {} if attributes is None else dict(attributes.data)
+        inherent = cls.get_irdl_definition().properties.keys() & entries.keys()
         segments = ([len(inputs), len(inits)], [outputs, len(inits)])
         operand_segments, result_segments = (DenseArrayBase.from_list(i32, sizes) for sizes in segments)
         return cls.create(
@@ -140,9 +140,9 @@ class ScanOp(InferredResults):
                 "dimension": dimension,
                 "operandSegmentSizes": operand_segments,
                 "resultSegmentSizes": result_segments,
-                **{name: written.pop(name) for name in own},
+                **{name: entries.pop(name) for name in inherent},
             },
-            attributes=written,
+            attributes=entries,
             regions=(body,),
         )
 

@@ -34,10 +34,10 @@ class _OperandsAndResult(Protocol):
 
 
 def _set_from_function_type(
-    types: _OperandsAndResult, parser: Parser, state: ParsingState, written: FunctionType, start: int
+    types: _OperandsAndResult, parser: Parser, state: ParsingState, type_: FunctionType, start: int
 ) -> None:
     """Set the types of the operands, which have been parsed before, and of the single result."""
-    inputs, outputs = written.inputs.data, written.outputs.data
+    inputs, outputs = type_.inputs.data, type_.outputs.data
     if len(inputs) != (count := _operand_count(state)):
         raise parse_error(parser, f"{count} operands present, but expected {len(inputs)}", start)
     if len(outputs) != 1:
@@ -56,12 +56,12 @@ class SameOperandsAndResultType(CustomDirective):
     def parse(self, parser: Parser, state: ParsingState) -> None:
         """Parse the type, and set those of all operands, which have been parsed before, and of the result."""
         start = parser.pos
-        written = parser.parse_type()
-        if isinstance(written, FunctionType):
-            _set_from_function_type(self, parser, state, written, start)
+        type_ = parser.parse_type()
+        if isinstance(type_, FunctionType):
+            _set_from_function_type(self, parser, state, type_, start)
         else:
-            self.operands.set(state, (written,) * _operand_count(state))
-            self.result.set(state, (written,))
+            self.operands.set(state, (type_,) * _operand_count(state))
+            self.result.set(state, (type_,))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         """Print the short form if it is valid, otherwise the function type."""
@@ -145,15 +145,15 @@ class ComplexOpType(CustomDirective):
     def parse(self, parser: Parser, state: ParsingState) -> None:
         """Parse the type, and set those of both parts and of the result."""
         start = parser.pos
-        written = parser.parse_type()
-        if isinstance(written, FunctionType):
-            _set_from_function_type(self, parser, state, written, start)
+        type_ = parser.parse_type()
+        if isinstance(type_, FunctionType):
+            _set_from_function_type(self, parser, state, type_, start)
             return
-        part = real_part_type(written)
+        part = real_part_type(type_)
         if part is None:
             raise parse_error(parser, "expected tensor with complex element type", start)
         self.operands.set(state, (part, part))
-        self.result.set(state, (written,))
+        self.result.set(state, (type_,))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         """Print the short form if it is valid, otherwise the function type."""
@@ -184,8 +184,8 @@ class SelectOpType(CustomDirective):
         """Parse the types, and set those of the predicate, both choices and the result."""
         start = parser.pos
         match parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type):
-            case [FunctionType() as written]:
-                _set_from_function_type(self, parser, state, written, start)
+            case [FunctionType() as type_]:
+                _set_from_function_type(self, parser, state, type_, start)
             case [predicate, result]:
                 self.operands.set(state, (predicate, result, result))
                 self.result.set(state, (result,))

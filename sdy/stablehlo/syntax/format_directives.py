@@ -47,12 +47,12 @@ class AnyFunctionType(FunctionalTypeDirective):
     def parse(self, parser: Parser, state: ParsingState) -> None:
         """Parse the function type, and assign the types to the first definitions."""
         start = parser.pos
-        written = parser.parse_type()
-        if not isinstance(written, FunctionType):
-            expected = f"expected builtin.function, but found '{written}'"
+        type_ = parser.parse_type()
+        if not isinstance(type_, FunctionType):
+            expected = f"expected builtin.function, but found '{type_}'"
             raise parse_error(parser, f"invalid kind of type specified: {expected}", start)
-        self.operand_typeable_directive.set_types(state, written.inputs.data)
-        state.result_types = [written.outputs.data, *(() for _ in state.result_types[1:])]
+        self.operand_typeable_directive.set_types(state, type_.inputs.data)
+        state.result_types = [type_.outputs.data, *(() for _ in state.result_types[1:])]
 
 
 class CheckedAttrDict(AttrDictDirective):
@@ -83,9 +83,9 @@ def _with_mlir_checks(directive: FormatDirective) -> FormatDirective:
         case AttrDictDirective(with_keyword, reserved, expected) if expected:
             return CheckedAttrDict(with_keyword, reserved, expected)
         case CustomDirective():
-            given = {field.name: getattr(directive, field.name) for field in fields(directive)}
-            changed = {name: TypeDirective(AnyOperands()) for name, part in given.items() if _is_of_operands(part)}
-            return replace(directive, **changed)
+            variables = {field.name: getattr(directive, field.name) for field in fields(directive)}
+            replaced = {name: TypeDirective(AnyOperands()) for name, part in variables.items() if _is_of_operands(part)}
+            return replace(directive, **replaced)
         case _:
             return directive
 

@@ -126,21 +126,21 @@ def _check_attributes(op: Operation, definition: OpDef) -> None:
     defined += [(name, attribute, op.attributes) for name, attribute in definition.attributes.items()]
     required = (
         name
-        for name, attribute, given in defined
-        if name not in given and name not in sized and not isinstance(attribute, OptPropertyDef | OptAttributeDef)
+        for name, attribute, container in defined
+        if name not in container and name not in sized and not isinstance(attribute, OptPropertyDef | OptAttributeDef)
     )
     if (missing := min(required, default=None)) is not None:
         raise op_error(op, f"requires attribute '{missing}'")
-    for name, attribute, given in defined:
-        checked = name in given and name not in sized
-        if checked and (problem := attribute_problem(name, attribute, given[name])) is not None:
+    for name, attribute, container in defined:
+        checked = name in container and name not in sized
+        if checked and (problem := attribute_problem(name, attribute, container[name])) is not None:
             raise op_error(op, problem)
 
 
-def attribute_problem(name: str, definition: PropertyDef | AttributeDef, given: Attribute) -> str | None:
+def attribute_problem(name: str, definition: PropertyDef | AttributeDef, value: Attribute) -> str | None:
     """Return the error message for an attribute that violates its constraint, None if it is valid."""
     try:
-        definition.constr.verify(given, VerificationContext())
+        definition.constr.verify(value, VerificationContext())
     except VerifyException as problem:
         return f"attribute '{name}' failed to satisfy constraint: {describe_constraint(definition.constr) or problem}"
     return None

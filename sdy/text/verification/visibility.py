@@ -23,9 +23,9 @@ class _Scope:
         """The operation whose results become visible when this scope ends."""
 
     def define(self, values: Sequence[SSAValue]) -> None:
-        places = list(map(id, values))
-        self.visible.update(places)
-        self.defined += places
+        ids = list(map(id, values))
+        self.visible.update(ids)
+        self.defined += ids
 
     def _ops(self, region: Region | None) -> Iterator[Operation]:
         for block in () if region is None else region.blocks:
@@ -55,9 +55,9 @@ def check_visibility(top: Operation) -> None:
                 scopes += _nested_scopes(op, visible)
                 break
             for result in op.results:
-                place = id(result)
-                visible.add(place)
-                defined.append(place)
+                value_id = id(result)
+                visible.add(value_id)
+                defined.append(value_id)
         else:
             visible.difference_update(defined)
             scopes.pop()
@@ -111,13 +111,13 @@ def _hidden_error(op: Operation, operand: SSAValue) -> DiagnosticError:
 
 def _relation(op: Operation, block: Block | None, copula: str = "") -> str:
     """Describe where a block is, relative to an operation."""
-    here, there = op.parent_region(), None if block is None else block.parent
-    if here is there:
+    use_region, block_region = op.parent_region(), None if block is None else block.parent
+    if use_region is block_region:
         return "in the same region"
-    if there is not None and here is not None:
-        if there.is_ancestor(here):
+    if block_region is not None and use_region is not None:
+        if block_region.is_ancestor(use_region):
             return "in a parent region"
-        if here.is_ancestor(there):
+        if use_region.is_ancestor(block_region):
             return "in a child region"
     return f"{copula}neither in a parent nor in a child region"
 
