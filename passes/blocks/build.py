@@ -19,12 +19,11 @@ from sdy.passes.blocks.dead_parts import remove_dead_parts
 from sdy.passes.blocks.graph import BlockGraph, BlockOp, Part, Shard, StoredTensor, Tensor, TensorCopy, TensorView, Work
 from sdy.passes.blocks.local_operation import captured_variables
 from sdy.passes.blocks.views import view_parts
-from sdy.passes.common.inline import InlinePass
+from sdy.passes.common.inline import inline
 from sdy.passes.jax.interface import function_to_run
 from sdy.projection import Projection
 from sdy.stablehlo import ConstantOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
-from sdy.text import context
 
 
 def block_graph(module: ModuleOp, block_shape: BlockShapeOf) -> BlockGraph:
@@ -41,7 +40,7 @@ def block_graph(module: ModuleOp, block_shape: BlockShapeOf) -> BlockGraph:
         DiagnosticError: A block cannot be computed independently, or a value is not an array or has no elements.
     """
     module = clone(module)
-    InlinePass().apply(context(), module)
+    inline(module)
     return remove_dead_parts(_GraphBuilder(block_shape).graph(function_to_run(module)))
 
 

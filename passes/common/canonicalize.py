@@ -49,17 +49,18 @@ class CanonicalizePass(AnalysisPreservingPass):
     disable_patterns: tuple[str, ...] = ()
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        _gather_constants(op)
-        groups = [
-            group
-            for label, group in _GROUPS
-            if (not self.enable_patterns or label in self.enable_patterns) and label not in self.disable_patterns
-        ]
-        roots = [root for group in groups for root in group.roots]
-        if operations_of(op, *roots) or any(map(is_trivially_dead, operations(op)[1:])):
-            applier = GreedyRewritePatternApplier([pattern for group in groups for pattern in group.patterns])
-            SeededWalker(applier, seeds=lambda root: _candidates(root, roots)).rewrite_module(op)
-            invalidate()
+        canonicalize(op, self.enable_patterns, self.disable_patterns)
+
+
+def canonicalize(module: ModuleOp, enabled: Sequence[str] = (), disabled: Sequence[str] = ()) -> None:
+    """Apply the groups of patterns in `enabled`, by default all, that are not in `disabled`."""
+    _gather_constants(module)
+    groups = [group for label, group in _GROUPS if (not enabled or label in enabled) and label not in disabled]
+    roots = [root for group in groups for root in group.roots]
+    if operations_of(module, *roots) or any(map(is_trivially_dead, operations(module)[1:])):
+        applier = GreedyRewritePatternApplier([pattern for group in groups for pattern in group.patterns])
+        SeededWalker(applier, seeds=lambda root: _candidates(root, roots)).rewrite_module(module)
+        invalidate()
 
 
 def _candidates(root: Operation, classes: Sequence[type[Operation]]) -> Iterator[Operation]:

@@ -13,10 +13,10 @@ from sdy.dialect.shardings import has_result_shardings
 from sdy.ir.building import copy_body
 from sdy.ir.locations import call_site
 from sdy.passes.common.call_graph import callee, callees_first, calls_in
-from sdy.passes.common.canonicalize import CanonicalizePass
+from sdy.passes.common.canonicalize import canonicalize
 from sdy.passes.common.function_shardings import function_argument_shardings, function_result_shardings
 from sdy.passes.common.regions import inline_body
-from sdy.passes.common.symbol_dce import SymbolDcePass
+from sdy.passes.common.symbol_dce import erase_dead_symbols
 from sdy.passes.common.symbols import Symbols
 from sdy.warning_categories import LostShardingWarning
 
@@ -47,9 +47,14 @@ class InlinePass(ModulePass):
     name = "inline"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        inline_calls(op, _warn_of_shardings)
-        CanonicalizePass().apply(ctx, op)
-        SymbolDcePass().apply(ctx, op)
+        inline(op)
+
+
+def inline(module: ModuleOp) -> None:
+    """Inline the calls of `module`, canonicalize it and erase the functions that are no longer called."""
+    inline_calls(module, _warn_of_shardings)
+    canonicalize(module)
+    erase_dead_symbols(module)
 
 
 def inline_calls(module: ModuleOp, before: Callable[[CallOp, FuncOp], None] = lambda call, function: None) -> None:

@@ -30,13 +30,18 @@ class InlineMeshesPass(ModulePass):
     name = "sdy-inline-meshes"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        meshes = named_meshes(op)
+        inline_meshes(op)
 
-        def inline(mesh: str | Mesh) -> str | Mesh:
-            return meshes.get(mesh, mesh) if isinstance(mesh, str) else mesh
 
-        transform_meshes(op, inline)
-        symbols = Symbols(op)
-        for mesh in operations_at_top(op):
-            if isinstance(mesh, MeshOp):
-                symbols.erase(mesh)
+def inline_meshes(module: ModuleOp) -> None:
+    """Replace references to meshes in `module` by the meshes, and erase the mesh operations."""
+    meshes = named_meshes(module)
+
+    def inline(mesh: str | Mesh) -> str | Mesh:
+        return meshes.get(mesh, mesh) if isinstance(mesh, str) else mesh
+
+    transform_meshes(module, inline)
+    symbols = Symbols(module)
+    for mesh in operations_at_top(module):
+        if isinstance(mesh, MeshOp):
+            symbols.erase(mesh)

@@ -25,11 +25,19 @@ class SaveModulePass(AnalysisPreservingPass):
     dump_index: int = -1
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if not self.dump_directory:
-            return
-        prefix = f"{self.dump_index:02}." if self.dump_index >= 0 else ""
-        path = Path(self.dump_directory) / f"{prefix}{self.file_name}.mlir"
-        try:
-            path.write_text(format_module(op))
-        except OSError as problem:
-            raise error(op, f"cannot save the module as {path}: {problem.strerror}") from problem
+        if self.dump_directory:
+            save_module(op, self.dump_directory, self.file_name, self.dump_index)
+
+
+def save_module(module: ModuleOp, directory: str, name: str, index: int) -> None:
+    """Write `module` to the file `NN.name.mlir` in `directory`, without a number for a negative `index`.
+
+    Raises:
+        DiagnosticError: the file cannot be written.
+    """
+    prefix = f"{index:02}." if index >= 0 else ""
+    path = Path(directory) / f"{prefix}{name}.mlir"
+    try:
+        path.write_text(format_module(module))
+    except OSError as problem:
+        raise error(module, f"cannot save the module as {path}: {problem.strerror}") from problem

@@ -36,18 +36,23 @@ class SymbolDcePass(AnalysisPreservingPass):
     name = "symbol-dce"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        symbol_ops = operations_at_top(op)
-        live = {operation for operation in symbol_ops if not _is_discardable(operation)}
-        if len(live) == len(symbol_ops):
-            return
-        symbols, calls = Symbols(op), calls_by_function(op)
-        # Most references are calls, which are faster to collect than symbol names in attributes.
-        _add_reached(live, symbols, lambda root: [call.callee.root_reference.data for call in calls.get(root, ())])
-        if not live.issuperset(symbol_ops):
-            _add_reached(live, symbols, lambda root: _names_in(attributes_in(root)))
-        for operation in symbol_ops:
-            if operation not in live:
-                symbols.erase(operation)
+        erase_dead_symbols(op)
+
+
+def erase_dead_symbols(module: ModuleOp) -> None:
+    """Erase the private symbols of `module` that are not reachable from a public symbol."""
+    symbol_ops = operations_at_top(module)
+    live = {operation for operation in symbol_ops if not _is_discardable(operation)}
+    if len(live) == len(symbol_ops):
+        return
+    symbols, calls = Symbols(module), calls_by_function(module)
+    # Most references are calls, which are faster to collect than symbol names in attributes.
+    _add_reached(live, symbols, lambda root: [call.callee.root_reference.data for call in calls.get(root, ())])
+    if not live.issuperset(symbol_ops):
+        _add_reached(live, symbols, lambda root: _names_in(attributes_in(root)))
+    for operation in symbol_ops:
+        if operation not in live:
+            symbols.erase(operation)
 
 
 def _is_discardable(operation: Operation) -> bool:

@@ -23,7 +23,12 @@ class DropShardingRulesPass(AnalysisPreservingPass):
     name = "sdy-drop-sharding-rules"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for operation in operations(op):
-            rule = operation.attributes.get(SHARDING_RULE)
-            if rule is not None and isinstance(rule, OpShardingRuleAttr) and not rule.data.is_custom:
-                del operation.attributes[SHARDING_RULE]
+        drop_sharding_rules(op)
+
+
+def drop_sharding_rules(module: ModuleOp) -> None:
+    """Erase the sharding rules that propagation attached to operations of `module`; custom rules stay."""
+    for op in operations(module):
+        rule = op.attributes.get(SHARDING_RULE)
+        if rule is not None and isinstance(rule, OpShardingRuleAttr) and not rule.data.is_custom:
+            del op.attributes[SHARDING_RULE]

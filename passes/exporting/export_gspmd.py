@@ -26,8 +26,8 @@ from sdy.gspmd.syntax import hlo_sharding_text
 from sdy.ir.editing import AnalysisPreservingPass, erase, insert, replace
 from sdy.ir.shapes import rank
 from sdy.ir.walking import innermost_first, operations, operations_of
-from sdy.passes.exporting.drop_sharding_rules import DropShardingRulesPass
-from sdy.passes.exporting.export_named_computations import ExportNamedComputationsPass
+from sdy.passes.exporting.drop_sharding_rules import drop_sharding_rules
+from sdy.passes.exporting.export_named_computations import export_named_computations
 from sdy.passes.gspmd.calls import inline_calls_in
 from sdy.passes.gspmd.export_shardings import ExportedShardings, custom_call
 from sdy.passes.gspmd.inline_manual import inline_manual_computation
@@ -65,8 +65,8 @@ class ExportGspmdPass(AnalysisPreservingPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for edge in operations_of(op, DataFlowEdgeOp):
             raise error(edge, "has no equivalent in GSPMD; run sdy-sink-data-flow-edges first")
-        ExportNamedComputationsPass().apply(ctx, op)
-        DropShardingRulesPass().apply(ctx, op)
+        export_named_computations(op)
+        drop_sharding_rules(op)
         _set_device_count(op)
         inline_calls_in(operations_of(op, ManualComputationOp), op)
         exported = ExportedShardings()

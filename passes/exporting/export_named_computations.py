@@ -44,9 +44,14 @@ class ExportNamedComputationsPass(AnalysisPreservingPass):
     name = "sdy-export-named-computations"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        symbols = Symbols(op)
-        for computation in innermost_first(operations_of(op, NamedComputationOp)):
-            succeed(op, _export(computation, symbols), computation)
+        export_named_computations(op)
+
+
+def export_named_computations(module: ModuleOp) -> None:
+    """Replace the named computations of `module` by calls of functions."""
+    symbols = Symbols(module)
+    for computation in innermost_first(operations_of(module, NamedComputationOp)):
+        succeed(module, _export(computation, symbols), computation)
 
 
 def _export(computation: NamedComputationOp, symbols: Symbols) -> CallOp:

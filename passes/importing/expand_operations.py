@@ -38,16 +38,21 @@ class ExpandOperationsPass(AnalysisPreservingPass):
     name = "sdy-expand-operations"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for inner in expandable_operations(op):
-            shardings = [get_sharding(result) for result in inner.results]
-            values = _EXPANSIONS[type(inner)](inner)
-            for index, (value, sharding) in enumerate(zip(values, shardings, strict=True)):
-                if sharding is not None:
-                    constraint = ShardingConstraintOp(value, sharding)
-                    constraint.location = inner.location
-                    insert(constraint, InsertPoint.before(inner))
-                    values[index] = constraint.result
-            replace(inner, values)
+        expand_operations(op)
+
+
+def expand_operations(module: ModuleOp) -> None:
+    """Replace the operations of `module` that are composed of others; their shardings become constraints."""
+    for op in expandable_operations(module):
+        shardings = [get_sharding(result) for result in op.results]
+        values = _EXPANSIONS[type(op)](op)
+        for index, (value, sharding) in enumerate(zip(values, shardings, strict=True)):
+            if sharding is not None:
+                constraint = ShardingConstraintOp(value, sharding)
+                constraint.location = op.location
+                insert(constraint, InsertPoint.before(op))
+                values[index] = constraint.result
+        replace(op, values)
 
 
 def expandable_operations(module: ModuleOp) -> Sequence[Operation]:

@@ -5,10 +5,9 @@ from xdsl.rewriter import Rewriter
 
 from sdy.ir.walking import operations
 from sdy.operators.call import call_of
-from sdy.passes.common.symbol_dce import SymbolDcePass
+from sdy.passes.common.symbol_dce import erase_dead_symbols
 from sdy.stablehlo.composite import CompositeOp
 from sdy.stablehlo.custom_call import CustomCallOp
-from sdy.text import context
 
 
 def name_operator_calls(module: ModuleOp) -> None:
@@ -36,4 +35,4 @@ def name_operator_calls(module: ModuleOp) -> None:
         )
         Rewriter.replace_op(op, named)
     if composites:
-        SymbolDcePass().apply(context(), module)
+        erase_dead_symbols(module)

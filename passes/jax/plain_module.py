@@ -5,9 +5,8 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from sdy.ir.companions import clone
-from sdy.passes.common.inline_meshes import InlineMeshesPass
+from sdy.passes.common.inline_meshes import inline_meshes
 from sdy.passes.partitioning.plain import drop_dialect
-from sdy.text import context
 
 
 def without_shardings(module: ModuleOp, *kept: type[Operation]) -> ModuleOp:
@@ -24,7 +23,7 @@ def drop_shardings(module: ModuleOp, *kept: type[Operation]) -> None:
 
     Raises DiagnosticError at another one that only has a meaning on several devices.
     """
-    drop_dialect(module, context(), *kept)
+    drop_dialect(module, *kept)
     _forget_signatures(module)
 
 
@@ -34,7 +33,7 @@ def for_xla(module: ModuleOp) -> ModuleOp:
     The arguments and results of its functions have no shardings, which the caller's have.
     """
     module = clone(module)
-    InlineMeshesPass().apply(context(), module)
+    inline_meshes(module)
     _forget_signatures(module)
     return module
 

@@ -6,7 +6,7 @@ from xdsl.ir import Operation
 
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.editing import AnalysisPreservingPass
-from sdy.passes.importing.expand_operations import ExpandOperationsPass, expandable_operations
+from sdy.passes.importing.expand_operations import expand_operations, expandable_operations
 
 
 class ExpandSplitOperationsPass(AnalysisPreservingPass):
@@ -26,7 +26,7 @@ class ExpandSplitOperationsPass(AnalysisPreservingPass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if expands(op):
-            ExpandOperationsPass().apply(ctx, op)
+            expand_operations(op)
 
 
 def expands(module: ModuleOp) -> bool:

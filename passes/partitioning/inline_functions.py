@@ -9,7 +9,7 @@ from xdsl.rewriter import Rewriter
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
 from sdy.passes.common.inline import inline_calls
-from sdy.passes.common.symbol_dce import SymbolDcePass
+from sdy.passes.common.symbol_dce import erase_dead_symbols
 from sdy.passes.exporting.update_non_divisible_input_output_shardings import divisible_part
 from sdy.sharding import equivalent
 
@@ -37,7 +37,7 @@ class InlineFunctionsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         inline_calls(op, _undo_divisible_arguments)
-        SymbolDcePass().apply(ctx, op)
+        erase_dead_symbols(op)
 
 
 def _undo_divisible_arguments(call: CallOp, function: FuncOp) -> None:

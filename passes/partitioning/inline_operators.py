@@ -33,10 +33,15 @@ class InlineOperatorsPass(ModulePass):
     name = "sdy-inline-operators"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        programs = _Programs(op)
-        for inner in operations(op):
-            if (call := call_of(inner)) is not None:
-                inline_body(inner, programs.body(inner, call).clone().block)
+        inline_operators(op)
+
+
+def inline_operators(module: ModuleOp) -> None:
+    """Replace the calls of annotated operators in `module` by the programs of their functions."""
+    programs = _Programs(module)
+    for op in operations(module):
+        if (call := call_of(op)) is not None:
+            inline_body(op, programs.body(op, call).clone().block)
 
 
 class _Programs:

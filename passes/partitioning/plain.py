@@ -16,7 +16,7 @@ from sdy.ir.walking import operations, operations_of
 from sdy.passes.common.argument_attributes import attribute_names, remove_from_arguments_and_results
 from sdy.passes.common.regions import inline_body
 from sdy.passes.gspmd.named_shardings import NUM_PARTITIONS
-from sdy.passes.partitioning.inline_operators import InlineOperatorsPass
+from sdy.passes.partitioning.inline_operators import inline_operators
 from sdy.passes.spmd.local_module import is_local
 from sdy.passes.spmd.replica_groups import groups_as_lists
 from sdy.stablehlo.attributes.replica_groups import ReplicaGroupMeshAxesAttr
@@ -56,15 +56,15 @@ class PlainPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if is_local(op) and NUM_PARTITIONS not in op.attributes and not operations_of(op, ReplicaIdOp):
             op.attributes[NUM_PARTITIONS] = IntegerAttr(main_mesh(op).size, i32)
-        drop_dialect(op, ctx)
+        drop_dialect(op)
 
 
-def drop_dialect(module: ModuleOp, ctx: Context, *kept: type[Operation]) -> None:
+def drop_dialect(module: ModuleOp, *kept: type[Operation]) -> None:
     """Take all that is of the SDY dialect out of `module`, in place, but for operations of the classes `kept`.
 
     Raises DiagnosticError at another one that only has a meaning on several devices.
     """
-    InlineOperatorsPass().apply(ctx, module)
+    inline_operators(module)
     meshes = named_meshes(module)
     for op in operations(module):
         if type(groups := op.properties.get("replica_groups")) is ReplicaGroupMeshAxesAttr:

@@ -7,14 +7,13 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sdy.axes import mesh_order
 from sdy.mesh import Mesh
-from sdy.passes.common.save_module import SaveModulePass
+from sdy.passes.common.save_module import save_module
 from sdy.passes.propagation.binding import Binding
 from sdy.passes.propagation.op_priority_propagate import OpPriorityPropagatePass
 from sdy.passes.propagation.solution import Solution
 from sdy.passes.propagation.solver import Solver
 from sdy.passes.propagation.writing import write
 from sdy.sharding import DimSharding, TensorSharding
-from sdy.text import context
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class UserPriorityPropagatePass(OpPriorityPropagatePass):
             write(milestone, binding, since=written)
             written = milestone
             name = f"propagation_after_user_priority_{priority}"
-            SaveModulePass(self.module_dump_directory, name, self.dump_index).apply(context(), module)
+            save_module(module, self.module_dump_directory, name, self.dump_index)
         write(solution, binding, since=written)
 
 
