@@ -55,13 +55,13 @@ def plans_of_tensors(
 ) -> Iterator[OperationShardings]:
     """The plans with the layout of one tensor, and of what that has no factors for the layout of the others.
 
-    An operation that reduces factors also has those plans in which none of them is split. One that permutes factors has
-    plans only with `permutes`, by which the caller says that it knows what an exchange costs.
+    An operation that reduces factors also has those plans in which none of them is split. One that permutes factors
+    splits them only with `permutes`, by which the caller says that it knows what an exchange costs.
     """
     rule = tensors.rule
     if rule.permutation and not permutes:
-        return
-    yield from _plans_of_sides(tensors, mesh_name, mesh)
+        rule = rule.with_replicated(rule.permutation)
+    yield from _plans_of_sides(replace(tensors, rule=rule), mesh_name, mesh)
     if rule.reduction:
         whole_sums = replace(tensors, rule=rule.with_replicated(rule.reduction))
         yield from _plans_of_sides(whole_sums, mesh_name, mesh)

@@ -75,7 +75,7 @@ from sdy.stablehlo.slicing import DynamicSliceOp, SliceOp
 _WORK = 1000
 """The products of elements that a device adds up in about the time in which it receives an element."""
 
-_CONTRACTIONS = (ConvolutionOp, DotGeneralOp, DotOp)
+_DOTS = (DotGeneralOp, DotOp)
 """Operations whose layout has most to do with where the work is done."""
 
 
@@ -103,9 +103,16 @@ def cheapest_operation(
     if same_devices:
         has_elements = 0 not in (tensors.sizes[0], tensors.sizes[-1])
         permutes = isinstance(op, SliceOp | PadOp) and has_elements
-        candidates = () if isinstance(op, _CONTRACTIONS) else plans_of_tensors(tensors, mesh_name, mesh, permutes)
-        most = _bytes_held(op, tensors, plan, mesh) if rule.reduction or rule.need_replication else math.inf
-        plans += (each for each in candidates if _bytes_held(op, tensors, each, mesh) <= most)
+        moves_whole = rule.reduction or rule.need_replication or (rule.permutation and not permutes)
+        most = _bytes_held(op, tensors, plan, mesh) if moves_whole else math.inf
+        # A convolution is split into no fewer parts to receive less: its work takes most of the time.
+        fewest = _num_parts(plan, mesh) if isinstance(op, ConvolutionOp) else 1
+        candidates = () if isinstance(op, _DOTS) else plans_of_tensors(tensors, mesh_name, mesh, permutes)
+        plans += (
+            each
+            for each in candidates
+            if _bytes_held(op, tensors, each, mesh) <= most and _num_parts(each, mesh) >= fewest
+        )
     if isinstance(op, DynamicSliceOp) and (summed := _summed_slice(op, tensors, mesh_name)):
         plans.append(summed)
     alternatives = tuple(dict.fromkeys(plans))
@@ -163,9 +170,14 @@ def _cost(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh)
         summed += elements_exchanged(op, axes_per_dim, mesh) * element_bytes(op.result.type)
     if isinstance(op, ReshapeOp):
         summed += _received_in_reshape(op, shardings, mesh)
-    devices = mesh.size / total_size((axis for axes in plan.axes_per_factor for axis in axes), mesh)
+    devices = mesh.size / _num_parts(plan, mesh)
     work = devices * math.prod(tensors.rule.factor_sizes) * _widest(op) / _WORK
     return _received_in_reshards(op, shardings, mesh) + iterations(op) * (summed + work)
+
+
+def _num_parts(plan: OperationShardings, mesh: Mesh) -> int:
+    """Return the number of parts that the work is split into."""
+    return total_size((axis for axes in plan.axes_per_factor for axis in axes), mesh)
 
 
 def _bytes_held(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh) -> int:
