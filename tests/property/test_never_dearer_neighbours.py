@@ -1,0 +1,54 @@
+"""Operations that read neighbours receive no more bytes than under `jax.jit`: shared reshards, and layouts."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import sdy
+from dearer.case import mesh_of
+from sdy.passes.jax.hlo_received import bytes_received
+
+
+def shift(x: jax.Array) -> jax.Array:
+    return jnp.concatenate([jnp.zeros((3, 8)), x[:-3]])
+
+
+def pooled(x: jax.Array) -> jax.Array:
+    return lax.reduce_window(x, -jnp.inf, lax.max, (4, 1), (1, 1), "VALID")
+
+
+def convolved(image: jax.Array, kernel: jax.Array) -> jax.Array:
+    return lax.conv_general_dilated(image, kernel, (1,), "SAME", dimension_numbers=("NWC", "WIO", "NWC"))
+
+
+CASES: dict[str, tuple[tuple[int, ...], Callable[..., Any], list[tuple[tuple[int, ...], P]], P]] = {
+    "two slices share a reshard": ((4,), lambda x: x[1:] - x[:-1], [((9, 8), P(None, "x"))], P("x")),
+    "a product by one": ((4,), jax.grad(lambda x: (shift(x) * x).sum()), [((8, 8), P("x"))], P(None, "x")),
+    "a pad that changes nothing": ((4,), jax.grad(lambda x: pooled(x).sum()), [((8, 8), P("x"))], P(None, "x")),
+    "one row of a stride": ((4,), lambda x: x[::8], [((8, 8), P("x"))], P()),
+    "a reverse": ((2, 2, 2), lambda x: x[::-1], [((16, 8), P("x", "z"))], P("y", "x")),
+    "a split window": ((4,), convolved, [((1, 8, 8), P()), ((4, 8, 8), P("x"))], P(None, None, "x")),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_devices_receive_no_more_than_under_jax_jit(case: str) -> None:
+    sizes, function, arguments, result = CASES[case]
+    mesh = mesh_of(sizes)
+    operands = [np.arange(np.prod(shape), dtype="float32").reshape(shape) % 11 for shape, _ in arguments]
+    shardings = [NamedSharding(mesh, spec) for _, spec in arguments]
+    ours, theirs = (
+        jit(function, in_shardings=shardings, out_shardings=NamedSharding(mesh, result)).lower(*operands).compile()
+        for jit in (sdy.jit, jax.jit)
+    )
+    received = [bytes_received(compiled.as_text(), mesh.size) for compiled in (ours, theirs)]
+    assert received[0] <= received[1]
+    placed = [jax.device_put(x, sharding) for x, sharding in zip(operands, shardings, strict=True)]
+    np.testing.assert_allclose(ours(*placed), jax.jit(function)(*operands), rtol=1e-5)
