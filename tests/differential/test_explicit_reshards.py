@@ -1,4 +1,4 @@
-"""Explicit reshards and what follows them, compared with the C++ passes on programs whose shardings disagree."""
+"""Explicit reshards and the passes after them, compared with the C++ passes on programs with conflicting shardings."""
 
 import random
 from pathlib import Path
@@ -24,7 +24,7 @@ STEPS: list[tuple[ModulePass, str]] = [
 
 
 def after(text: str, step: ModulePass) -> str:
-    """`text` after `step`, as the C++ of jaxlib reads it."""
+    """Return `text` after `step`, parsed by jaxlib's C++."""
     module = parse(text)
     step.apply(context(), module)
     return with_known_reductions(format(module))
@@ -65,13 +65,13 @@ OPERATIONS: dict[str, tuple[list[tuple[int, ...]], tuple[int, ...], str]] = {
     "pad": ([(8, 16), ()], (8, 20), "stablehlo.pad %a, %b, low = [0, 2], high = [0, 2], interior = [0, 0]"),
     "reverse": ([(8, 16)], (8, 16), "stablehlo.reverse %a, dims = [1]"),
 }
-"""The shapes of the operands, that of the result, and the operation itself."""
+"""The operand shapes, the result shape, and the operation."""
 
 POOLS = {
     '["x"=2, "y"=2, "z"=2]': ['"x"', '"y"', '"z"'],
     '["x"=4, "y"=2]': ['"x":(1)2', '"x":(2)2', '"y"'],
 }
-"""Meshes, and the axes to split dimensions over."""
+"""Meshes, and the axes to shard dimensions along."""
 
 
 def tensor(shape: tuple[int, ...]) -> str:
@@ -79,7 +79,7 @@ def tensor(shape: tuple[int, ...]) -> str:
 
 
 def sharding(draw: random.Random, rank: int, pool: list[str]) -> str:
-    """Some of the axes of `pool` on some of the dimensions; never parts of an axis next to each other in order."""
+    """Draw axes of `pool` for some dimensions, without adjacent sub-axes that could be merged."""
     dims: list[list[str]] = [[] for _ in range(rank)]
     for axis in draw.sample(pool, draw.randint(0, len(pool)) if rank else 0):
         dim = draw.choice(dims)

@@ -38,7 +38,7 @@ _SINCE = {
     "sdy-apply-sharding-constraints": "returned ends of chains",
     "sdy-propagate-to-func-results": "main's results",
 }
-"""Passes of the C++ that do otherwise than ours since some version."""
+"""C++ passes that differ from ours since some version."""
 
 
 def run(text: str, passes: str) -> str:
@@ -49,7 +49,7 @@ def run(text: str, passes: str) -> str:
 
 
 def lit_tests() -> list[tuple[Path, str]]:
-    """The inputs of the lit tests of one pass, with that pass, its options included."""
+    """Return the inputs of a pass's lit tests, with the pass and its options."""
     found: list[tuple[Path, str]] = []
     for path in sorted(ROOT.glob("lit_tests/[ie][mx]porting/*.mlir")):
         for name, options in re.findall(r"// RUN: sdy-opt %s -(sdy-[\w-]+)(?:='([^']*)')? \|", path.read_text()):
@@ -66,7 +66,7 @@ def test_the_inputs_of_the_lit_tests(path: Path, step: str) -> None:
     assert_same(run(path.read_text(), step), oracle(path.read_text(), step))
 
 
-def test_a_second_call_of_a_function_is_told() -> None:
+def test_a_second_call_of_a_function_warns() -> None:
     text = """
         func.func @main(%arg0: tensor<8xf32>) -> tensor<8xf32> {
           %0 = call @f(%arg0) : (tensor<8xf32>) -> tensor<8xf32>
@@ -95,7 +95,7 @@ def test_a_second_call_of_a_function_is_told() -> None:
         ('[{?}, {?}], replicated={"y"}', False),
     ],
 )
-def test_a_constraint_decides_where_the_sharding_of_a_value_tells_nothing(given: str, is_replaced: bool) -> None:
+def test_a_constraint_replaces_an_empty_open_sharding(given: str, is_replaced: bool) -> None:
     text = f"""
         sdy.mesh @mesh = <["x"=2, "y"=2]>
         func.func @main(%arg0: tensor<8x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, {given}>}}) -> tensor<8x8xf32> {{
@@ -210,7 +210,7 @@ NO_MAIN = """
         (NO_MAIN, "sdy-save-module{dump-directory=/nowhere/at/all}", None, "cannot save the module"),
     ],
 )
-def test_bad_input_is_an_error_with_its_place(text: str, step: str, line: int | None, message: str) -> None:
+def test_errors_have_a_location(text: str, step: str, line: int | None, message: str) -> None:
     with pytest.raises(DiagnosticError, match=re.escape(message)) as raised:
         run(text, step)
     if line is not None:
@@ -224,7 +224,7 @@ def test_a_module_is_saved(tmp_path: Path) -> None:
     assert (tmp_path / "03.state.mlir").read_text() == text
 
 
-def test_a_pipeline_saves_the_module_on_its_way(tmp_path: Path) -> None:
+def test_a_pipeline_saves_intermediate_modules(tmp_path: Path) -> None:
     module = parse((ROOT / "examples/transformer.mlir").read_text())
     run_passes(module, parse_pipeline(f"sdy-propagation-pipeline{{dump-directory={tmp_path}}}"))
     assert sorted(path.name for path in tmp_path.iterdir()) == [

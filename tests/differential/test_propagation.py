@@ -36,7 +36,7 @@ MESH = Mesh.of({"a": 2, "b": 8, "c": 3, "d": 2})
 
 
 def axes(text: str) -> tuple[AxisRef, ...]:
-    """`a b:(1)2` as axes."""
+    """Parse axes such as `a b:(1)2`."""
     found: list[AxisRef] = []
     for word in text.split():
         name, _, sub_axis = word.partition(":(")
@@ -46,7 +46,7 @@ def axes(text: str) -> tuple[AxisRef, ...]:
 
 
 def sharding(*dims: str, replicated: str = "", unreduced: str = "") -> TensorSharding:
-    """A sharding whose dimensions are axes, followed by `?` where they are open."""
+    """Parse a sharding: the axes of each dimension, followed by `?` if it is open."""
     return TensorSharding(
         "mesh",
         tuple(DimSharding(axes(dim.rstrip("?")), is_closed="?" not in dim) for dim in dims),
@@ -105,7 +105,7 @@ class TestStep:
     def run(
         self, kind: OperationKind, strategy: Strategy, *before: TensorSharding | None, stages: int = ALL_STAGES
     ) -> list[TensorSharding | None]:
-        """The shardings of the tensors after one step."""
+        """Return the shardings of the tensors after one step."""
         steps = Steps({"mesh": MESH})
         numbers = [steps.number(tensor) for tensor in before]
         sets, settles, _ = steps.step(kind, strategy, stages, tuple(numbers))
@@ -235,7 +235,7 @@ def test_a_random_module_is_propagated_as_by_the_oracle(random_seed: int, name: 
 
 @pytest.mark.parametrize("seed", range(100, 110))
 def test_visits_are_bounded(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each visit but the first of a round needs a change, and a change adds an axis to a tensor."""
+    """Each visit after the first of a round is caused by a change, and a change adds an axis to a tensor."""
     solvers: list[Solver] = []
     run = Solver.run
 
@@ -284,7 +284,7 @@ def test_the_edge_of_a_call_that_is_inlined_is_refused() -> None:
 
 
 def test_a_function_may_call_itself_with_what_it_got() -> None:
-    """The C++ pass does not survive this one."""
+    """The C++ pass crashes on this module."""
     module = sdy.parse("""
 sdy.mesh @mesh = <["a"=2]>
 func.func @main(%x: tensor<8xf32>, %y: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>}) -> tensor<8xf32> {

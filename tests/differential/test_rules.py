@@ -1,4 +1,4 @@
-"""Sharding rules: those of the oracle, those a person adds, and those written as annotations."""
+"""Sharding rules: compared with the oracle, registered by users, and written as annotations."""
 
 import re
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def rules(module: ModuleOp) -> list[tuple[str, str]]:
-    """Each operation and the rule that is written on it."""
+    """Return each operation and its rule attribute."""
     return [(op.name, str(op.attributes.get(SHARDING_RULE))) for op in module.walk()]
 
 
@@ -64,7 +64,7 @@ def assert_rules_are_the_oracles(text: str, conservative: bool) -> None:
 
 
 def first_op(body: str) -> Operation:
-    """The first operation of a function around `body`, whose arguments are `%a: tensor<4x8xf32>` and `%b` alike."""
+    """Return the first operation of a function with `body` and the arguments `%a` and `%b` of type tensor<4x8xf32>."""
     module = parse(f"func.func @f(%a: tensor<4x8xf32>, %b: tensor<4x8xf32>) {{\n{body}\nreturn\n}}")
     function = module.body.block.first_op
     assert function is not None
@@ -90,7 +90,7 @@ def test_rules_of_jax_programs_are_the_oracles(name: str) -> None:
 
 
 def test_operations_with_a_wrong_number_have_a_rule_or_are_refused() -> None:
-    """Whatever number is changed in an operation's attributes or shapes, nothing worse happens than a diagnostic."""
+    """Changing any number in an operation's attributes or shapes causes a diagnostic at worst."""
     rng = Random(0)
     refused = 0
     for seed in range(8):
@@ -116,14 +116,14 @@ def test_equal_operations_share_a_rule() -> None:
         assert rules[0] is rules[1]
 
 
-def test_a_given_rule_wins() -> None:
+def test_a_rule_attribute_takes_precedence() -> None:
     op = first_op("%0 = stablehlo.add %a, %b : tensor<4x8xf32>")
     given = OpShardingRule((4,), (((0,), (0,)), ((0,), (0,))), (((0,), (0,)),), is_custom=True)
     op.attributes[SHARDING_RULE] = OpShardingRuleAttr(given)
     assert sharding_rule(op) is given
 
 
-def test_elements_that_change_places_are_needed_whole() -> None:
+def test_dimensions_whose_elements_are_reordered_need_replication() -> None:
     op = first_op("%0:2 = chlo.top_k(%a, k = 8) : tensor<4x8xf32> -> (tensor<4x8xf32>, tensor<4x8xi32>)")
     rule = sharding_rule(op)
     assert rule is not None
@@ -201,7 +201,7 @@ def test_operations_of_any_dialect_can_have_a_rule() -> None:
 
 
 def rules_in(body: str) -> list[OpShardingRule | None]:
-    """The rules of the operations of a function around `body`, other than of what it begins from and returns."""
+    """Return the rules of the operations of `body`, without those of its first operations and of the return."""
     module = parse(
         "func.func @f(%a: tensor<4x8xf32>, %b: tensor<8x6xf32>, %c: tensor<4x6xf32>, %v: tensor<4xf32>, %i: index) {\n"
         f"{body}\nreturn\n}}"
@@ -302,7 +302,7 @@ def test_annotations_mean_what_they_mean_to_jax(
 
 
 @pytest.mark.parametrize(("advice", "mistake"), [(advice, text) for advice in MISTAKES for text in MISTAKES[advice]])
-def test_mistakes_in_annotations_are_named(advice: str, mistake: str) -> None:
+def test_syntax_errors_in_annotations_give_advice(advice: str, mistake: str) -> None:
     with pytest.raises(AnnotationError) as raised:
         parse_annotation(mistake)
     assert str(raised.value).startswith(advice)
@@ -322,7 +322,7 @@ def test_mistakes_in_annotations_are_named(advice: str, mistake: str) -> None:
         ("i -> i reduction={i", r"expected `,` or `}`:\ni -> i reduction={i\n +\^"),
     ],
 )
-def test_contradictions_in_annotations_are_named(annotation: str, message: str) -> None:
+def test_errors_for_inconsistent_annotations(annotation: str, message: str) -> None:
     with pytest.raises(AnnotationError, match=message):
         parse_annotation(annotation)
 
@@ -336,7 +336,7 @@ def test_contradictions_in_annotations_are_named(annotation: str, message: str) 
         ("(i j) -> i j", [(30,)], [(4, 8)], r"dimension 0 of operand 0 is 30, but the product of \(i=4 j=8\) is 32"),
     ],
 )
-def test_annotations_that_do_not_fit_are_named(
+def test_errors_for_annotations_that_do_not_match(
     annotation: str, operands: Shapes, results: Shapes, message: str
 ) -> None:
     with pytest.raises(AnnotationError, match=message):

@@ -1,4 +1,4 @@
-"""Rules of custom calls by annotations, from Python and from a file, and what tools do with a file."""
+"""Sharding rules of custom calls by annotations, from Python and from files."""
 
 import re
 from collections.abc import Callable
@@ -19,12 +19,12 @@ from sdy.rules.elementwise import pointwise
 from sdy.tools import sdy_auto, sdy_diff, sdy_lint, sdy_opt, sdy_report, sdy_run
 
 RULE = "e, o, e, k n -> m n need_replication={e, o, k, m} blocked_propagation={e, o, k, m}"
-"""Of the product of a sparse matrix, kept by rows, and a dense one: each column is a product by itself."""
+"""The annotation of the product of a sparse matrix in CSR format and a dense one: columns are independent."""
 
 
 @pytest.fixture
 def target() -> str:
-    """A target that this process knows nothing of but how it is computed on a CPU: a product of a sparse matrix."""
+    """A target with a CPU implementation but without a rule: the product of a sparse matrix."""
     name = f"product_{uuid4().hex}"
     ffi: Any = jax.ffi
     library: Any = _sparse
@@ -33,7 +33,7 @@ def target() -> str:
 
 
 def product(target: str, axes: int = 8) -> str:
-    """The elements of a sparse matrix, where its rows begin in them, and their columns, times a dense one."""
+    """Multiply a sparse matrix in CSR format (elements, row offsets, columns) by a dense one."""
     return f"""\
 sdy.mesh @mesh = <["x"={axes}]>
 func.func @main(%data: tensor<16xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}]>}}, %rows: tensor<13xi32>,
@@ -46,7 +46,7 @@ func.func @main(%data: tensor<16xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"
 """
 
 
-def test_each_device_calls_the_target_on_its_part(target: str):
+def test_each_device_calls_the_target_on_its_shards(target: str):
     annotate(f"@{target}", RULE)
     module = sdy.parse(product(target))
     sdy.propagate(module)
@@ -67,7 +67,7 @@ def test_each_device_calls_the_target_on_its_part(target: str):
     np.testing.assert_allclose(np.asarray(result), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_a_rule_that_is_known_is_not_replaced(target: str):
+def test_a_registered_rule_is_not_replaced(target: str):
     annotate(f"@{target}", RULE)
     known = re.escape(f"custom calls of @{target} have a sharding rule already")
     with pytest.raises(ValueError, match=known):
@@ -80,7 +80,7 @@ def test_a_rule_that_is_known_is_not_replaced(target: str):
         annotate("@tpu_custom_call", "i j -> i j")
 
 
-def test_an_annotation_that_cannot_be_read_registers_nothing(target: str):
+def test_an_invalid_annotation_registers_nothing(target: str):
     with pytest.raises(AnnotationError):
         annotate(f"@{target}", "i j")
     annotate(f"@{target}", RULE)
@@ -98,7 +98,7 @@ def test_an_annotation_that_cannot_be_read_registers_nothing(target: str):
         ("Cholesky: i j -> i j", 1, "custom calls of @Cholesky have a sharding rule already"),
     ],
 )
-def test_a_mistake_in_a_file_is_shown_at_its_place(text: str, column: int, message: str):
+def test_errors_in_a_file_have_a_location(text: str, column: int, message: str):
     with pytest.raises(DiagnosticError) as caught:
         annotate_from(f"# rules\n\n{text}  # new\n", "kernels.rules")
     place, line, caret = str(caught.value).split("\n")
@@ -106,7 +106,7 @@ def test_a_mistake_in_a_file_is_shown_at_its_place(text: str, column: int, messa
     assert (line, caret) == (f"{text}  # new", " " * (column - 1) + "^")
 
 
-def test_a_target_twice_in_a_file_is_refused(target: str):
+def test_a_duplicate_target_in_a_file_is_an_error(target: str):
     with pytest.raises(DiagnosticError, match=f"^rules:3:1: error: custom calls of @{target} have a sharding rule"):
         annotate_from(f"{target}: {RULE}\n\n{target}: {RULE}", "rules")
 
@@ -122,7 +122,7 @@ def test_a_target_twice_in_a_file_is_refused(target: str):
         (sdy_run.main, ["PROGRAM", "--no-check"]),
     ],
 )
-def test_tools_take_a_file_of_rules(
+def test_tools_accept_a_file_of_rules(
     tool: Callable[[list[str]], int],
     words: list[str],
     target: str,

@@ -1,4 +1,4 @@
-"""`sdy.explain`: the way of each axis back to the sharding that the user gave."""
+"""`sdy.explain`: traces of axes back to the user's shardings."""
 
 import gc
 import weakref
@@ -31,34 +31,34 @@ def explained(module: ModuleOp, name: str) -> Explanation:
     return sdy.explain(module, name)
 
 
-def ways(chain: Chain) -> list[str]:
-    """The tensors on the way, from the last on, and where it began."""
+def steps_of(chain: Chain) -> list[str]:
+    """Return the steps of a trace, the last one first, and its origin."""
     return [*(f"{hop.edge}: {hop.through}" for hop in chain.hops), chain.origin.text]
 
 
-def test_each_axis_is_followed_to_its_argument() -> None:
+def test_each_axis_is_traced_to_its_argument() -> None:
     module = propagated(MODULES["chain"])
     rows, columns = explained(module, "%1").chains
     assert (rows.dimension, rows.axis) == (0, AxisRef("a"))
-    assert ways(rows) == [
+    assert steps_of(rows) == [
         "%1 <- %0: stablehlo.tanh, factor i=8",
         "%0 <- %arg0: stablehlo.dot_general, factor i=8",
         "given to argument 0 of @main",
     ]
-    assert ways(columns)[-2:] == ["%0 <- %arg1: stablehlo.dot_general, factor j=8", "given to argument 1 of @main"]
+    assert steps_of(columns)[-2:] == ["%0 <- %arg1: stablehlo.dot_general, factor j=8", "given to argument 1 of @main"]
     assert [hop.where and hop.where.line for hop in rows.hops] == [6, 4]
 
 
 def test_a_result_is_an_origin() -> None:
     chain = explained(propagated(MODULES["func result"]), "%arg0").chains[0]
-    assert ways(chain) == [
+    assert steps_of(chain) == [
         "%arg0 <- %0: stablehlo.add, factor i=8",
         "%0 <- result 0 of @main: func.return, factor i=8",
         "given to result 0 of @main",
     ]
 
 
-def test_a_constraint_is_an_origin_also_where_it_was_copied_to_its_input() -> None:
+def test_a_constraint_is_the_origin_of_a_sharding_copied_to_its_input() -> None:
     module = propagated(
         MESH
         + """
@@ -70,35 +70,35 @@ func.func @main(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
 }"""
     )
     before, after = (explained(module, name).chains[0] for name in ("%arg0", "%2"))
-    assert ways(before) == [
+    assert steps_of(before) == [
         "%arg0 <- %0: stablehlo.abs, factor i=8",
         "asked for by sdy.sharding_constraint",
     ]
-    assert ways(after) == ["%2 <- %1: stablehlo.tanh, factor i=8", "given to sdy.sharding_constraint"]
+    assert steps_of(after) == ["%2 <- %1: stablehlo.tanh, factor i=8", "given to sdy.sharding_constraint"]
     assert after.origin.where is not None
     assert after.origin.where.line == 5
 
 
-def test_a_manual_computation_is_an_origin_and_a_passage() -> None:
+def test_axes_are_traced_to_and_through_a_manual_computation() -> None:
     module = propagated(MODULES["manual computation"])
     passed = explained(module, "%arg0").chains[1]
-    assert ways(passed) == [
+    assert steps_of(passed) == [
         "%arg0 <- %0: stablehlo.add, factor j=8",
         "%0 <- %arg2: sdy.manual_computation, factor j=8",
         "%arg2 <- %arg3: stablehlo.add, factor j=8",
         "%arg3 <- %arg1: sdy.manual_computation, factor j=8",
         "given to argument 1 of @main",
     ]
-    assert ways(explained(module, "%1").chains[0]) == ["given to sdy.manual_computation in its out_shardings"]
+    assert steps_of(explained(module, "%1").chains[0]) == ["given to sdy.manual_computation in its out_shardings"]
 
 
-def test_data_flow_is_told_by_the_operation_it_belongs_to() -> None:
+def test_a_data_flow_edge_is_named_after_its_operation() -> None:
     module = propagated(MODULES["while"])
     chain = explained(module, "%2#1").chains[0]
-    assert ways(chain) == ["%2#1 <- %arg0: stablehlo.while, factor i=8", "given to argument 0 of @main"]
+    assert steps_of(chain) == ["%2#1 <- %arg0: stablehlo.while, factor i=8", "given to argument 0 of @main"]
 
 
-def test_calls_are_followed_into_other_functions() -> None:
+def test_axes_are_traced_through_calls() -> None:
     text = (
         MESH
         + """
@@ -112,7 +112,7 @@ func.func private @f(%p: tensor<8xf32>) -> tensor<8xf32> {
 }"""
     )
     module = propagated(text)
-    assert ways(explained(module, "%0").chains[0]) == [
+    assert steps_of(explained(module, "%0").chains[0]) == [
         "%0 <- @f:%0: func.call, factor i=8",
         "@f:%0 <- @f:%arg0: stablehlo.tanh, factor i=8",
         "@f:%arg0 <- %arg0: func.call, factor i=8",
@@ -121,7 +121,7 @@ func.func private @f(%p: tensor<8xf32>) -> tensor<8xf32> {
     assert explained(module, "@f:%0").value == "%0"
 
 
-def test_an_axis_that_a_reshape_makes_of_two_parts_is_one() -> None:
+def test_sub_axes_that_a_reshape_merges_are_one_axis() -> None:
     text = (
         MESH
         + """
@@ -134,11 +134,11 @@ func.func @main(%x: tensor<4x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"c":(
     module = propagated(text, "sdy-basic-propagate")
     (merged,) = explained(module, "%0").chains
     assert merged.axis == AxisRef("c")
-    assert ways(merged) == ["%0 <- %arg0: stablehlo.reshape, factor j=2", "given to argument 0 of @main"]
+    assert steps_of(merged) == ["%0 <- %arg0: stablehlo.reshape, factor j=2", "given to argument 0 of @main"]
 
 
-def test_axes_that_fit_into_no_factor_of_a_reshape_end_its_projection() -> None:
-    """The 8 parts of "c" do not fit into 3, so that the projection has no factors of size 4 and 2 of the operand."""
+def test_an_axis_larger_than_the_factor_of_a_reshape_ends_its_projection() -> None:
+    """Axis "c" of size 8 does not fit into a factor of 3, so the operand's factors 4 and 2 are not projected."""
     module = propagated(
         MESH
         + """
@@ -148,10 +148,10 @@ func.func @main(%x: tensor<8x24xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}
 }"""
     )
     (rows,) = explained(module, "%0").chains
-    assert ways(rows) == ["%0 <- %arg0: stablehlo.reshape, factor i=8", "given to argument 0 of @main"]
+    assert steps_of(rows) == ["%0 <- %arg0: stablehlo.reshape, factor i=8", "given to argument 0 of @main"]
 
 
-def test_priorities_are_given_from_the_start() -> None:
+def test_shardings_of_later_priorities_are_origins() -> None:
     module = propagated(MODULES["priorities"])
     origins = {chain.axis.name: chain.origin.text for chain in explained(module, "%1").chains}
     assert origins == {"b": "given to argument 2 of @main", "c": "given to argument 2 of @main"} | {
@@ -159,7 +159,7 @@ def test_priorities_are_given_from_the_start() -> None:
     }
 
 
-def test_a_sharding_group_passes_axes_on() -> None:
+def test_axes_are_traced_through_a_sharding_group() -> None:
     module = propagated(MODULES["sharding group"])
     assert {chain.origin.text for chain in explained(module, "%1").chains} <= {
         "given to argument 0 of @main",
@@ -168,7 +168,7 @@ def test_a_sharding_group_passes_axes_on() -> None:
     }
 
 
-def test_what_was_inserted_later_says_so() -> None:
+def test_the_origin_of_an_operation_inserted_after_propagation() -> None:
     text = MODULES["chain"].replace('[{?}, {"b", ?}]', '[{"b"}, {?}]')
     pipeline = "sdy-propagation-pipeline{enable-insert-explicit-collectives=true}"
     module = propagated(text, pipeline)
@@ -181,14 +181,14 @@ def test_what_was_inserted_later_says_so() -> None:
     assert all("after propagation" in text for text in texts)
 
 
-def test_one_propagation_after_another_is_one_history() -> None:
+def test_axes_are_traced_through_consecutive_propagations() -> None:
     module = propagated(MODULES["chain"], "sdy-basic-propagate,sdy-user-priority-propagate,sdy-close-shardings")
-    assert ways(explained(module, "%1").chains[0])[-1] == "given to argument 0 of @main"
+    assert steps_of(explained(module, "%1").chains[0])[-1] == "given to argument 0 of @main"
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_every_axis_of_a_random_module_is_explained(seed: int) -> None:
-    """Each axis of each sharding leads to what was given, and each step begins where the one before it ended."""
+    """Each axis is traced to an initial sharding, and each step begins where the previous one ended."""
     text = random_module(seed, num_operations=10 + seed // 4, priorities=seed % 3 == 0)
     module = propagated(text, "sdy-user-priority-propagate")
     names = Names(generic=False)
@@ -203,7 +203,7 @@ def test_every_axis_of_a_random_module_is_explained(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40, 60))
-def test_values_are_found_after_the_whole_pipeline(seed: int) -> None:
+def test_values_are_explained_after_the_full_pipeline(seed: int) -> None:
     module = propagated(random_module(seed, num_operations=20))
     names = Names(generic=False)
     names.add(module)
@@ -213,7 +213,7 @@ def test_values_are_found_after_the_whole_pipeline(seed: int) -> None:
             assert inserted or chain.origin.text.startswith(("given to", "asked for by"))
 
 
-def test_text_is_for_people() -> None:
+def test_the_text_of_an_explanation() -> None:
     assert str(explained(propagated(MODULES["func result"]), "%arg0")).splitlines()[:4] == [
         '%arg0 has the sharding <@mesh, [{"a"}, {"b"}]>',
         "",
@@ -222,7 +222,7 @@ def test_text_is_for_people() -> None:
     ]
 
 
-def test_what_cannot_be_explained_is_refused() -> None:
+def test_errors_for_values_that_cannot_be_explained() -> None:
     module = sdy.parse(MODULES["chain"])
     value = argument(module)
     with pytest.raises(sdy.DiagnosticError, match="has not been propagated"):
@@ -237,7 +237,7 @@ def argument(module: ModuleOp) -> SSAValue:
 
 
 @pytest.mark.usefixtures("only_new_objects_are_collected")
-def test_a_history_goes_with_its_module() -> None:
+def test_a_history_lives_as_long_as_its_module() -> None:
     module = propagated(MODULES["chain"])
     gone = weakref.ref(module)
     del module
@@ -249,18 +249,18 @@ def test_a_history_goes_with_its_module() -> None:
     ("name", "problem"),
     [("%9", "no value %9 in @main: it has %arg0 to %arg1, %0 to %1"), ("@g:%0", "there is no function @g")],
 )
-def test_a_name_that_there_is_not(name: str, problem: str) -> None:
+def test_errors_for_unknown_names(name: str, problem: str) -> None:
     with pytest.raises(sdy.DiagnosticError, match=problem):
         sdy.explain(propagated(MODULES["chain"]), name)
 
 
-def test_a_value_and_its_name_have_one_explanation() -> None:
+def test_a_value_and_its_name_have_the_same_explanation() -> None:
     module = propagated(MODULES["chain"])
     assert sdy.explain(module, "%arg0") == sdy.explain(module, argument(module)) == sdy.explain(module, "@main:%arg0")
 
 
 def of_two(first: str, second: str, body: str) -> ModuleOp:
-    """A propagated function of two vectors that have these shardings, of eight elements as their result."""
+    """Return a propagated function of two vectors of eight elements with these shardings."""
     x, y = (f"{{sdy.sharding = #sdy.sharding<@mesh, {given}>}}" for given in (first, second))
     text = f"{MESH}func.func @main(%x: tensor<8xf32> {x}, %y: tensor<8xf32> {y}) -> tensor<8xf32> {{\n{body}\n}}"
     return propagated(text)
@@ -303,7 +303,7 @@ return %2 : tensor<8xf32>"""
     ],
     ids=["closed", "replicated", "another axis", "barrier", "not contiguous", "no neighbor"],
 )
-def test_a_replicated_value_is_told_what_it_could_have_had(
+def test_missed_axes_of_a_replicated_value(
     first: str, second: str, body: str, name: str, missed: list[tuple[str, str, str]]
 ) -> None:
     explanation = explained(of_two(first, second, body), name)
@@ -314,7 +314,7 @@ def test_a_replicated_value_is_told_what_it_could_have_had(
     assert ("and none splits a neighbour" in str(explanation)) == (not missed)
 
 
-def test_an_axis_that_was_removed_after_propagation_is_told() -> None:
+def test_an_axis_that_a_later_pass_removed_is_missed() -> None:
     module = propagated(
         MESH
         + """func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
@@ -327,7 +327,7 @@ def test_an_axis_that_was_removed_after_propagation_is_told() -> None:
     assert missed.reason.startswith("it arrived, and a later pass removed it")
 
 
-def test_a_value_without_a_sharding_is_explained_for_people() -> None:
+def test_the_text_of_a_value_without_a_sharding() -> None:
     module = propagated("func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> { return %x : tensor<8xf32> }")
     assert str(explained(module, "%arg0")) == (
         "%arg0 has no sharding\n  no axis splits it, and none splits a neighbour along a factor of it"

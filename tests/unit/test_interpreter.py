@@ -1,4 +1,4 @@
-"""The reference interpreter: what it computes, alone and on the devices of a mesh, and what it says of mistakes."""
+"""The reference interpreter: results on one device and on a mesh, and errors."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -25,17 +25,17 @@ NOT_INTERPRETED = {
     "callback": "xla_ffi_python_cpu_callback",
     "top k": "ApproxTopK",
 }
-"""Programs with an operation that is refused, and what is said of it."""
+"""Programs with an operation that cannot be interpreted, and the error."""
 
 ON_SEVERAL_DEVICES = ("all gather", "all to all", "axis index", "permute", "pmax", "psum", "reduce scatter")
 NOT_RUN_BY_JAX: dict[str, Callable[[Any], Any]] = {
     "broadcast from one device": lambda x: np.tile(x[2:4], (4, 1)),
     "send and receive": lambda x: np.pad(x[:2], ((2, 4), (0, 0))),
 }
-"""Programs for other devices than these, and what they compute on four of them, each with two rows."""
+"""Programs for other platforms, and their results on four devices with two rows each."""
 NOT_COMPARED = {"asynchronous gather", "linear algebra on a TPU", "tokens", "uniform"}
 ORDER_LEFT_OPEN = {"reduction with a body"}
-"""Programs whose result depends on the order in which elements are combined, which StableHLO leaves open."""
+"""Programs whose result depends on the order of a reduction, which StableHLO does not specify."""
 
 STATIC = [
     name
@@ -83,7 +83,7 @@ def test_program_computes_what_jax_does(name: str):
 
 
 @pytest.mark.parametrize("name", NOT_INTERPRETED)
-def test_what_is_not_interpreted_is_named(name: str):
+def test_errors_name_operations_that_cannot_be_interpreted(name: str):
     random = np.random.default_rng(0)
     arguments = [some_array(shape, random) for shape in PROGRAMS[name].arguments]
     with pytest.raises(DiagnosticError, match=NOT_INTERPRETED[name]):
@@ -109,7 +109,7 @@ def test_program_for_other_devices_is_run(name: str):
 
 
 def test_a_collective_that_is_started_and_waited_for_is_run():
-    """jax before 0.11.2 lowers to these operations, later ones to custom calls that only XLA knows."""
+    """JAX before 0.11.2 lowers to these operations, later versions to custom calls that only XLA implements."""
     module = sdy.parse("""
       sdy.mesh @mesh = <["x"=4]>
       func.func @main(%a: tensor<8x4xf32>) -> tensor<8x4xf32> {
@@ -189,7 +189,7 @@ def test_collective_changes_nothing_but_the_layout(before: str, collective: str,
 @pytest.mark.parametrize("algorithm", ["DEFAULT", "PHILOX", "THREE_FRY"])
 def test_random_bits_are_those_of_xla(algorithm: str, shape: tuple[int, ...]):
     kind = getattr(lax.RandomAlgorithm, f"RNG_{algorithm}")
-    # The counter, which is the key's second half, is about to overflow.
+    # The counter, the second half of the key, is about to overflow.
     key = np.array([5, 7, 2**32 - 2, 2**32 - 1], np.uint32)
     for dtype in (jnp.uint8, jnp.uint32):
         draw = jax.jit(lambda key, dtype=dtype: lax.rng_bit_generator(key, shape, dtype, kind))
@@ -233,7 +233,7 @@ def test_updates_that_are_partly_outside_go_nowhere_as_in_jax():
         assert np.array_equal(sdy.interpret(module, *arguments)[0], jax.jit(scatter)(*arguments)), start
 
 
-def test_letters_say_what_is_summed():
+def test_einsum():
     module = sdy.parse("""
       func.func @main(%arg0: tensor<3x2x4xf32>, %arg1: tensor<3x4x5xf32>) -> (tensor<5x3x2xf32>, tensor<2xf32>) {
         %0 = stablehlo.einsum %arg0, %arg1, config = "bij,bjk->kbi"
@@ -334,7 +334,7 @@ def test_expectations_are_printed_as_they_are_read():
 
 
 def test_any_comparator_and_body_is_run():
-    """A body with a loop in it cannot be computed for all elements at once."""
+    """A body with a loop is not vectorized."""
     module = sdy.parse("""
       func.func @main(%arg0: tensor<7xi32>) -> (tensor<7xi32>, tensor<i32>) {
         %0 = stablehlo.constant dense<0> : tensor<i32>
@@ -413,7 +413,7 @@ func.func @main() {
     ],
     ids=["holds", "does not hold", "never ends"],
 )
-def test_command_tells_whether_expectations_hold(
+def test_command_reports_failed_expectations(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], first: int, wanted: int, message: str
 ):
     file = tmp_path / "program.mlir"
@@ -437,7 +437,7 @@ func.func @main(%arg0: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
 
 
 def test_command_takes_arguments_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    """A partitioned program takes whole arrays as well, and runs on all devices of its mesh."""
+    """A partitioned program takes global arrays too, and runs on all devices of its mesh."""
     partitioned_program = sdy.parse(WITH_ARGUMENTS)
     sdy.propagate(partitioned_program)
     sdy.partition(partitioned_program)

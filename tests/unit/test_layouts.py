@@ -1,4 +1,4 @@
-"""Which of several layouts is taken: that of jax.jit, or one with which devices receive less."""
+"""Selection of the layout: that of jax.jit, or one that moves fewer bytes."""
 
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ def embed(table: jax.Array, tokens: jax.Array, w: jax.Array) -> jax.Array:
 
 
 def scanned(x: jax.Array, weights: jax.Array) -> jax.Array:
-    """What is scanned is split otherwise in the loop than before."""
+    """The scanned values have another sharding in the loop than before it."""
     return jax.lax.scan(lambda x, w: (jnp.tanh(x @ w), None), x, weights)[0]
 
 
@@ -67,14 +67,14 @@ func.func @main(%arg0: tensor<{rows}x16xf32> {{sdy.sharding = #sdy.sharding<@mes
 
 
 def layout(rows: int, form: str = "", reported: tuple[Diagnostic, ...] = ()) -> PropagatedLayout:
-    """A layout with which devices receive 6 bytes for each row, and need 24 for each of memory."""
+    """Return a layout with which a device receives 6 bytes and needs 24 bytes of memory for each row."""
     module = sdy.parse(MODULE.format(rows=rows, reducer="add"))
     propagate(module)
     return PropagatedLayout(form or str(rows), module, reported)
 
 
 def specs(shardings: Any, ranks: list[int]) -> list[Any]:
-    """The axes of each dimension, as tuples."""
+    """Return the axes of each dimension as tuples."""
     return [
         [(axes,) if isinstance(axes, str) else (axes or ()) for axes in (*sharding.spec, *[None] * rank)][:rank]
         for sharding, rank in zip(shardings, ranks, strict=True)
@@ -82,7 +82,7 @@ def specs(shardings: Any, ranks: list[int]) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", LIKE_JAX)
-def test_rewritten_as_hlo_a_program_has_the_layout_that_jax_gives_it(name: str):
+def test_the_hlo_form_has_the_layout_of_jax(name: str):
     lowered = LIKE_JAX[name].lowered()
     ranks = [len(result.shape) for result in jax.tree.leaves(lowered.out_info)]
     module = sdy.from_jax(lowered)
@@ -96,7 +96,7 @@ def test_rewritten_as_hlo_a_program_has_the_layout_that_jax_gives_it(name: str):
 
 
 @pytest.mark.parametrize("name", LIKE_JAX)
-def test_rewritten_as_hlo_a_program_computes_the_same(name: str):
+def test_the_hlo_form_computes_the_same(name: str):
     module = LIKE_JAX[name].module()
     random: Any = np.random.default_rng(0)
     arrays = [
@@ -115,7 +115,7 @@ def test_rewritten_as_hlo_a_program_computes_the_same(name: str):
 
 
 @pytest.mark.parametrize("program", [EMBED, FULLY_SHARDED], ids=["embedding", "fully sharded"])
-def test_the_cheaper_layout_is_taken(program: Program):
+def test_the_layout_that_moves_fewer_bytes_is_selected(program: Program):
     layouts = propagated_layouts(program.module())
     assert [layout.form for layout in layouts] == [AS_IN_HLO, AS_WRITTEN]
     choice = cheapest(layouts).choice
@@ -131,7 +131,7 @@ def test_a_program_that_has_one_layout_is_not_compared():
     assert cheapest([only]).choice is None
 
 
-def test_jit_splits_as_jax_does_or_on_request_as_the_text_says():
+def test_jit_selects_the_layout_of_jax_by_default():
     mesh = EMBED.jax_mesh()
     arguments = [argument.on(mesh) for argument in EMBED.arguments]
     (by_default,) = sdy.jit(embed).lower(*arguments).program.out_shardings
@@ -148,7 +148,7 @@ def test_compile_propagates_a_program_of_jax():
     assert as_written.spec == P(None, None, X)
 
 
-def test_what_is_propagated_is_compiled_as_it_is():
+def test_a_propagated_module_keeps_its_layout():
     module = EMBED.module()
     sdy.propagate(module)
     assert sdy.compile(module).out_shardings[0].spec == P(None, None, X)
@@ -171,7 +171,7 @@ def test_both_layouts_compute_the_same():
         np.testing.assert_allclose(sdy.jit(embed, compare_layouts=compare)(*arrays), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_explain_tells_what_the_other_layout_would_have_cost():
+def test_explain_prints_the_bytes_of_the_rejected_layout():
     mesh = EMBED.jax_mesh()
     module = sdy.jit(embed).lower(*(argument.on(mesh) for argument in EMBED.arguments)).module
     told = str(sdy.explain(module, "%arg0"))
@@ -182,13 +182,13 @@ def test_explain_tells_what_the_other_layout_would_have_cost():
     assert told.endswith(told_at_end)
 
 
-def test_without_a_choice_explain_says_nothing_of_it():
+def test_explain_prints_no_layouts_if_there_is_only_one():
     module = EMBED.module()
     sdy.propagate(module)
     assert "receive" not in str(sdy.explain(module, "%arg0"))
 
 
-def test_the_account_of_sdy_run_tells_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_sdy_run_prints_the_selected_layout(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     path = tmp_path / "embed.mlir"
     path.write_text(EMBED.lowered().as_text())
     assert sdy_run.main([str(path)]) == 0
@@ -197,13 +197,13 @@ def test_the_account_of_sdy_run_tells_it(tmp_path: Path, capsys: pytest.CaptureF
     assert "layout" not in capsys.readouterr().out
 
 
-def test_a_policy_is_asked_once():
+def test_a_policy_is_called_once():
     asked: list[int] = []
     propagated_layouts(EMBED.module(), lambda operations: asked.append(len(operations)))
     assert len(asked) == 1
 
 
-def test_fewer_bytes_do_not_pay_for_much_memory():
+def test_a_layout_with_much_more_memory_is_not_selected():
     assert taken(layout(8), layout(16)) == "8"
     assert taken(layout(16), layout(8)) == "8"
     big_but_silent = sdy.parse(MODULE.format(rows=4096, reducer="add").replace('{"x"}', "{}"))
@@ -212,7 +212,7 @@ def test_fewer_bytes_do_not_pay_for_much_memory():
     assert taken(PropagatedLayout("big", big_but_silent), layout(8)) == "big"
 
 
-def test_of_equal_layouts_the_first_is_taken():
+def test_the_first_of_equal_layouts_is_selected():
     assert taken(layout(8, "first"), layout(8, "second")) == "first"
 
 
@@ -222,7 +222,7 @@ def taken(*layouts: PropagatedLayout) -> str:
     return choice.best.form
 
 
-def test_a_layout_that_cannot_be_partitioned_is_not_taken():
+def test_a_layout_that_cannot_be_partitioned_is_not_selected():
     partitioned_already = layout(8).module
     partition(partitioned_already)
     refused = PropagatedLayout("refused", partitioned_already)
@@ -231,7 +231,7 @@ def test_a_layout_that_cannot_be_partitioned_is_not_taken():
         cheapest([refused, refused])
 
 
-def test_only_what_concerns_the_layout_that_is_taken_is_reported():
+def test_only_diagnostics_of_the_selected_layout_are_reported():
     def warning(text: str) -> Diagnostic:
         return Diagnostic(Severity.WARNING, None, text)
 

@@ -1,4 +1,4 @@
-"""The language of operators' annotations: reading it, finding sizes, and the sharding rules that are made."""
+"""Operator annotations: parsing, size inference, and sharding rules."""
 
 from ast import literal_eval
 
@@ -15,7 +15,7 @@ from sdy.rules import AnnotationError
 
 
 def fitted(text: str, *shapes: Shape | None, **values: int) -> Fitted:
-    """An annotation fitted to arguments called x0, x1, ..."""
+    """Return an annotation fitted to arguments named x0, x1, ..."""
     return fit(parse_operator(text), [f"x{index}" for index in range(len(shapes))], shapes, values)
 
 
@@ -27,7 +27,7 @@ def test_shapes_are_those_of_nnscaler(
 
 
 @pytest.mark.parametrize(("text", "understood"), WRITTEN.items())
-def test_what_can_be_split_is_what_nnscaler_splits(text: str, understood: str):
+def test_shardable_identifiers_are_those_of_nnscaler(text: str, understood: str):
     annotation = parse_operator(text)
     assert str(annotation) == understood
     places: list[tuple[int, int]] = []
@@ -55,7 +55,7 @@ def test_shapes_of_examples(text: str, case: tuple[tuple[list[int], ...], dict[s
     assert list(fitted(text, *map(tuple, shapes), **values).output_shapes) == outputs
 
 
-def test_a_star_is_expanded_where_it_stands():
+def test_a_star_is_expanded_in_place():
     assert str(parse_operator("* t -> a * t").expanded(2)) == "b c t -> a b c t"
     assert str(parse_operator("*+, ? -> 1").expanded(3)) == "a+ b+ c+, ? -> 1^"
     assert str(parse_operator("* t -> *").expanded(0)) == "t ->"
@@ -68,12 +68,12 @@ RULES = {
     ("(h t) k -> h t k", ((32, 3),), (("h", 4),)): (
         "([ij, k])->([i, j, k]) {i=4, j=8, k=3} need_replication={j} blocked_propagation={j}"
     ),
-    # What an output lacks without being a sum is not split, nor what no input has.
+    # Identifiers that an output lacks without a sum, or that no input has, cannot be sharded.
     ("a b -> a", ((4, 8),), ()): "([i, j])->([i]) {i=4, j=8} need_replication={j} blocked_propagation={j}",
     ("a -> a b", ((4,),), (("b", 2),)): "([i])->([i, j]) {i=4, j=2} need_replication={j} blocked_propagation={j}",
-    # A sum that some outputs lack and others have passes through to the others.
+    # A sum identifier that only some outputs lack is a pass-through factor.
     ("a b+ -> a b+, a", ((4, 8),), ()): "([i, j])->([i, j], [i]) {i=4, j=8}",
-    # No tensor has a factor twice, nor one of size 1 beside others.
+    # No tensor has a factor twice, nor a factor of size 1 in a dimension with others.
     ("a -> a a", ((4,),), ()): "([i])->([i, j]) {i=4, j=4} need_replication={i, j} blocked_propagation={i, j}",
     ("(1 a) 3 -> a", ((4, 3),), ()): "([i, j])->([i]) {i=4, j=3} need_replication={j} blocked_propagation={j}",
     ("a+, ? -> 1", ((4,), None), ()): (
@@ -90,7 +90,7 @@ def test_rules(case: tuple[str, tuple[Shape | None, ...], tuple[tuple[str, int],
     assert rule_text(operator_rule(found, inputs, found.output_shapes).rule) == f"<{expected}, custom>"
 
 
-def test_a_scalar_is_written_1():
+def test_the_annotation_of_a_scalar_is_1():
     rule = operator_rule(fitted("a+, 1 -> 1", (4,), ()), [(4,), ()], [()]).rule
     assert rule_text(rule) == "<([i], [])->([]) {i=4} reduction={i}, custom>"
     many = Batched((True, False)).apply(fitted("a+, 1 -> 1", (4,), ()), [(3, 4), ()])
@@ -98,24 +98,24 @@ def test_a_scalar_is_written_1():
     assert rule_text(rule) == "<([i, j], [])->([i]) {i=3, j=4} reduction={j}, custom>"
 
 
-def test_gradients_are_sums_over_what_an_input_lacks():
+def test_gradients_are_sums_over_identifiers_that_an_input_lacks():
     operator = fitted("m^ kd+, kd+ n -> m^ n", (4, 8), (8, 6))
     shapes = [(4, 8), (8, 6), (4, 6)]
     gradient = Gradient(2, (0, 1), (0,)).apply(operator, shapes)
     assert str(gradient.annotation) == "m^ kd+, kd+ n+, m^ n+ -> m^ kd+, kd+ n+"
     rule = operator_rule(gradient, shapes, gradient.output_shapes)
-    # Along n, what is found for the first input is a sum; along kd and n, that for the second is not.
+    # The gradient of the first input is a partial sum along n; that of the second is not along kd and n.
     assert rule.summed == ((rule.factors["n"],), ())
     again = Gradient(3, (0,), (0, 1)).apply(gradient, [*shapes, (4, 8), (8, 6)])
     assert str(again.annotation) == "m^ kd+, kd+ n+, m^ n+, m^ kd+, kd+ n+ -> m^ kd+"
 
 
-def test_what_can_not_be_split_can_not_in_the_gradient():
+def test_identifiers_that_cannot_be_sharded_cannot_in_the_gradient():
     operator = fitted("a b -> a", (4, 8))
     assert str(Gradient(1, (0,), (0,)).apply(operator, [(4, 8), (4,)]).annotation) == "a+ b^, a+ -> a+ b^"
 
 
-def test_many_at_once_have_a_dimension_more():
+def test_batched_operators_have_one_more_dimension():
     operator = fitted("batch kd+, kd+ n -> batch n", (4, 8), (8, 6))
     many = Batched((True, False)).apply(operator, [(3, 4, 8), (8, 6)])
     assert str(many.annotation) == "batch' batch kd+, kd+ n -> batch' batch n"
@@ -124,7 +124,7 @@ def test_many_at_once_have_a_dimension_more():
     assert str(again.annotation) == "batch' batch kd+, batch'' kd+ n -> batch'' batch' batch n"
 
 
-def test_mistakes_are_shown_with_what_to_write():
+def test_syntax_errors_give_advice():
     for advice, examples in MISTAKES.items():
         for example in examples:
             with pytest.raises(AnnotationError) as raised:
@@ -175,7 +175,7 @@ UNFIT = {
 
 
 @pytest.mark.parametrize(("case", "message"), UNFIT.items())
-def test_arguments_that_do_not_fit(case: str, message: str):
+def test_errors_for_arguments_that_do_not_match(case: str, message: str):
     text, shapes, *values = case.split("; ")
     arguments: list[Shape | None] = literal_eval(f"[{shapes}]")
     with pytest.raises(AnnotationError) as raised:

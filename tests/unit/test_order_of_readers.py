@@ -1,4 +1,4 @@
-"""The order in which a snapshot has the readers of a node: what defines its value, then users, the latest use first."""
+"""The order of a node's readers in a snapshot: the definer of its value, then its users, the latest use first."""
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -19,7 +19,7 @@ func.func @main(%arg0: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8
 
 
 def readers_of_first_result(module: ModuleOp) -> list[str]:
-    """The names of the readers of `%0`."""
+    """Return the names of the readers of `%0`."""
     snapshot, binding = read(module)
     node = binding.node_of(next(iter(main_function(module).body.block.ops)).results[0])
     assert node is not None
@@ -30,14 +30,14 @@ def test_users_come_in_reverse_after_the_definer() -> None:
     assert readers_of_first_result(sdy.parse(TEXT)) == ["negate", "cosine", "sine", "abs"]
 
 
-def test_a_use_that_was_made_later_comes_first() -> None:
+def test_a_later_use_comes_first() -> None:
     module = sdy.parse(TEXT)
     _, early, *_ = main_function(module).body.block.ops
     early.operands[0] = early.operands[0]
     assert readers_of_first_result(module) == ["negate", "abs", "cosine", "sine"]
 
 
-def test_a_use_in_between_that_is_no_reader_changes_nothing() -> None:
+def test_a_use_by_an_operation_that_is_no_reader_is_skipped() -> None:
     module = sdy.parse(TEXT.replace("return %1,", "return %0,"))
     *_, late, _ = main_function(module).body.block.ops
     late.operands[0] = late.operands[0]

@@ -1,4 +1,4 @@
-"""A snapshot of a module, solved without the module, as often as one likes, and written into it."""
+"""Snapshots: solved repeatedly, without their module, and written back to it."""
 
 import gc
 import weakref
@@ -39,11 +39,11 @@ TEXTS = MODULES | {
     f"random {seed}": random_module(seed, num_operations=30, priorities=seed % 3 == 0) for seed in range(12)
 }
 WITHOUT_GROUPS = {name: text for name, text in TEXTS.items() if "sharding_group" not in text}
-"""Members of a group are given the sharding of each other before a module is read."""
+"""Sharding groups are synchronized before a module is read."""
 
 
 def prepared(text: str) -> ModuleOp:
-    """A module as propagation gets it."""
+    """Return a module after the import pipeline."""
     module = sdy.parse(text)
     if "edge" not in text:
         run_passes(module, parse_pipeline(PREPARATION))
@@ -51,7 +51,7 @@ def prepared(text: str) -> ModuleOp:
 
 
 def contents(snapshot: Snapshot) -> Sequence[str]:
-    """All that a snapshot holds."""
+    """Return the fields of a snapshot."""
     return [repr(getattr(snapshot, field.name)) for field in fields(snapshot)] + [
         repr(vars(snapshot.dead_code)),
     ]
@@ -59,7 +59,7 @@ def contents(snapshot: Snapshot) -> Sequence[str]:
 
 @pytest.mark.filterwarnings("ignore::sdy.ShardingWarning")
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_solving_a_snapshot_touches_neither_it_nor_the_module(text: str) -> None:
+def test_solving_a_snapshot_changes_neither_it_nor_the_module(text: str) -> None:
     module = prepared(text)
     before = sdy.format(module)
     snapshot, _ = read(module)
@@ -74,7 +74,7 @@ def test_solving_a_snapshot_touches_neither_it_nor_the_module(text: str) -> None
 
 @pytest.mark.filterwarnings("ignore::sdy.ShardingWarning")
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_a_snapshot_is_solved_when_its_module_is_gone(text: str) -> None:
+def test_a_snapshot_outlives_its_module(text: str) -> None:
     module = prepared(text)
     operations = [weakref.ref(op) for op in module.walk()]
     snapshot, binding = read(module)
@@ -86,7 +86,7 @@ def test_a_snapshot_is_solved_when_its_module_is_gone(text: str) -> None:
 
 
 def split_along(module: ModuleOp, axis: int) -> tuple[SSAValue, TensorSharding]:
-    """The first argument of a module's main function, and its sharding with an axis of the mesh along dimension 0."""
+    """Return the node of the main function's first argument, and a sharding with a mesh axis along dimension 0."""
     argument = main_function(module).args[0]
     name, mesh = next(iter(named_meshes(module).items()))
     open_ = TensorSharding.replicated_open(name, rank(argument.type))
@@ -97,7 +97,7 @@ def split_along(module: ModuleOp, axis: int) -> tuple[SSAValue, TensorSharding]:
 @pytest.mark.filterwarnings("ignore::sdy.ShardingWarning")
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("text", WITHOUT_GROUPS.values(), ids=WITHOUT_GROUPS)
-def test_another_given_sharding_is_as_if_it_had_been_read(text: str, axis: int) -> None:
+def test_an_initial_sharding_overrides_that_of_the_module(text: str, axis: int) -> None:
     expected = prepared(text)
     set_sharding(*split_along(expected, axis))
     run_passes(expected, [PROPAGATE])
@@ -113,7 +113,7 @@ def test_another_given_sharding_is_as_if_it_had_been_read(text: str, axis: int) 
     assert sdy.format(module) == sdy.format(expected)
 
 
-def test_a_given_sharding_can_be_taken_away() -> None:
+def test_an_initial_sharding_can_be_removed() -> None:
     module = prepared(MODULES["chain"])
     snapshot, binding = read(module)
     (main,) = snapshot.functions
@@ -132,7 +132,7 @@ def test_dead_code_is_erased_when_a_solution_is_written() -> None:
     assert len(operations(module)) == before - len(solution.erased)
 
 
-def test_what_it_was_after_each_priority_is_kept() -> None:
+def test_milestones_are_the_solutions_after_each_priority() -> None:
     snapshot, _ = read(prepared(MODULES["priorities"]))
     solution = PROPAGATE.solve(snapshot)
     assert [priority for priority, _ in solution.milestones] == [0, 1]
@@ -141,7 +141,7 @@ def test_what_it_was_after_each_priority_is_kept() -> None:
 
 @pytest.mark.filterwarnings("ignore::sdy.ShardingWarning")
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_a_clone_is_explained_as_the_module(text: str) -> None:
+def test_a_clone_has_the_explanations_of_the_module(text: str) -> None:
     module = sdy.parse(text)
     run_passes(module, parse_pipeline("sdy-propagation-pipeline" if "edge" not in text else PROPAGATE.name))
     expected = explanations(module)
@@ -155,13 +155,13 @@ def test_a_clone_is_explained_as_the_module(text: str) -> None:
 
 
 def explanations(module: ModuleOp) -> list[str]:
-    """Why each value of a module has its sharding."""
+    """Return the explanation of each value of a module."""
     names = Names(generic=False)
     names.add(module)
     return [str(sdy.explain(module, value)) for value in names.values]
 
 
-def test_a_clone_has_a_history_of_its_own() -> None:
+def test_the_history_of_a_clone_is_separate() -> None:
     module = sdy.parse(MODULES["chain"])
     sdy.propagate(module)
     clone = module.clone()
@@ -170,7 +170,7 @@ def test_a_clone_has_a_history_of_its_own() -> None:
     assert [len(history_of(each).runs) for each in (module, clone)] == [1, 2]
 
 
-def test_a_solution_is_freed_with_the_module_that_it_explains() -> None:
+def test_a_solution_is_freed_with_its_module() -> None:
     module = sdy.parse(MODULES["chain"])
     sdy.propagate(module)
     solution = weakref.ref(history_of(module).runs[0].solution)

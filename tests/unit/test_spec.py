@@ -1,4 +1,4 @@
-"""The text that names passes and their options."""
+"""The parser of textual pass pipelines."""
 
 import pytest
 
@@ -19,7 +19,7 @@ from sdy.passes.spec import parse_pass, parse_pipeline
         "sdy-pre-order-funcs{},sdy-insert-explicit-reshards{enable-full-version=1}",
     ],
 )
-def test_pipelines_in_mlirs_notation(text: str) -> None:
+def test_pipelines_in_mlir_syntax(text: str) -> None:
     assert parse_pipeline(text) == [PreOrderFuncsPass(), InsertExplicitReshardsPass(enable_full_version=True)]
 
 
@@ -59,14 +59,14 @@ def test_an_empty_value_does_not_swallow_the_next_option() -> None:
         ("func.fun(symbol-dce)", "unknown operation to nest a pipeline in 'func.fun': did you mean 'func.func'?"),
     ],
 )
-def test_what_there_is_not_is_named_with_what_is_nearest(text: str, message: str) -> None:
+def test_unknown_names_are_reported_with_a_suggestion(text: str, message: str) -> None:
     with pytest.raises(DiagnosticError) as raised:
         parse_pipeline(text)
     assert raised.value.message == message
 
 
 @pytest.mark.parametrize(("text", "column"), [("builtin.module(symbol-dce", 26), ("symbol-dce,,cse", 12), ("a b", 3)])
-def test_where_a_pipeline_does_not_parse_is_shown(text: str, column: int) -> None:
+def test_syntax_errors_have_a_caret(text: str, column: int) -> None:
     with pytest.raises(DiagnosticError) as raised:
         parse_pipeline(text)
     *_, line, caret = raised.value.message.splitlines()
