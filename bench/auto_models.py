@@ -9,7 +9,7 @@ from auto_model_programs import MODELS
 from xdsl.dialects.builtin import ModuleOp
 
 import sdy
-from sdy.byte_sizes import shown_bytes
+from sdy.byte_sizes import format_bytes
 from sdy.ir.walking import operations
 from sdy.passes.auto.plan import Plan
 from sdy.passes.spmd.costs.step_time import StepCost
@@ -71,7 +71,7 @@ class Planned:
                 f"{self.plan.cost.seconds * 1e3:.4g}",
                 f"{cost.seconds * 1e3:.4g}" if cost else "",
                 f"{self.ratio:.3f}" if self.ratio is not None else "",
-                f"{shown_bytes(self.plan.cost.memory)} of {shown_bytes(self.plan.memory)}{fits}",
+                f"{format_bytes(self.plan.cost.memory)} of {format_bytes(self.plan.memory)}{fits}",
                 named,
             ]
         return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"

@@ -20,7 +20,7 @@ def parse_bytes(text: str) -> int:
     return size
 
 
-def shown_bytes(size: float) -> str:
+def format_bytes(size: float) -> str:
     """Format `size` in the largest fitting unit: `5.92 GiB`."""
     power = max(min((int(size).bit_length() - 1) // 10, len(_UNITS) - 1), 0)
     if power:

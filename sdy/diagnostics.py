@@ -27,7 +27,7 @@ from typing import Any, TypeAlias, cast
 from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, LocationAttr, NameLoc
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
-from sdy.shown_text import shown, shown_lines
+from sdy.escaping import escape_line, escape_lines
 from sdy.warning_categories import ShardingWarning
 
 _LOGGER = logging.getLogger("sdy")
@@ -81,12 +81,12 @@ class Diagnostic:
         Control characters are escaped.
         """
         place = "<unknown>:0" if self.location is None else str(self.location)
-        lines = [f"{shown(place)}: {self.severity.value}: {shown_lines(self.message)}"]
+        lines = [f"{escape_line(place)}: {self.severity.value}: {escape_lines(self.message)}"]
         if self.location is not None and (source_line := _source_line(self.location)) is not None:
             part, column = _excerpt(source_line, self.location.column - 1)
             # Tabs are kept before the caret so that it stands below its character at any tab width.
-            indent = "".join("\t" if c == "\t" else " " for c in shown(part[:column]))
-            lines += [shown(part), f"{indent}^"]
+            indent = "".join("\t" if c == "\t" else " " for c in escape_line(part[:column]))
+            lines += [escape_line(part), f"{indent}^"]
         return "\n".join(lines + [note.render() for note in self.notes])
 
 
@@ -294,7 +294,7 @@ def _default_handler(diagnostic: Diagnostic) -> None:
             place = diagnostic.location or Location("<unknown>", 0, 0)
             text = "; ".join(each.message for each in (diagnostic, *diagnostic.notes))
             seen = _warning_registry(place.filename)
-            warnings.warn_explicit(shown_lines(text), diagnostic.category, place.filename, place.line, registry=seen)
+            warnings.warn_explicit(escape_lines(text), diagnostic.category, place.filename, place.line, registry=seen)
         case Severity.ERROR:
             print(diagnostic.render(), file=sys.stderr)
         case _:

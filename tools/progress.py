@@ -91,6 +91,6 @@ class _Line:
     def __rich__(self) -> "Text":
         from rich.text import Text
 
-        from sdy.shown_text import shown_lines
+        from sdy.escaping import escape_lines
 
-        return Text(f"{monotonic() - self._begin:6.0f} s  {shown_lines(self._what)}")
+        return Text(f"{monotonic() - self._begin:6.0f} s  {escape_lines(self._what)}")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 
-from sdy.byte_sizes import shown_bytes
+from sdy.byte_sizes import format_bytes
 from sdy.ir.companions import clone
 from sdy.mesh import Mesh
 from sdy.passes.auto.auto import auto
@@ -125,7 +125,7 @@ def _plan(
 
         def report_best(best: Candidate) -> None:
             if report:
-                report(f"{best.name}: {format_seconds(best.cost.seconds)}, {shown_bytes(best.cost.memory)}")
+                report(f"{best.name}: {format_seconds(best.cost.seconds)}, {format_bytes(best.cost.memory)}")
 
         # Do not report the passes that run on each layout.
         with report_to(None):
@@ -143,7 +143,7 @@ def _plan(
 
 def _outcome(plan: Plan) -> str:
     fits = "" if plan.fits else ", does not fit"
-    return f"{format_seconds(plan.cost.seconds)}, {shown_bytes(plan.cost.memory)}{fits}"
+    return f"{format_seconds(plan.cost.seconds)}, {format_bytes(plan.cost.memory)}{fits}"
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 
-from sdy.byte_sizes import shown_bytes
+from sdy.byte_sizes import format_bytes
 from sdy.passes.account.lint.baseline import Baseline
 from sdy.passes.account.lint.catalog import RULES
 from sdy.passes.account.lint.config import CONFIG, PROJECT, options_in, options_of_directory, threshold
@@ -116,7 +116,7 @@ def _names(text: str) -> list[str]:
 def _defaults() -> dict[str, str]:
     """Return the default of each threshold, formatted."""
     values = {field.name: getattr(Thresholds(), field.name) for field in fields(Thresholds)}
-    return {name: str(value) if name == "many" else shown_bytes(value) for name, value in values.items()}
+    return {name: str(value) if name == "many" else format_bytes(value) for name, value in values.items()}
 
 
 def _page(rule: Rule) -> str:

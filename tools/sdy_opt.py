@@ -12,10 +12,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from sdy.diagnostics import DiagnosticError, capture, error, report
+from sdy.escaping import escape_lines
 from sdy.passes.catalog import PASSES, summary
 from sdy.passes.driver import STANDARD_STREAM, Observer, Source, Timing, read, run_passes, write
 from sdy.passes.options import BOOLEANS, create_pass, nearest
-from sdy.shown_text import shown_lines
 from sdy.text import context, format, parse, to_bytecode, verify
 from sdy.tools.command import REFUSED, guarded
 from sdy.tools.progress import progress
@@ -354,7 +354,7 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         arguments = parse_arguments(words)
     except DiagnosticError as problem:
-        print(f"sdy-opt: {shown_lines(problem.message)}", file=sys.stderr)
+        print(f"sdy-opt: {escape_lines(problem.message)}", file=sys.stderr)
         return REFUSED
     return guarded(lambda: run(arguments))
 

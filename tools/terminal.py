@@ -5,7 +5,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from sdy.shown_text import shown_lines
+from sdy.escaping import escape_lines
 
 
 class Terminal(Console):
@@ -16,4 +16,4 @@ class Terminal(Console):
 
     def render_str(self, text: str, **options: Any) -> Text:
         """Escape a string for display; rich also calls this for strings in tables."""
-        return super().render_str(shown_lines(text), **options)
+        return super().render_str(escape_lines(text), **options)

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from sdy.escaping import escape_line
 from sdy.passes.account.summary import Summary
-from sdy.shown_text import shown
 
 _MOST_CHANGES = 20
 """Number of changes shown per table; the rest are counted."""
@@ -52,9 +52,9 @@ class Difference:
         lines = [f"  {kind}"]
         for change in changes[:most]:
             line = self.after.lines.get(change.entry) or self.before.lines.get(change.entry)
-            lines.append(f"    {shown(change.entry)}" + (f"  at {shown(str(line))}" if line else ""))
+            lines.append(f"    {escape_line(change.entry)}" + (f"  at {escape_line(str(line))}" if line else ""))
             both = (("-", change.before), ("+", change.after))
-            lines += [f"      {mark} {shown(text)}" for mark, text in both if text is not None]
+            lines += [f"      {mark} {escape_line(text)}" for mark, text in both if text is not None]
         if most is not None and len(changes) > most:
             lines.append(f"    and {len(changes) - most:,} more")
         return "\n".join(lines)

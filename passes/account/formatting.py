@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from sdy.byte_sizes import shown_bytes
+from sdy.byte_sizes import format_bytes
+from sdy.escaping import escape_line
 from sdy.mesh import Mesh
 from sdy.passes.common.columns import columns
 from sdy.passes.jax.hlo_collectives import Traffic, total
-from sdy.shown_text import shown
 
 if TYPE_CHECKING:
     from sdy.passes.account.account import Account
@@ -26,7 +26,11 @@ def format_account(account: "Account") -> str:
     devices = f"{len(compiled.devices)} x {compiled.devices[0].device_kind}" if compiled else "too few for the mesh"
     parts = [
         f"  mesh          {_meshes(account.meshes)}\n  devices       {devices}\n  each device   {_summary(account)}"
-        + (f"\n  host          keeps {shown_bytes(account.host_memory)} for each device" if account.host_memory else "")
+        + (
+            f"\n  host          keeps {format_bytes(account.host_memory)} for each device"
+            if account.host_memory
+            else ""
+        )
         + (f"\n  layout        {account.layout}" if account.layout else ""),
         _received(account) if account.received else "",
         _totals(account),
@@ -37,7 +41,7 @@ def format_account(account: "Account") -> str:
 
 def _meshes(meshes: Mapping[str, Mesh]) -> str:
     axes = (
-        f"@{shown(name)} " + ", ".join(f"{shown(axis)}={size}" for axis, size in mesh.axes)
+        f"@{escape_line(name)} " + ", ".join(f"{escape_line(axis)}={size}" for axis, size in mesh.axes)
         for name, mesh in meshes.items()
     )
     return "; ".join(axes) or "none"
@@ -45,14 +49,14 @@ def _meshes(meshes: Mapping[str, Mesh]) -> str:
 
 def _summary(account: "Account") -> str:
     """Format the predicted bytes; the tables below have the exact numbers and those of XLA."""
-    received, memory = shown_bytes(account.bytes_received), shown_bytes(account.memory)
+    received, memory = format_bytes(account.bytes_received), format_bytes(account.memory)
     return f"receives {received} and needs {memory} of memory (predicted)"
 
 
 def _received(account: "Account") -> str:
     rows = [["collective", "times", "bytes received", "at"]]
     rows += [
-        [line.collective, f"{line.times:,}", f"{line.bytes:,.0f}", shown(str(line.where or "unknown location"))]
+        [line.collective, f"{line.times:,}", f"{line.bytes:,.0f}", escape_line(str(line.where or "unknown location"))]
         for line in account.received[:_MOST_LINES]
     ]
     if others := account.received[_MOST_LINES:]:

@@ -16,7 +16,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from xdsl.utils.hints import isa
 
-from sdy.byte_sizes import shown_bytes
+from sdy.byte_sizes import format_bytes
 from sdy.diagnostics import location_of
 from sdy.dialect.interfaces import data_flow_of, defining_op
 from sdy.dialect.meshes import find_mesh, named_meshes
@@ -131,8 +131,8 @@ class _Graph:
             sharding = get_sharding(value)
             mesh = None if sharding is None else find_mesh(sharding, self._module)
             metadata["sharding"] = format_dims(sharding)
-            metadata["bytes"] = shown_bytes(num_bytes(value.type))
-            metadata["bytes per device"] = shown_bytes(local_bytes(value.type, sharding, mesh))
+            metadata["bytes"] = format_bytes(num_bytes(value.type))
+            metadata["bytes per device"] = format_bytes(local_bytes(value.type, sharding, mesh))
         return metadata
 
     def overlays(self) -> list[Json]:

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, OpResult
 from xdsl.rewriter import InsertPoint
 
-from sdy.byte_sizes import parse_bytes, shown_bytes
+from sdy.byte_sizes import format_bytes, parse_bytes
 from sdy.diagnostics import capture, error, location_of, report, warn
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import MeshOp
@@ -155,7 +155,7 @@ def _describe(held: Held) -> str:
     source = f"result of {owner.name}" if isinstance(owner, Operation) else "argument"
     place = location_of(held.value)
     at = f" at {place}" if place else ""
-    return f"{held.times} x {held.value.type}, {source}{at}: {shown_bytes(held.bytes)}"
+    return f"{held.times} x {held.value.type}, {source}{at}: {format_bytes(held.bytes)}"
 
 
 def layout_of(

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sdy.byte_sizes import shown_bytes
+from sdy.byte_sizes import format_bytes
+from sdy.escaping import escape_line
 from sdy.mesh import Mesh
 from sdy.passes.common.columns import columns
 from sdy.passes.common.format_seconds import format_seconds
@@ -11,7 +12,6 @@ from sdy.passes.common.format_sharding import format_dims
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.step_time import AxisNames, StepCost
 from sdy.sharding import TensorSharding
-from sdy.shown_text import shown
 
 _NEGLIGIBLE = 1e-6
 """Time differences below this fraction of a step are not shown."""
@@ -72,12 +72,12 @@ class Plan:
         return "\n".join(
             [
                 f"  mesh          {shown_mesh(self.mesh)}",
-                f"  hardware      {shown(self.hardware.name)}",
+                f"  hardware      {escape_line(self.hardware.name)}",
                 f"  step time     {format_seconds(self.cost.seconds)} (predicted), within {ratio:.2f} times the lower "
                 f"bound of {format_seconds(self.least_seconds)}",
-                f"  memory        {shown_bytes(self.cost.memory)} of {shown_bytes(self.memory)}{fits}",
-                *(f"  {'':14}{shown(each)}" for each in self.largest),
-                *([f"  on the host   {shown_bytes(self.cost.host_memory)}"] if self.cost.host_memory else []),
+                f"  memory        {format_bytes(self.cost.memory)} of {format_bytes(self.memory)}{fits}",
+                *(f"  {'':14}{escape_line(each)}" for each in self.largest),
+                *([f"  on the host   {format_bytes(self.cost.host_memory)}"] if self.cost.host_memory else []),
                 f"  search        {self.estimated:,} layouts estimated; best start: {self.found_from}",
             ]
         )
@@ -89,7 +89,7 @@ class Plan:
             table.append(
                 [
                     _names(row),
-                    shown(row.type),
+                    escape_line(row.type),
                     format_dims(row.sharding),
                     "" if more is None else format_dims(row.runner_up),
                     "" if more is None else self._shown_more(more),
@@ -106,20 +106,20 @@ class Plan:
         for name, cost in {"this plan": self.cost, **self.others}.items():
             sent = [format_seconds(cost.communication.get(each, 0.0)) for each in axes]
             table.append(
-                [name, format_seconds(cost.seconds), format_seconds(cost.compute), *sent, shown_bytes(cost.memory)]
+                [name, format_seconds(cost.seconds), format_seconds(cost.compute), *sent, format_bytes(cost.memory)]
             )
         return "\n".join(columns(table, numbers=range(1, len(table[0]))))
 
 
 def shown_mesh(mesh: Mesh) -> str:
     """Format the axes of a mesh as `data=4, model=2`."""
-    return ", ".join(f"{shown(name)}={size}" for name, size in mesh.axes)
+    return ", ".join(f"{escape_line(name)}={size}" for name, size in mesh.axes)
 
 
 def _names(row: Row) -> str:
-    first = shown(row.names[0])
+    first = escape_line(row.names[0])
     return first if len(row.names) == 1 else f"{first} and {len(row.names) - 1} like it"
 
 
 def _axes(axes: AxisNames) -> str:
-    return "over " + ", ".join(map(shown, axes))
+    return "over " + ", ".join(map(escape_line, axes))

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 from graphviz import Digraph, escape
 
+from sdy.escaping import escape_lines
 from sdy.passes.blocks.graph import BlockGraph, StoredTensor, Tensor, TensorCopy, TensorView, chunks_read
-from sdy.shown_text import shown_lines
 
 Json = dict[str, Any]
 
@@ -40,7 +40,7 @@ def to_dot(graph: BlockGraph, chunks: bool = True) -> str:
     nodes, edges = _nodes_and_edges(graph, chunks)
     drawing = Digraph("blocks", graph_attr={"rankdir": "LR"}, node_attr={"fontname": "monospace"})
     for node in nodes:
-        drawing.node(node.key, escape(shown_lines(node.label)), shape=_SHAPES[node.kind])
+        drawing.node(node.key, escape(escape_lines(node.label)), shape=_SHAPES[node.kind])
     for tail, head in edges:
         drawing.edge(tail, head)
     return drawing.source

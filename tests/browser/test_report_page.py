@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Locator, Page, Request, expect
 
 import sdy
-from sdy.byte_sizes import shown_bytes
+from sdy.byte_sizes import format_bytes
 from sdy.passes.account.report.report import Report
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "transformer.mlir"
@@ -70,7 +70,7 @@ def test_the_first_screen_has_the_answer(open_report: Open, transformer: Report)
     for sentence in transformer.headline:
         expect(page.locator("#headline")).to_contain_text(sentence)
     most = max(sum(each["bytes"] for each in group) for group in transformer.found["collectives"])
-    expect(rows(page).first).to_contain_text(shown_bytes(most))
+    expect(rows(page).first).to_contain_text(format_bytes(most))
     expect(page.get_by_role("complementary")).to_be_hidden()
 
 
@@ -178,10 +178,10 @@ def test_the_chart_of_memory_is_read_by_keys(open_report: Open, transformer: Rep
     slider = page.get_by_role("slider")
     memory = transformer.found["memory"]
     expect(slider).to_have_attribute("aria-valuenow", str(memory["peak"]))
-    expect(page.locator(".readout")).to_contain_text(shown_bytes(memory["outside"] + max(memory["bytes"])))
+    expect(page.locator(".readout")).to_contain_text(format_bytes(memory["outside"] + max(memory["bytes"])))
     slider.focus()
     page.keyboard.press("Home")
-    expect(page.locator(".readout")).to_contain_text(shown_bytes(memory["outside"] + memory["bytes"][0]))
+    expect(page.locator(".readout")).to_contain_text(format_bytes(memory["outside"] + memory["bytes"][0]))
     page.keyboard.press("End")
     page.keyboard.press("ArrowLeft")
     expect(slider).to_have_attribute("aria-valuenow", str(len(memory["bytes"]) - 2))

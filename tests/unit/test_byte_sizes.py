@@ -2,7 +2,7 @@
 
 import pytest
 
-from sdy.byte_sizes import parse_bytes, shown_bytes
+from sdy.byte_sizes import format_bytes, parse_bytes
 
 
 @pytest.mark.parametrize(
@@ -38,4 +38,4 @@ def test_what_is_no_size_is_refused(text: str) -> None:
     ],
 )
 def test_a_size_is_shown(size: float, text: str) -> None:
-    assert shown_bytes(size) == text
+    assert format_bytes(size) == text

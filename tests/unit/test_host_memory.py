@@ -13,7 +13,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import sdy
-from sdy.byte_sizes import shown_bytes
+from sdy.byte_sizes import format_bytes
 from sdy.diagnostics import capture
 
 DEVICES = 4
@@ -150,9 +150,9 @@ def test_all_tools_tell_the_same_bytes(name: str) -> None:
         plan = sdy.auto(sdy.parse(sdy.format(stage.module)), hardware="h100-8", time_limit=5)
     memory = report.found["memory"]
     assert memory["outside"] + max(memory["bytes"]) == account.memory
-    assert f"The host keeps {shown_bytes(account.host_memory)} for each device." in report.headline[-1]
+    assert f"The host keeps {format_bytes(account.host_memory)} for each device." in report.headline[-1]
     assert (plan.cost.memory, plan.cost.host_memory) == (account.memory, account.host_memory)
-    assert f"on the host   {shown_bytes(account.host_memory)}" in str(plan)
+    assert f"on the host   {format_bytes(account.host_memory)}" in str(plan)
 
 
 def test_lint_reports_no_bytes_of_a_tensor_on_the_host() -> None:

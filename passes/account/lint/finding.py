@@ -8,7 +8,7 @@ from functools import cached_property
 from xdsl.ir import Operation, SSAValue
 
 from sdy.axes import AxisRef
-from sdy.byte_sizes import shown_bytes
+from sdy.byte_sizes import format_bytes
 from sdy.diagnostics import Diagnostic, Location, Severity
 
 
@@ -114,9 +114,9 @@ def cost_text(received: float, held: int) -> str:
     """Format the cost per device, such as `each device receives 4 MiB more`; empty without a cost."""
     costs: list[str] = []
     if round(received):
-        costs.append(f"receives {shown_bytes(received)} more")
+        costs.append(f"receives {format_bytes(received)} more")
     if held:
-        costs.append(f"needs {shown_bytes(held)} more memory")
+        costs.append(f"needs {format_bytes(held)} more memory")
     return f"each device {' and '.join(costs)}" if costs else ""
 
 

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sdy.diagnostics import Location, Severity
+from sdy.escaping import escape_line, escape_lines
 from sdy.passes.account.lint.finding import Finding
 from sdy.passes.account.lint.findings import Findings
-from sdy.shown_text import shown, shown_lines
 
 _GITHUB = {Severity.WARNING: "warning", Severity.REMARK: "notice"}
 """The workflow command of each severity."""
@@ -60,7 +60,7 @@ def _command(finding: Finding) -> str:
     properties = {**place, "title": f"sdy-lint {finding.rule}"}
     parameters = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items())
     notes = [note.message for note in finding.diagnostic.notes]
-    message = _escaped(shown_lines("\n".join([finding.message, *notes])))
+    message = _escaped(escape_lines("\n".join([finding.message, *notes])))
     return f"::{_GITHUB[finding.severity]} {parameters}::{message}"
 
 
@@ -69,7 +69,7 @@ def _escaped(text: str) -> str:
 
 
 def _property(text: str) -> str:
-    return _escaped(shown(text)).replace(":", "%3A").replace(",", "%2C")
+    return _escaped(escape_line(text)).replace(":", "%3A").replace(",", "%2C")
 
 
 FORMATS: Mapping[str, Callable[[Findings], str]] = {"text": text, "json": as_json, "github": github}

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 
+from sdy.escaping import escape_line
 from sdy.mesh import Mesh
 from sdy.passes.account.causes import Purpose
 from sdy.passes.account.collectives import Collective
@@ -10,7 +11,6 @@ from sdy.passes.account.report.listing import Listing
 from sdy.passes.account.report.numbering import NONE, Json, Numbers
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.step_time import seconds_of_messages
-from sdy.shown_text import shown
 
 _TEXT = ".mlir"
 """Suffix of files in which each operation has its own line, so that a line does not identify a repeated layer."""
@@ -63,7 +63,7 @@ def _as_json(collective: Collective, listing: Listing, numbers: Numbers) -> Json
     moves = cause is not None and cause.before != cause.after
     return {
         "kind": collective.kind,
-        "axes": shown(", ".join(collective.axes)),
+        "axes": escape_line(", ".join(collective.axes)),
         "type": numbers.type(collective.op.results[0].type),
         "bytes": collective.bytes,
         "times": collective.times,

@@ -3,14 +3,14 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from sdy.byte_sizes import shown_bytes
+from sdy.byte_sizes import format_bytes
 from sdy.diagnostics import Where, location_of
+from sdy.escaping import escape_line
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.report.exchanges import Groups
 from sdy.passes.account.summary import name_of_place
 from sdy.passes.common.format_seconds import format_seconds
 from sdy.passes.spmd.costs.footprint import Footprint
-from sdy.shown_text import shown
 
 _FEW = 3
 """Number of kinds of collectives that are named."""
@@ -39,12 +39,12 @@ def _communication(groups: Groups) -> Iterator[str]:
     counts = [f"{times:,} {kind}{'s' if times > 1 else ''}" for kind, times in kinds.most_common(_FEW)]
     others = len(kinds) - len(counts)
     counts += [f"{others} other kind{'s' if others > 1 else ''}"] if others else []
-    yield f"Each device receives {shown_bytes(total)} per step, in {_list(counts)}."
+    yield f"Each device receives {format_bytes(total)} per step, in {_list(counts)}."
     largest = groups[0]
     share = sum(each.bytes for each in largest) / total
     first = largest[0]
     what = f"the {len(largest):,} {first.kind}s" if len(largest) > 1 else f"the {first.kind}"
-    over = f" over {shown(', '.join(first.axes))}" if first.axes else ""
+    over = f" over {escape_line(', '.join(first.axes))}" if first.axes else ""
     yield f"{share:.0%} of it is {what}{over}{_of(first)}{_at(first.place)}."
 
 
@@ -53,9 +53,9 @@ def _memory(footprint: Footprint) -> str:
     between = peak.bytes if peak else 0
     total, outside = footprint.outside_bytes + between, footprint.outside_bytes
     where = f", at {peak.operation.name}{_at(peak.operation)}" if peak and between else ""
-    peak_text = f"Peak memory per device is {shown_bytes(total)}{where}"
-    host = f" The host keeps {shown_bytes(footprint.host_bytes)} for each device." if footprint.host_bytes else ""
-    return f"{peak_text}; arguments and results take {shown_bytes(outside)} of it.{host}"
+    peak_text = f"Peak memory per device is {format_bytes(total)}{where}"
+    host = f" The host keeps {format_bytes(footprint.host_bytes)} for each device." if footprint.host_bytes else ""
+    return f"{peak_text}; arguments and results take {format_bytes(outside)} of it.{host}"
 
 
 def _time(computation: float, communication: float) -> Iterator[str]:
@@ -68,12 +68,12 @@ def _of(collective: Collective) -> str:
     op = collective.source
     if op is None:
         return ""
-    return f" of {shown(name_of_place(op))}"
+    return f" of {escape_line(name_of_place(op))}"
 
 
 def _at(where: Where) -> str:
     place = location_of(where)
-    return f" ({shown(place.filename.rpartition('/')[2])}:{place.line})" if place else ""
+    return f" ({escape_line(place.filename.rpartition('/')[2])}:{place.line})" if place else ""
 
 
 def _list(parts: Sequence[str]) -> str:

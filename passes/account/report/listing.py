@@ -7,12 +7,12 @@ from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from sdy.dialect.shardings import get_sharding
+from sdy.escaping import escape_line
 from sdy.ir.walking import operations
 from sdy.passes.account.report.numbering import NONE, Json, Numbering, Numbers
 from sdy.passes.account.report.repeats import repeats
 from sdy.passes.common.call_graph import functions
 from sdy.passes.propagation.provenance.present_names import PresentNames
-from sdy.shown_text import shown
 
 
 class Listing:
@@ -57,7 +57,7 @@ class Listing:
                 "operands": [[self._numbers_of_values[operand] for operand in op.operands] for op in self.rows],
             },
             "values": {
-                "name": [shown(self._names.of_value(value)) for value in self._values],
+                "name": [escape_line(self._names.of_value(value)) for value in self._values],
                 "tensor": [numbers.tensor(value.type, get_sharding(value)) for value in self._values],
                 "row": [self.row(_owner(value)) for value in self._values],
             },

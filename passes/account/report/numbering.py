@@ -10,12 +10,12 @@ from xdsl.ir import Attribute
 from sdy.device_groups import shard_indices
 from sdy.diagnostics import Location, Where, location_of
 from sdy.dialect.meshes import device_count, find_mesh
+from sdy.escaping import escape_line
 from sdy.ir.shapes import shape
 from sdy.passes.common.format_sharding import format_dims
 from sdy.passes.common.num_bytes import num_bytes
 from sdy.passes.common.replication_cost import local_bytes
 from sdy.sharding import TensorSharding
-from sdy.shown_text import shown
 
 ItemT = TypeVar("ItemT", bound=Hashable)
 
@@ -55,7 +55,7 @@ class Numbers:
 
     def string(self, text: str) -> int:
         """Return the number of a string, escaped for display."""
-        return self._strings.of(shown(text))
+        return self._strings.of(escape_line(text))
 
     def place(self, where: Where) -> int:
         """Return the number of a source location."""
@@ -89,7 +89,8 @@ class Numbers:
             "tensors": tensors,
             "layouts": [self._layout(sharding) for sharding in self._layouts],
             "types": [
-                {"text": shown(str(type_)), "shape": shape(type_), "bytes": num_bytes(type_)} for type_ in self._types
+                {"text": escape_line(str(type_)), "shape": shape(type_), "bytes": num_bytes(type_)}
+                for type_ in self._types
             ],
             "places": places,
             "strings": [*self._strings],
@@ -107,7 +108,7 @@ class Numbers:
             Its text, the number of shards of each dimension, the shard that each device holds, and the number of
             replicas of each shard.
         """
-        text = shown(format_dims(sharding).replace('"', ""))
+        text = escape_line(format_dims(sharding).replace('"', ""))
         mesh = None if sharding is None else find_mesh(sharding, self._module)
         if sharding is None or mesh is None or mesh.is_maximal:
             return {"text": text, "parts": [], "holds": [], "copies": device_count(self._module)}

@@ -13,6 +13,7 @@ from xdsl.ir import SSAValue
 from sdy import gc_control
 from sdy.diagnostics import Location, error, location_of
 from sdy.dialect.meshes import main_mesh, named_meshes
+from sdy.escaping import escape_line
 from sdy.passes.account.causes import TracedProgram, traced_program
 from sdy.passes.account.collectives import collectives
 from sdy.passes.account.partitioned_program import Program, propagated_program
@@ -34,7 +35,6 @@ from sdy.passes.propagation.provenance.present_names import PresentNames
 from sdy.passes.spmd.costs.footprint import footprint
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
 from sdy.passes.spmd.costs.step_time import compute_times
-from sdy.shown_text import shown
 
 if TYPE_CHECKING:
     from sdy.passes.account.account import Compiled
@@ -158,7 +158,7 @@ def _page_data(
         "headline": headline(groups, memory, (sum(seconds), communication) if hardware else None),
         "notes": notes,
         "meshes": [
-            {"name": shown(name), "axes": [(shown(axis), size) for axis, size in mesh.axes]}
+            {"name": escape_line(name), "axes": [(escape_line(axis), size) for axis, size in mesh.axes]}
             for name, mesh in named_meshes(module).items()
         ],
         "collectives": groups_as_json(groups, mesh, hardware, listing, numbers),
@@ -167,7 +167,7 @@ def _page_data(
         **listed,
         **_reasons(module, [*main.args, *largest], listing, numbers),
         "seconds": seconds,
-        "hardware": hardware and shown(hardware.name),
+        "hardware": hardware and escape_line(hardware.name),
         "compiled": compiled and {"received": compiled.bytes_received, "memory": compiled.memory},
     }
     sources = source_lines(numbers.places())
@@ -205,4 +205,4 @@ def _title(module: ModuleOp) -> str:
     """Return the name of the program's source file, or else of the module."""
     name = module.sym_name.data if module.sym_name else "program"
     place = location_of(module)
-    return shown(place.filename.rpartition("/")[2] if place else name)
+    return escape_line(place.filename.rpartition("/")[2] if place else name)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from sdy.diagnostics import Location
-from sdy.shown_text import shown
+from sdy.escaping import escape_line
 
 _SUFFIXES = {".py", ".mlir"}
 """Suffixes of the files that are read. A module can name any file, and reports are shared, so others are not read."""
@@ -31,7 +31,7 @@ def source_lines(places: Iterable[Location]) -> dict[str, dict[int, str]]:
         count += len(lines) - before
         if count > _MOST_LINES:
             break
-    return {shown(name): excerpt for name, lines in wanted.items() if (excerpt := _lines(name, lines))}
+    return {escape_line(name): excerpt for name, lines in wanted.items() if (excerpt := _lines(name, lines))}
 
 
 def _lines(filename: str, wanted: Iterable[int]) -> dict[int, str]:
@@ -42,7 +42,7 @@ def _lines(filename: str, wanted: Iterable[int]) -> dict[int, str]:
         lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError):
         return {}
-    return {number: shown(_shortened(lines[number - 1])) for number in sorted(wanted) if number <= len(lines)}
+    return {number: escape_line(_shortened(lines[number - 1])) for number in sorted(wanted) if number <= len(lines)}
 
 
 def _shortened(line: str) -> str:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from sdy.axes import AxisRef
 from sdy.diagnostics import Location
 from sdy.dialect.sharding_syntax import sharding_text
+from sdy.escaping import escape_line
 from sdy.passes.propagation.provenance.layout_choice import LayoutChoice
 from sdy.sharding import TensorSharding
-from sdy.shown_text import shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Explanation:
 
     def __str__(self) -> str:
         sharding = "no sharding" if self.sharding is None else f"the sharding {sharding_text(self.sharding)}"
-        parts = [f"{shown(self.value)} has {sharding}"]
+        parts = [f"{escape_line(self.value)} has {sharding}"]
         if not self.chains:
             parts.append(
                 "  no axis splits it" + ("" if self.missed else ", and none splits a neighbour along a factor of it")
@@ -87,11 +87,11 @@ class Explanation:
         for missed in self.missed:
             parts.append(f"\n  dimension {missed.dimension}, why not axis {missed.axis}")
             parts.append(_line(f"{missed.hop.edge}  {missed.hop.through}", missed.hop.where))
-            parts.append(f"    {shown(missed.reason)}")
-        width = max((len(shown(hop.edge)) for chain in self.chains for hop in chain.hops), default=0)
+            parts.append(f"    {escape_line(missed.reason)}")
+        width = max((len(escape_line(hop.edge)) for chain in self.chains for hop in chain.hops), default=0)
         for chain in self.chains:
             parts.append(f"\n  dimension {chain.dimension}, axis {chain.axis}")
-            parts += [_line(f"{shown(hop.edge):{width}}  {hop.through}", hop.where) for hop in chain.hops]
+            parts += [_line(f"{escape_line(hop.edge):{width}}  {hop.through}", hop.where) for hop in chain.hops]
             parts.append(_line(chain.origin.text, chain.origin.where))
         if self.choice:
             parts.append(f"\n  propagated {self.choice}")
@@ -99,4 +99,4 @@ class Explanation:
 
 
 def _line(text: str, where: Location | None) -> str:
-    return "    " + shown(text if where is None else f"{text}  ({where})")
+    return "    " + escape_line(text if where is None else f"{text}  ({where})")

@@ -8,7 +8,7 @@ import pytest
 
 import sdy
 from sdy.diagnostics import Location, error, register_source
-from sdy.shown_text import shown, shown_lines
+from sdy.escaping import escape_line, escape_lines
 from sdy.tools import sdy_blocks, sdy_diff, sdy_interpret, sdy_lint, sdy_opt, sdy_run
 
 TITLE = "\x1b]0;owned\x07"
@@ -56,17 +56,17 @@ named = pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 
 @named
 def test_each_character_that_is_not_printed_is_escaped(name: str):
-    assert shown(name).isprintable()
-    assert_harmless(shown_lines(name))
+    assert escape_line(name).isprintable()
+    assert_harmless(escape_lines(name))
 
 
 def test_escapes_are_those_of_python():
-    assert shown("\x1b \x9b \u202e \n") == r"\x1b \x9b \u202e \n"
+    assert escape_line("\x1b \x9b \u202e \n") == r"\x1b \x9b \u202e \n"
 
 
 def test_what_is_printed_stays_as_it_is():
-    assert shown("@mesh_é → 日本 \t\\x1b") == "@mesh_é → 日本 \t\\x1b"
-    assert shown_lines("a\nb\x1b") == "a\nb\\x1b"
+    assert escape_line("@mesh_é → 日本 \t\\x1b") == "@mesh_é → 日本 \t\\x1b"
+    assert escape_lines("a\nb\x1b") == "a\nb\\x1b"
 
 
 @named
@@ -75,7 +75,7 @@ def test_a_diagnostic_is_harmless_and_its_caret_stands_right(name: str):
     register_source(name, f"  {name}(here)")
     place, line, caret = str(error(Location(name, 1, 3 + len(name)), f"{name} is wrong")).split("\n")
     assert_harmless(place + line)
-    assert place == f"{shown(name)}:1:{3 + len(name)}: error: {shown(name)} is wrong"
+    assert place == f"{escape_line(name)}:1:{3 + len(name)}: error: {escape_line(name)} is wrong"
     assert line[caret.index("^") :] == "(here)"
 
 
@@ -144,4 +144,4 @@ def test_an_account_has_names_as_they_are(name: str, tmp_path: Path, capsys: pyt
     path = tmp_path / "program.mlir"
     path.write_text(program(name))
     assert sdy_run.main([str(path)]) == 0
-    assert f"@{shown(name)} {shown(name)}=2" in " ".join(capsys.readouterr().out.split())
+    assert f"@{escape_line(name)} {escape_line(name)}=2" in " ".join(capsys.readouterr().out.split())
