@@ -1,7 +1,7 @@
 """Partitioning policies: user functions that choose how operations are split."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from types import CodeType
 
@@ -10,8 +10,10 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from sdy.diagnostics import Location, warn
+from sdy.dialect.meshes import named_meshes
 from sdy.ir.walking import operations, operations_at_top
 from sdy.operators.call import operator_name
+from sdy.passes.policy.patterns import close_names, unmatched_patterns
 from sdy.warning_categories import LostShardingWarning
 
 Policy = Callable[[Sequence[Operation]], None]
@@ -37,7 +39,8 @@ def chain_policies(policies: Sequence[Policy]) -> Policy:
 def apply_policy(module: ModuleOp, policy: Policy) -> None:
     """Call `policy` on the operations of `module`, before propagation.
 
-    Warns if a policy changes nothing in a program with annotated operators, and lists these.
+    Warns if a policy changes nothing in a program with annotated operators: names the patterns in the policy's code
+    that match no operation, with similar names, or else lists the operators.
     """
     functions = [op for op in operations_at_top(module) if isinstance(op, FuncOp)]
     ops = [op for function in functions for op in operations(function)[1:]]
@@ -45,21 +48,32 @@ def apply_policy(module: ModuleOp, policy: Policy) -> None:
         before = [_state(op) for op in ops]
         single(ops)
         if before == [_state(op) for op in ops]:
-            _warn_of_no_match(single, ops)
+            axes = {name for mesh in named_meshes(module).values() for name, _ in mesh.axes}
+            _warn_of_no_match(single, ops, axes)
 
 
-def _warn_of_no_match(policy: Policy, ops: Sequence[Operation]) -> None:
+def _warn_of_no_match(policy: Policy, ops: Sequence[Operation], axes: Set[str]) -> None:
     """Warn that a user's policy changed none of `ops`, if these include operators."""
-    names = Counter(filter(None, map(operator_name, ops)))
-    if not names or policy.__module__.partition(".")[0] == __name__.partition(".")[0]:
+    operators = Counter(filter(None, map(operator_name, ops)))
+    if not operators or policy.__module__.partition(".")[0] == __name__.partition(".")[0]:
         return
-    listed = ", ".join(f"'{name}'" + (f" ({count} times)" if count > 1 else "") for name, count in names.items())
+    counts = operators + Counter(op.name for op in ops)
+    patterns = [_unmatched(each, counts) for each in unmatched_patterns(policy, counts, axes)]
+    listed = f"the operators of this program are {_listed(operators, operators)}, as returned by sdy.operator_name(op)"
     warn(
         _location(policy),
-        f"policy '{_name(policy)}' splits no operation; the operators of this program are {listed}, "
-        "as returned by sdy.operator_name(op)",
+        f"policy '{_name(policy)}' splits no operation; {'; '.join([*patterns, listed])}",
         category=LostShardingWarning,
     )
+
+
+def _unmatched(pattern: str, counts: Mapping[str, int]) -> str:
+    close = close_names(pattern, counts)
+    return f"'{pattern}' matches no name" + (f", similar names are {_listed(close, counts)}" if close else "")
+
+
+def _listed(names: Iterable[str], counts: Mapping[str, int]) -> str:
+    return ", ".join(f"'{name}'" + (f" ({counts[name]} times)" if counts[name] > 1 else "") for name in names)
 
 
 def _state(op: Operation) -> object:

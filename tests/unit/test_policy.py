@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any
 
 import jax
@@ -15,6 +17,7 @@ import sdy
 from sdy.callables import Function
 from sdy.diagnostics import DiagnosticError, capture
 from sdy.dialect.ops import MeshOp
+from sdy.passes.policy.policy import Policy
 
 
 @sdy.register_op("(h^ m^) kd+, kd+ n -> h^ m^ n", name="matmul_of_policy")
@@ -275,10 +278,68 @@ def test_a_policy_that_finds_no_operator_is_told_of():
     module = module_of(matmul_of_two, (8, 6), (6, 4))
     with capture() as told:
         sdy.propagate(module, policy)
-    message = "policy 'policy' splits no operation; the operators of this program are 'matmul_of_two'"
-    assert [each.message.startswith(message) for each in told] == [True]
+    message = (
+        "policy 'policy' splits no operation; 'matmul_of_tow' matches no name, similar names are 'matmul_of_two'; "
+        "the operators of this program are 'matmul_of_two', as returned by sdy.operator_name(op)"
+    )
+    assert [each.message for each in told] == [message]
     assert told[0].location is not None
     assert told[0].location.filename == __file__
     with capture() as told:
         sdy.propagate(module_of(lambda x: x + 1, (8, 6)), policy)
     assert not told
+
+
+TABLE = {"matmul_of_two_": 0, "attn": 1}
+
+
+def by_table(operations: Sequence[Operation]) -> None:
+    for op in operations:
+        if sdy.operator_name(op) in TABLE:
+            sdy.split(op, operand=TABLE[op.name], dim=0, axis="data")
+
+
+def by_glob(operations: Sequence[Operation]) -> None:
+    """Split what is named like this."""
+    for op in operations:
+        if fnmatchcase(sdy.operator_name(op) or "", "matmul_[xyz]*"):
+            sdy.split(op, operand=0, dim=0, axis="data")
+
+
+def by_argument(operations: Sequence[Operation], wanted: str) -> None:
+    for op in operations:
+        if op.name == wanted:
+            sdy.split(op, operand=0, dim=0, axis="data")
+
+
+def by_expression(operations: Sequence[Operation]) -> None:
+    for op in operations:
+        if EXPRESSION.fullmatch(sdy.operator_name(op) or ""):
+            sdy.split(op, operand=0, dim=0, axis="data")
+
+
+def by_other_condition(operations: Sequence[Operation]) -> None:
+    for op in operations:
+        if sdy.operator_name(op) == "matmul_of_two" and len(op.operands) == 7:
+            sdy.split(op, operand=0, dim=0, axis="data")
+
+
+EXPRESSION = re.compile("mat_mul.+")
+
+
+@pytest.mark.parametrize(
+    ("policy", "unmatched"),
+    [
+        (by_table, "'matmul_of_two_' matches no name, similar names are 'matmul_of_two'; 'attn' matches no name; "),
+        (by_glob, "'matmul_[xyz]*' matches no name, similar names are 'matmul_of_two'; "),
+        (partial(by_argument, wanted="stablehlo.matmul_of_two"), "'stablehlo.matmul_of_two' matches no name, similar"),
+        (by_expression, "'mat_mul.+' matches no name, similar names are 'matmul_of_two'; "),
+        (by_other_condition, "the operators of this program are"),
+    ],
+    ids=["table", "glob", "argument", "expression", "other condition"],
+)
+def test_patterns_that_match_nothing_are_named(policy: Policy, unmatched: str):
+    with capture() as warnings:
+        sdy.propagate(module_of(matmul_of_two, (8, 6), (6, 4)), policy)
+    (message,) = (each.message for each in warnings)
+    assert f" splits no operation; {unmatched}" in message
