@@ -1,4 +1,7 @@
-"""Mistakes in operations and attributes of the SDY dialect are refused where MLIR refuses them, and in its words."""
+"""Mistakes in operations and attributes of the SDY dialect are refused where MLIR refuses them, and in its words.
+
+The messages that differ are those of the section "Messages about damaged text" in docs/differences.md.
+"""
 
 import re
 
