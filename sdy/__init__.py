@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from sdy.passes.exporting.hlo import to_hlo_proto as to_hlo_proto
     from sdy.passes.exporting.hlo import to_hlo_text as to_hlo_text
     from sdy.passes.interpret import interpret as interpret
+    from sdy.passes.jax.auto_jit import AUTO as AUTO
+    from sdy.passes.jax.auto_jit import Auto as Auto
     from sdy.passes.jax.compile import compile as compile
     from sdy.passes.jax.compiler import compiler as compiler
     from sdy.passes.jax.from_jax import from_jax as from_jax
     from sdy.passes.jax.jit import jit as jit
     from sdy.passes.jax.operators.register import register_op as register_op
-    from sdy.passes.jax.planned import AUTO as AUTO
-    from sdy.passes.jax.planned import Auto as Auto
     from sdy.passes.policy.split import split as split
     from sdy.passes.propagation.provenance.explain import explain as explain
     from sdy.rule import OpShardingRule as OpShardingRule
@@ -60,8 +60,8 @@ if TYPE_CHECKING:
     Sharding = TensorSharding
 
 _MODULES = {
-    "AUTO": "sdy.passes.jax.planned",
-    "Auto": "sdy.passes.jax.planned",
+    "AUTO": "sdy.passes.jax.auto_jit",
+    "Auto": "sdy.passes.jax.auto_jit",
     "AxisRef": "sdy.axes",
     "Builder": "sdy.builder",
     "ChangedLayoutError": "sdy.passes.account.golden",

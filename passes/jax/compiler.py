@@ -17,11 +17,11 @@ import jax
 
 from sdy import gc_control
 from sdy.mesh import Mesh
-from sdy.passes.jax.chosen import Compiler, choosing, chosen
+from sdy.passes.jax.compilation import Compilation, inner_compilers
+from sdy.passes.jax.compiler_context import Compiler, active_compilers, use_compilers
 from sdy.passes.jax.device_mesh import AnyMesh, refuse_abstract
 from sdy.passes.jax.given_shardings import GivenShardings
 from sdy.passes.jax.jax_internals import ForXla, ToCompile, before_xla_compiles
-from sdy.passes.jax.laid_out import LaidOut, asked_by
 from sdy.passes.jax.local_program import LocalProgram
 from sdy.passes.jax.persistent_cache import remembered
 from sdy.passes.policy.policy import Policy
@@ -40,8 +40,8 @@ def compiler(
     What is compiled raises DiagnosticError where it cannot be partitioned.
     """
     of_jax = GivenShardings.of(mesh, None, None).mesh
-    let_jax_ask()
-    with choosing((Compiler(of_jax, policy, compare_layouts),)), _mesh_of_context(of_jax):
+    install_hook()
+    with use_compilers((Compiler(of_jax, policy, compare_layouts),)), _mesh_of_context(of_jax):
         yield
 
 
@@ -56,15 +56,15 @@ def _mesh_of_context(mesh: AnyMesh | None) -> AbstractContextManager[Any]:
 
 
 @cache
-def let_jax_ask() -> None:
+def install_hook() -> None:
     """From now on, let jax ask for what is to be compiled in place of a module."""
     before_xla_compiles(_partitioned)
 
 
 def _partitioned(lowered: ToCompile) -> ForXla | None:
     """Return what XLA compiles in place of the module that is `lowered`, None for that module itself."""
-    asked = asked_by(lowered)
-    compilers = [*chosen(), *asked]
+    asked = inner_compilers(lowered)
+    compilers = [*active_compilers(), *asked]
     if not compilers or any(isinstance(each, LocalProgram) for each in lowered.kept_alive):
         return None
     _warn_of_other_devices(lowered, asked)
@@ -78,8 +78,8 @@ def _partitioned(lowered: ToCompile) -> ForXla | None:
 
 
 def _made(lowered: ToCompile, compilers: Sequence[Compiler]) -> ForXla | None:
-    laid_out = LaidOut.of(lowered, compilers)
-    return laid_out.manual(lowered.module.context) if laid_out.is_sharded else None
+    compilation = Compilation.of(lowered, compilers)
+    return compilation.manual(lowered.module.context) if compilation.is_sharded else None
 
 
 def _warn_of_other_devices(lowered: ToCompile, asked: Iterable[Compiler]) -> None:

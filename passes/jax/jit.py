@@ -23,13 +23,13 @@ from jax.tree_util import tree_leaves
 
 from sdy.callables import Function
 from sdy.mesh import Mesh
-from sdy.passes.jax.chosen import Compiler, choosing, chosen
-from sdy.passes.jax.compiled_by import compiled_by
-from sdy.passes.jax.compiler import let_jax_ask
+from sdy.passes.jax.auto_jit import Planned, choice_in
+from sdy.passes.jax.compiler import install_hook
+from sdy.passes.jax.compiler_context import Compiler, active_compilers, use_compilers
 from sdy.passes.jax.device_mesh import AnyMesh, refuse_abstract
 from sdy.passes.jax.given_shardings import GivenShardings, Tree
 from sdy.passes.jax.jax_internals import on_devices
-from sdy.passes.jax.planned import Planned, choice_in
+from sdy.passes.jax.marker_primitive import with_marker
 from sdy.passes.jax.refused_kernels import refused_kernels_told
 from sdy.passes.jax.stages import Lowerable, Lowered, Traced
 from sdy.passes.policy.policy import Policy
@@ -94,7 +94,7 @@ class Jitted(Lowerable):
         options: dict[str, Any],
     ):
         update_wrapper(self, fun, updated=())  # what is cached for one function is not for another
-        let_jax_ask()
+        install_hook()
         self._fun = fun
         self._trees = trees  # the mesh, in_shardings and out_shardings
         self._policy = policy
@@ -111,10 +111,10 @@ class Jitted(Lowerable):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if get_opaque_trace_state() != _NOTHING_TRACED:
-            return (self._by_jax if self._compiler in chosen() else self._nested)(*args, **kwargs)
+            return (self._by_jax if self._compiler in active_compilers() else self._nested)(*args, **kwargs)
         refuse_abstract(self._name, self._given.mesh)
         try:
-            with choosing((*chosen(), self._compiler)), self._devices():
+            with use_compilers((*active_compilers(), self._compiler)), self._devices():
                 return self._by_jax(*args, **kwargs)
         except ValueError:
             self._check_sizes(args)
@@ -132,8 +132,8 @@ class Jitted(Lowerable):
 
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """The function as jax traces it for arguments of these types, arrays or `jax.ShapeDtypeStruct`s."""
-        compilers = (*chosen(), self._compiler)
-        with choosing(compilers), self._devices():
+        compilers = (*active_compilers(), self._compiler)
+        with use_compilers(compilers), self._devices():
             traced = self._by_jax.trace(*args, **kwargs)
         shardings = [getattr(leaf, "sharding", None) for leaf in tree_leaves((args, kwargs))]
         meshes = [self._given.mesh, *(sharding.mesh for sharding in shardings if isinstance(sharding, NamedSharding))]
@@ -169,21 +169,21 @@ class Jitted(Lowerable):
     def _nested(self) -> Any:
         """The function as a part of what jax traces, whose program is to be compiled by this compiler."""
         fun = self._laid_out if self._given.ours else self._fun
-        return jax.jit(compiled_by(self._compiler, self._untold, fun), **self._given.for_jax(), **self._options)
+        return jax.jit(with_marker(self._compiler, self._untold, fun), **self._given.for_jax(), **self._options)
 
     @cached_property
     def _laid_out(self) -> Callable[..., Any]:
         """The function, with the shardings of arguments and results that jax does not know."""
 
         @wraps(self._fun)
-        def laid_out(*args: Any, **kwargs: Any) -> Any:
+        def constrained(*args: Any, **kwargs: Any) -> Any:
             positions, names = self._dynamic(args)
             dynamic = self._given.constrain_arguments([args[position] for position in positions], names)
             changed = dict(zip(positions, dynamic, strict=True))
             args = tuple(changed.get(position, arg) for position, arg in enumerate(args))
             return self._given.constrain_results(self._fun(*args, **kwargs))
 
-        return laid_out
+        return constrained
 
     @cached_property
     def _untold(self) -> jax.sharding.Mesh | None:

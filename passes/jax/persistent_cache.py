@@ -31,7 +31,7 @@ from jaxlib.mlir import ir
 
 import sdy
 from sdy.diagnostics import Diagnostic, capture, report
-from sdy.passes.jax.chosen import Compiler, compares_layouts
+from sdy.passes.jax.compiler_context import Compiler, compares_layouts
 from sdy.passes.jax.device_mesh import AnyMesh, Device
 from sdy.passes.jax.jax_internals import ForXla, PersistentCache, ToCompile, persistent_cache
 from sdy.rules.call_targets import has_own_rule

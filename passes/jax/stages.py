@@ -13,10 +13,10 @@ from jax.sharding import AbstractMesh
 from jax.tree_util import tree_leaves
 from xdsl.dialects.builtin import ModuleOp
 
-from sdy.passes.jax.chosen import Compiler, choosing
+from sdy.passes.jax.compilation import Compilation, inner_compilers
+from sdy.passes.jax.compiler_context import Compiler, use_compilers
 from sdy.passes.jax.device_mesh import AnyMesh, refuse_abstract
 from sdy.passes.jax.jax_internals import ToCompile, lower_with_placements, with_module
-from sdy.passes.jax.laid_out import LaidOut, asked_by
 from sdy.passes.jax.refused_kernels import refused_kernels_told
 from sdy.passes.jax.sharded_program import ShardedProgram
 
@@ -75,16 +75,16 @@ class Lowered:
     @property
     def module(self) -> ModuleOp:
         """The program with all shardings. Raises DiagnosticError where it cannot be partitioned."""
-        return self._laid_out.layout.module
+        return self._compilation.layout.module
 
     @cached_property
     def program(self) -> ShardedProgram:
         """What each device runs. Raises DiagnosticError where the program cannot be partitioned."""
-        return self._laid_out.program()
+        return self._compilation.program()
 
     @cached_property
-    def _laid_out(self) -> LaidOut:
-        return _lay_out(self._in_jax, self._compilers)
+    def _compilation(self) -> Compilation:
+        return _compiled(self._in_jax, self._compilers)
 
     def device_text(self, *, debug_info: bool = False) -> str:
         """What one device runs, with its collectives, as StableHLO, and where its operations come from."""
@@ -108,7 +108,7 @@ class Lowered:
         if "device_assignment" not in options:
             for mesh in (*(compiler.mesh for compiler in self._compilers), *ToCompile.of(self._in_jax).meshes):
                 refuse_abstract(self.name, mesh)
-        with choosing(self._compilers):
+        with use_compilers(self._compilers):
             compiled = self._in_jax.compile(compiler_options, **options)
         return Compiled.of(compiled, lambda: f"sdy.jit({self.name}), compiled {self.program.signature}")
 
@@ -121,9 +121,9 @@ class Lowerable(ABC):
         """The program for arguments of these types, arrays or `jax.ShapeDtypeStruct`s, to look at or to compile."""
 
 
-def _lay_out(in_jax: jax.stages.Lowered, compilers: tuple[Compiler, ...]) -> LaidOut:
+def _compiled(in_jax: jax.stages.Lowered, compilers: tuple[Compiler, ...]) -> Compilation:
     lowered = ToCompile.of(in_jax)
-    return LaidOut.of(lowered, [*compilers, *asked_by(lowered)])
+    return Compilation.of(lowered, [*compilers, *inner_compilers(lowered)])
 
 
 @dataclass(frozen=True, repr=False)
@@ -166,7 +166,7 @@ class Traced:
         """
         if "lowering_platforms" in for_export:
             return self._lower_for_export(**for_export)
-        with choosing(self._compilers), refused_kernels_told(lambda: self.jaxpr):
+        with use_compilers(self._compilers), refused_kernels_told(lambda: self.jaxpr):
             lowered = lower_with_placements(self._in_jax, lowering_platforms=self._platforms, **for_export)
         return Lowered(self.fun_name, lowered, self._compilers)
 
@@ -177,11 +177,13 @@ class Traced:
             raise ValueError(f"a program is partitioned for shapes that are known: {instead}")
         if len(lowering_platforms) > 1:
             raise ValueError(f"sdy.jit exports for one platform at a time, not for {', '.join(lowering_platforms)}")
-        with choosing(self._compilers), refused_kernels_told(lambda: self.jaxpr):
+        with use_compilers(self._compilers), refused_kernels_told(lambda: self.jaxpr):
             lowered = self._in_jax.lower(lowering_platforms=lowering_platforms)
             saved = self._in_jax.lower(lowering_platforms=lowering_platforms, **options)
-        laid_out = _lay_out(lowered, self._compilers)
-        return with_module(saved, laid_out.manual(mlir.make_ir_context()).module) if laid_out.is_sharded else saved
+        compilation = _compiled(lowered, self._compilers)
+        return (
+            with_module(saved, compilation.manual(mlir.make_ir_context()).module) if compilation.is_sharded else saved
+        )
 
     @property
     def _platforms(self) -> tuple[str, ...] | None:

@@ -14,8 +14,8 @@ from typing import TypeAlias
 from jax.sharding import PartitionSpec
 
 from sdy.mesh import Mesh
+from sdy.passes.jax.auto_jit import Auto
 from sdy.passes.jax.device_mesh import AnyMesh
-from sdy.passes.jax.planned import Auto
 
 ShardingSpec: TypeAlias = PartitionSpec | Auto
 """The sharding of a tensor, or `sdy.AUTO` to let the compiler choose."""

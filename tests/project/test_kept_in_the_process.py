@@ -31,7 +31,7 @@ UNBOUNDED_CACHES = {
     "sdy.ir.traits.trait_of_class": CLASSES,
     "sdy.ir.walking._is_one_of": CLASSES,
     "sdy.passes.common.symbol_dce._nested_attributes_getter": CLASSES,
-    "sdy.passes.jax.compiler.let_jax_ask": "a call without arguments",
+    "sdy.passes.jax.compiler.install_hook": "a call without arguments",
     "sdy.passes.jax.persistent_cache._source": "a call without arguments",
     "sdy.passes.jax.rounding._epsilon": "an entry for each element type",
     "sdy.passes.jax.rounding._epsilon_of": "an entry for each element type",

@@ -19,9 +19,9 @@ from xdsl.ir import Operation
 
 import sdy
 from sdy.passes.jax import compiler
-from sdy.passes.jax.chosen import Compiler
+from sdy.passes.jax.compilation import Compilation
+from sdy.passes.jax.compiler_context import Compiler
 from sdy.passes.jax.jax_internals import ToCompile
-from sdy.passes.jax.laid_out import LaidOut
 
 
 def mesh(*, backwards: bool = False) -> Mesh:
@@ -89,14 +89,14 @@ def main(folder: str) -> None:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     times = 0
 
-    class Counted(LaidOut):
+    class Counted(Compilation):
         @classmethod
-        def of(cls, lowered: ToCompile, compilers: Sequence[Compiler]) -> LaidOut:
+        def of(cls, lowered: ToCompile, compilers: Sequence[Compiler]) -> Compilation:
             nonlocal times
             times += 1
             return super().of(lowered, compilers)
 
-    compiler.LaidOut = Counted
+    compiler.Compilation = Counted
     found: dict[str, Any] = {}
     for name, call in CALLS.items():
         jax.clear_caches()

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 from sdy.dialect.meshes import named_meshes
 from sdy.ir.companions import clone
 from sdy.passes.common.call_graph import main_function
-from sdy.passes.jax.chosen import Compiler, compares_layouts, policy_of
+from sdy.passes.jax.compiler_context import Compiler, compares_layouts, policy_of
 from sdy.passes.jax.default_mesh import name_mesh
 from sdy.passes.jax.device_mesh import AnyMesh, Device
 from sdy.passes.jax.elapsed_time import elapsed_time_logged
@@ -26,7 +26,7 @@ from sdy.passes.layouts import PartitionedLayout, cheapest
 
 
 @dataclass(frozen=True)
-class LaidOut:
+class Compilation:
     """A program for `devices`, or for none: as jax `declared` it, and the `layout` that was found for it.
 
     Its arrays lie on a mesh with the axis types of `like`, if that has the axes of its mesh. Its custom calls of Python
@@ -40,7 +40,7 @@ class LaidOut:
     callbacks: tuple[Any, ...]
 
     @classmethod
-    def of(cls, lowered: ToCompile, compilers: Sequence[Compiler]) -> "LaidOut":
+    def of(cls, lowered: ToCompile, compilers: Sequence[Compiler]) -> "Compilation":
         """Propagate and partition what is `lowered`, as `compilers` say.
 
         Raises DiagnosticError where that cannot be done.
@@ -88,7 +88,7 @@ class LaidOut:
         return sum(not isinstance(type_, TensorType) for type_ in main_function(self.declared).function_type.inputs)
 
 
-def asked_by(lowered: ToCompile) -> list[Compiler]:
+def inner_compilers(lowered: ToCompile) -> list[Compiler]:
     """What functions of `sdy.jit` within what is `lowered` were given."""
     return [each for each in lowered.kept_alive if isinstance(each, Compiler)]
 

@@ -17,14 +17,14 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jax.tree_util import tree_map
 from jaxlib.mlir import ir
 
-from sdy.passes.jax.chosen import Compiler, chosen
-from sdy.passes.jax.compiler import let_jax_ask
+from sdy.passes.jax.compiler import install_hook
+from sdy.passes.jax.compiler_context import Compiler, active_compilers
 from sdy.passes.jax.jax_internals import keep_alive
 
 _mark = Primitive("sdy_compiled_by")
 
 
-def compiled_by(compiler: Compiler, mesh: Mesh | None, fun: Callable[..., Any]) -> Callable[..., Any]:
+def with_marker(compiler: Compiler, mesh: Mesh | None, fun: Callable[..., Any]) -> Callable[..., Any]:
     """`fun`, whose arguments and results, where they are traced, say that `compiler` is for what they are part of.
 
     They are on `mesh`, which is that of the compiler if nothing else tells jax of it.
@@ -43,7 +43,7 @@ def compiled_by(compiler: Compiler, mesh: Mesh | None, fun: Callable[..., Any]) 
 
 def _placed(array: jax.Array, mesh: Mesh | None) -> jax.Array:
     """`array`, with which jax lowers for the devices of `mesh` where nothing around it says for which ones."""
-    is_said = not jax.sharding.get_abstract_mesh().empty or any(compiler.mesh for compiler in chosen())
+    is_said = not jax.sharding.get_abstract_mesh().empty or any(compiler.mesh for compiler in active_compilers())
     if mesh is None or is_said or AxisType.Explicit in mesh.axis_types:
         return array
     anyhow = PartitionSpec(*[PartitionSpec.UNCONSTRAINED] * array.ndim)
@@ -61,7 +61,7 @@ def _transpose(cotangent: Any, array: Any, *, compiler: Compiler) -> list[Any]:
 
 
 def _lower(ctx: mlir.LoweringRuleContext, array: ir.Value, *, compiler: Compiler) -> list[ir.Value]:
-    let_jax_ask()
+    install_hook()
     if not keep_alive(ctx, compiler) and compiler.policy is not None:
         lost = "the policy of a function of sdy.jit is no part of a program that jax.jit exports"
         warn(f"{lost}: let sdy.jit be outermost, which exports what it has partitioned", stacklevel=2)

@@ -20,17 +20,17 @@ class Compiler:
     compare_layouts: bool = True
 
 
-_chosen = jax.make_user_context(())
+_compilers = jax.make_user_context(())
 
 
-def chosen() -> tuple[Compiler, ...]:
+def active_compilers() -> tuple[Compiler, ...]:
     """Those of the functions and of the `with` block around what is running."""
-    return _chosen.value
+    return _compilers.value
 
 
-def choosing(compilers: tuple[Compiler, ...]) -> AbstractContextManager[None]:
+def use_compilers(compilers: tuple[Compiler, ...]) -> AbstractContextManager[None]:
     """Let `compilers` be what is chosen, within a `with` block."""
-    return _chosen(compilers)
+    return _compilers(compilers)
 
 
 def policy_of(compilers: Iterable[Compiler]) -> Policy | None:
