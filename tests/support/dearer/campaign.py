@@ -29,11 +29,12 @@ from dearer.measure import Measured, measure  # noqa: E402
 from dearer.moves import MOVES  # noqa: E402
 from dearer.ordered import ORDERED  # noqa: E402
 from dearer.resizes import RESIZES  # noqa: E402
+from dearer.windows import WINDOWS  # noqa: E402
 from small_scope.choices import Choices, some  # noqa: E402
 
 Family = Callable[[Draft], Case]
 
-FAMILIES: dict[str, Family] = {family.__name__: family for family in [*INDEXED, *MOVES, *ORDERED, *RESIZES]}
+FAMILIES: dict[str, Family] = {family.__name__: family for family in [*INDEXED, *MOVES, *ORDERED, *RESIZES, *WINDOWS]}
 
 _PROBLEMS = ("dearer", "wrong", "refused")
 
