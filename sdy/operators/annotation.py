@@ -26,7 +26,7 @@ class Reduction(Enum):
     """All outputs have the identifier."""
     SUM = "+"
     """The outputs without the identifier are partial sums."""
-    WHOLE = "^"
+    UNSHARDABLE = "^"
     """The identifier cannot be sharded."""
 
 
@@ -52,7 +52,7 @@ Dim = tuple[Identifier, ...]
 Tensor = tuple[Dim, ...]
 """The dimensions of a tensor."""
 
-ONE_ELEMENT: Tensor = ((Identifier("1", Reduction.WHOLE),),)
+ONE_ELEMENT: Tensor = ((Identifier("1", Reduction.UNSHARDABLE),),)
 """A tensor of one element, written `1`; it also matches a scalar."""
 
 
@@ -106,7 +106,7 @@ class OperatorAnnotation:
 
     def reduction(self, name: str) -> Reduction:
         """Return the reduction of the identifier `name`, with regard to all of its positions."""
-        return Reduction.WHOLE if name in self._why_whole else self._written[name]
+        return Reduction.UNSHARDABLE if name in self._unshardable else self._written[name]
 
     def why_not_split(self, name: str) -> str | None:
         """Return why the identifier `name` cannot be sharded; None if it can.
@@ -114,8 +114,8 @@ class OperatorAnnotation:
         Besides identifiers with `^`, these are identifiers whose sharding would make an output wrong: an output that
         lacks the identifier but is not summed would differ between devices.
         """
-        if name in self._why_whole or self._written[name] is Reduction.SUM:
-            return self._why_whole.get(name)
+        if name in self._unshardable or self._written[name] is Reduction.SUM:
+            return self._unshardable.get(name)
         if name in self.unknown_outputs:
             return f"no input has `{name}`, so a device cannot know its shard"
         for index, tensor in enumerate(self.outputs):
@@ -158,7 +158,7 @@ class OperatorAnnotation:
         return {identifier.name: identifier.reduction for identifier in self.identifiers}
 
     @cached_property
-    def _why_whole(self) -> dict[str, str]:
+    def _unshardable(self) -> dict[str, str]:
         reasons: dict[str, str] = {}
         for tensor in self.tensors:
             names = [identifier.name for dim in tensor for identifier in dim]
@@ -170,7 +170,7 @@ class OperatorAnnotation:
         for name, reduction in self._written.items():
             if name.isdecimal():
                 reasons[name] = f"`{name}` is a number, and numbers are not split"
-            elif reduction is Reduction.WHOLE:
+            elif reduction is Reduction.UNSHARDABLE:
                 reasons[name] = f"it is written `{name}^`"
         return reasons
 

@@ -115,7 +115,7 @@ def _identifier(token: Token) -> Identifier:
     if name.isdecimal():
         if reduction is Reduction.SUM:
             raise AnnotationError(f"`{text}` is a number, which can't be split: write `{name}`")
-        reduction = Reduction.WHOLE
+        reduction = Reduction.UNSHARDABLE
     return Identifier(name, reduction)
 
 

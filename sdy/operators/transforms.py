@@ -33,8 +33,8 @@ class Gradient:
         annotation = fitted.annotation
 
         def summed(identifier: Identifier) -> Identifier:
-            is_whole = annotation.why_not_split(identifier.name) is not None
-            return replace(identifier, reduction=Reduction.WHOLE if is_whole else Reduction.SUM)
+            is_unshardable = annotation.why_not_split(identifier.name) is not None
+            return replace(identifier, reduction=Reduction.UNSHARDABLE if is_unshardable else Reduction.SUM)
 
         changed = annotation.mapped(lambda tensor: tuple(tuple(map(summed, dim)) for dim in tensor))
         inputs, outputs = changed.tensor_inputs, changed.tensor_outputs
@@ -148,7 +148,7 @@ class KeyData:
         def with_data(tensors: Sequence[Tensor], keys: Sequence[tuple[int, str, int, int]]) -> tuple[Tensor, ...]:
             changed = list(tensors)
             for index, _, rank, size in keys:
-                changed[index] = (*changed[index][:rank], (Identifier(str(size), Reduction.WHOLE),))
+                changed[index] = (*changed[index][:rank], (Identifier(str(size), Reduction.UNSHARDABLE),))
             return tuple(changed)
 
         annotation = OperatorAnnotation(

@@ -72,7 +72,7 @@ func.func @main(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
     before, after = (explained(module, name).chains[0] for name in ("%arg0", "%2"))
     assert steps_of(before) == [
         "%arg0 <- %0: stablehlo.abs, factor i=8",
-        "asked for by sdy.sharding_constraint",
+        "requested by sdy.sharding_constraint",
     ]
     assert steps_of(after) == ["%2 <- %1: stablehlo.tanh, factor i=8", "given to sdy.sharding_constraint"]
     assert after.origin.where is not None
@@ -197,7 +197,7 @@ def test_every_axis_of_a_random_module_is_explained(seed: int) -> None:
         if get_sharding(value) is None:
             continue
         for chain in sdy.explain(module, value).chains:
-            assert chain.origin.text.startswith(("given to", "asked for by"))
+            assert chain.origin.text.startswith(("given to", "requested by"))
             for hop, following in zip(chain.hops, chain.hops[1:], strict=False):
                 assert hop.source == following.target
 
@@ -210,7 +210,7 @@ def test_values_are_explained_after_the_full_pipeline(seed: int) -> None:
     for value in names.values:
         for chain in sdy.explain(module, value).chains if get_sharding(value) else ():
             inserted = isinstance(value, OpResult) and value.op.name.startswith("sdy.")
-            assert inserted or chain.origin.text.startswith(("given to", "asked for by"))
+            assert inserted or chain.origin.text.startswith(("given to", "requested by"))
 
 
 def test_the_text_of_an_explanation() -> None:
@@ -280,7 +280,7 @@ return %2 : tensor<8xf32>"""
     ("first", "second", "body", "name", "missed"),
     [
         ('[{"a"}]', "[{}]", ADD, "%arg1", [('"a"', "%arg1 <- %arg0", "%arg1 is closed along this factor")]),
-        ('[{"a"}]', '[{?}], replicated={"a"}', ADD, "%arg1", [('"a"', "%arg1 <- %arg0", "or unreduced over axis")]),
+        ('[{"a"}]', '[{?}], replicated={"a"}', ADD, "%arg1", [('"a"', "%arg1 <- %arg0", "or unreduced along axis")]),
         (
             '[{"a"}]',
             '[{"b"}]',
@@ -291,7 +291,7 @@ return %2 : tensor<8xf32>"""
                 ('"b"', "%0 <- %arg1", '%arg0 has axis "a" along this factor'),
             ],
         ),
-        ('[{"a"}]', "[{?}]", BARRIER, "%0", [('"a"', "%0 <- %arg0", "lets no axis through along this factor")]),
+        ('[{"a"}]', "[{?}]", BARRIER, "%0", [('"a"', "%0 <- %arg0", "propagates no axis along this factor")]),
         (
             "[{?}]",
             "[{?}]",
@@ -311,7 +311,7 @@ def test_missed_axes_of_a_replicated_value(
     assert [(str(each.axis), each.hop.edge) for each in explanation.missed] == [(axis, way) for axis, way, _ in missed]
     for each, (_, _, reason) in zip(explanation.missed, missed, strict=True):
         assert reason in each.reason
-    assert ("and none splits a neighbour" in str(explanation)) == (not missed)
+    assert ("and none shards a neighbor" in str(explanation)) == (not missed)
 
 
 def test_an_axis_that_a_later_pass_removed_is_missed() -> None:
@@ -330,14 +330,14 @@ def test_an_axis_that_a_later_pass_removed_is_missed() -> None:
 def test_the_text_of_a_value_without_a_sharding() -> None:
     module = propagated("func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> { return %x : tensor<8xf32> }")
     assert str(explained(module, "%arg0")) == (
-        "%arg0 has no sharding\n  no axis splits it, and none splits a neighbour along a factor of it"
+        "%arg0 has no sharding\n  no axis shards it, and none shards a neighbor along a factor of it"
     )
     closed = of_two('[{"a"}]', "[{}]", ADD)
     assert str(explained(closed, "%arg1")).splitlines() == [
         "%arg1 has the sharding <@mesh, [{}]>",
-        "  no axis splits it",
+        "  no axis shards it",
         "",
-        '  dimension 0, why not axis "a"',
+        '  dimension 0, missing axis "a"',
         "    %arg1 <- %arg0  stablehlo.add, factor i=8  (program.mlir:3:6)",
         "    %arg1 is closed along this factor",
     ]

@@ -35,7 +35,7 @@ def test_shardable_identifiers_are_those_of_nnscaler(text: str, understood: str)
     for index, tensor in enumerate(annotation.tensor_inputs):
         for dim, identifiers in enumerate(tensor):
             name = next(i.name for i in identifiers if i.name != "1")
-            if name not in seen and annotation.reduction(name) is not Reduction.WHOLE:
+            if name not in seen and annotation.reduction(name) is not Reduction.UNSHARDABLE:
                 places.append((index, dim))
             seen.add(name)
     assert places == SPLIT[text]

@@ -219,7 +219,7 @@ class _Trial:
 
 
 def _whole(identifier: Identifier, name: str) -> Identifier:
-    return replace(identifier, reduction=Reduction.WHOLE) if identifier.name == name else identifier
+    return replace(identifier, reduction=Reduction.UNSHARDABLE) if identifier.name == name else identifier
 
 
 def _dim_of(mapping: Sequence[Sequence[int]], factor: int) -> int | None:

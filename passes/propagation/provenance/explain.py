@@ -187,7 +187,7 @@ class Explainer:
         value = run.binding.values[node]
         if value is not None and value in self._history.applied:
             constraint = self._history.applied[value]
-            return Origin(f"asked for by {constraint.name}", location_of(constraint))
+            return Origin(f"requested by {constraint.name}", location_of(constraint))
         for func, function in zip(run.binding.functions, run.solution.snapshot.functions, strict=True):
             for kind, nodes in (("argument", function.arguments), ("result", function.results)):
                 if node in nodes:

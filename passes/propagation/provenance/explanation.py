@@ -82,10 +82,10 @@ class Explanation:
         parts = [f"{escape_line(self.value)} has {sharding}"]
         if not self.chains:
             parts.append(
-                "  no axis splits it" + ("" if self.missed else ", and none splits a neighbour along a factor of it")
+                "  no axis shards it" + ("" if self.missed else ", and none shards a neighbor along a factor of it")
             )
         for missed in self.missed:
-            parts.append(f"\n  dimension {missed.dimension}, why not axis {missed.axis}")
+            parts.append(f"\n  dimension {missed.dimension}, missing axis {missed.axis}")
             parts.append(_line(f"{missed.hop.edge}  {missed.hop.through}", missed.hop.where))
             parts.append(f"    {escape_line(missed.reason)}")
         width = max((len(escape_line(hop.edge)) for chain in self.chains for hop in chain.hops), default=0)

@@ -95,7 +95,7 @@ class _AdjacentOperation:
             return "it arrived, and a later pass removed it, for example because it does not divide the dimension"
         onwards = Direction.FORWARD if source < len(self.kind.rule.operands) else Direction.BACKWARD
         if not self.kind.directions[ALL_STAGES][factor] & onwards:
-            return "the operation lets no axis through along this factor in this direction"
+            return "the operation propagates no axis along this factor in this direction"
         others = (each for each in range(len(self.tensors)) if each not in (source, target))
         for position in (target, *others):
             if problem := _problem(self.tensors[position], factor, axis):
@@ -106,7 +106,7 @@ class _AdjacentOperation:
 def _problem(tensor: TensorFactors, factor: int, axis: AxisRef) -> str | None:
     """Explain why `axis` cannot be a tensor's first axis along `factor`; None if it can, or the factor is absent."""
     if any(axis.overlaps(other) for other in (*tensor.replicated, *tensor.unreduced)):
-        return f"is to be replicated or unreduced over axis {axis}"
+        return f"is replicated or unreduced along axis {axis}"
     for other, sharding in tensor.factors.items():
         if other != factor and any(axis.overlaps(used) for used in (*sharding.axes, *sharding.overflow)):
             return f"has axis {axis} along factor {factor_name(other)}"
