@@ -97,9 +97,9 @@ def _new_shardings(op: Operation, operand: int, dim: int, axis: str, num: int | 
         if part.is_closed:
             raise _CannotSplitError(f"dimension {place} of {name} has the closed sharding {dim_sharding_text(part)}")
         part = replace(part, axes=merge_sub_axes((*part.axes, sub_axis), mesh))
-        size, parts = rule.factor_sizes[factor], part.sharded_size(mesh)
-        if size % parts:
-            raise _CannotSplitError(f"its size {size} is not divisible by {parts} shards")
+        size, num_shards = rule.factor_sizes[factor], part.sharded_size(mesh)
+        if size % num_shards:
+            raise _CannotSplitError(f"its size {size} is not divisible by {num_shards} shards")
         shardings[tensor] = current.with_dim(place, part)
     return shardings
 
