@@ -25,8 +25,8 @@ class RunAccount:
 
     name: str
     operations: int
-    shardings_given: int
-    shardings_found: int
+    initial_shardings: int
+    propagated_shardings: int
     costs: "Account"
     seconds: Mapping[str, float]
     comparison: Comparison
@@ -61,7 +61,7 @@ def show(account: RunAccount, console: Terminal) -> None:
     console.print(account.name, style="bold")
     summary = Table(box=None, show_header=False, padding=(0, 2))
     summary.add_row("operations", f"{account.operations:,}")
-    summary.add_row("shardings", f"{account.shardings_given:,} given, {account.shardings_found:,} propagated")
+    summary.add_row("shardings", f"{account.initial_shardings:,} given, {account.propagated_shardings:,} propagated")
     console.print(summary)
     console.print(str(account.costs))
     console.print(_times(account.seconds))

@@ -105,12 +105,12 @@ def _account(arguments: argparse.Namespace) -> RunAccount:
             run_passes(module, [ImportGspmdPass()])
     check_enough(module, arguments.devices)
     original = clone(module)
-    size, given = count_operations(module), count_shardings(module)
+    size, initial_shardings = count_operations(module), count_shardings(module)
     with timing.stage("propagate"):
         layouts = propagated_layouts(module, compare=arguments.compare_layouts)
     with timing.stage("partition"):
         layout = cheapest(layouts)
-    found = max(count_shardings(layout.module) - given, 0)
+    propagated_shardings = max(count_shardings(layout.module) - initial_shardings, 0)
     module = layout.local
     with timing.stage("start jax"):
         devices = enough_devices(module, arguments.devices)
@@ -129,8 +129,8 @@ def _account(arguments: argparse.Namespace) -> RunAccount:
     return RunAccount(
         name=source.name,
         operations=size,
-        shardings_given=given,
-        shardings_found=found,
+        initial_shardings=initial_shardings,
+        propagated_shardings=propagated_shardings,
         costs=_costs(layout, program),
         seconds=timing.seconds,
         comparison=comparison,

@@ -47,14 +47,14 @@ def collectives(traced: TracedProgram) -> list[Collective]:
     """Return the collectives of a partitioned program, in program order."""
     mesh = main_mesh(traced.local)
     grid = Grid(1, mesh.size)
-    found: dict[Operation, Collective] = {}
+    by_operation: dict[Operation, Collective] = {}
     for each in received(traced.local):
         op = each.collective
-        before = found.get(op)
+        before = by_operation.get(op)
         if before is not None:
-            found[op] = replace(before, times=before.times + each.times, bytes=before.bytes + each.bytes)
+            by_operation[op] = replace(before, times=before.times + each.times, bytes=before.bytes + each.bytes)
             continue
         cause = traced.causes.get(op)
         source = cause.operation if cause else traced.sources.get(op)
-        found[op] = Collective(op, each.times, each.bytes, axes_of(op, grid, mesh), cause, source)
-    return [*found.values()]
+        by_operation[op] = Collective(op, each.times, each.bytes, axes_of(op, grid, mesh), cause, source)
+    return [*by_operation.values()]

@@ -169,8 +169,8 @@ def layout_of(
         for node, indices in choice.nodes.items()
         for index in indices
     }
-    chosen = [choice for choice in of_results if choice.node in candidate.assignment]
-    results = {number: choice.final(shardings[choice.node]) for choice in chosen for number in choice.origins}
+    assigned = [choice for choice in of_results if choice.node in candidate.assignment]
+    results = {number: choice.final(shardings[choice.node]) for choice in assigned for number in choice.origins}
     return LayoutOfModule(arguments, results)
 
 

@@ -111,7 +111,7 @@ class LintedProgram:
 
     @cached_property
     def host_values(self) -> Set[SSAValue]:
-        """The values of the whole program that are in the memory of the host."""
+        """The values of the unpartitioned program that are in host memory."""
         return host_values(self.module)
 
     def local_bytes(self, value: SSAValue, sharding: TensorSharding | None) -> int:
@@ -124,7 +124,7 @@ class LintedProgram:
         """Return the mesh of a sharding."""
         return sharding and find_mesh(sharding, self.module)
 
-    def given(self, value: SSAValue) -> TensorSharding | None:
+    def initial_sharding(self, value: SSAValue) -> TensorSharding | None:
         """Return the sharding of a value before propagation, or None if it had none or the history is unknown."""
         for run in self._runs:
             node = run.binding.node_of(value)
@@ -132,7 +132,7 @@ class LintedProgram:
                 return run.solution.initial.get(node)
         return None
 
-    def given_result(self, index: int) -> TensorSharding | None:
+    def initial_result_sharding(self, index: int) -> TensorSharding | None:
         """Return the sharding of result `index` of the main function before propagation."""
         for run in self._runs:
             main = run.solution.snapshot.main

@@ -90,20 +90,20 @@ def _dropped(program: LintedProgram) -> Iterator[Suspicion]:
     end = main.get_return_op()
     for index, value in enumerate(main.args):
         called = program.names[index]
-        yield from _dropped_of(program, called, value, program.given(value), get_sharding(value))
+        yield from _dropped_of(program, called, value, program.initial_sharding(value), get_sharding(value))
     for index, value in enumerate(end.operands if end else ()):
-        kept = func_result_sharding(main, index)
-        yield from _dropped_of(program, f"result {index}", value, program.given_result(index), kept)
+        initial, final = program.initial_result_sharding(index), func_result_sharding(main, index)
+        yield from _dropped_of(program, f"result {index}", value, initial, final)
 
 
 def _dropped_of(
-    program: LintedProgram, called: str, value: SSAValue, given: TensorSharding | None, kept: TensorSharding | None
+    program: LintedProgram, called: str, value: SSAValue, initial: TensorSharding | None, final: TensorSharding | None
 ) -> Iterator[Suspicion]:
-    for uneven in _uneven(program, value, given if given != kept else None):
+    for uneven in _uneven(program, value, initial if initial != final else None):
         yield Suspicion(
             value,
-            f"{called}, {value.type}, is annotated with {format_dims(given)}, whose axes do not divide dimension "
-            f"{uneven.index}; it is {sharded_as(kept)} instead",
+            f"{called}, {value.type}, is annotated with {format_dims(initial)}, whose axes do not divide dimension "
+            f"{uneven.index}; it is {sharded_as(final)} instead",
             uneven.cure,
-            held=max(program.local_bytes(value, kept) - program.local_bytes(value, given), 0),
+            held=max(program.local_bytes(value, final) - program.local_bytes(value, initial), 0),
         )
