@@ -1,4 +1,4 @@
-"""What this compiler makes of a program that jax has lowered: with all shardings, and as the program of one device."""
+"""Compile a program lowered by JAX: propagate, partition, choose the cheaper layout."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -27,10 +27,14 @@ from sdy.passes.layouts import PartitionedLayout, cheapest
 
 @dataclass(frozen=True)
 class Compilation:
-    """A program for `devices`, or for none: as jax `declared` it, and the `layout` that was found for it.
+    """A propagated and partitioned program.
 
-    Its arrays lie on a mesh with the axis types of `like`, if that has the axes of its mesh. Its custom calls of Python
-    functions number those of `callbacks`.
+    Attributes:
+        declared: the module as jax lowered it.
+        layout: the propagated and the partitioned module.
+        devices: the devices; none for an abstract mesh.
+        like: a mesh whose axis types the arrays have, if it has the axes of the module's mesh.
+        callbacks: the Python functions that custom calls refer to by index.
     """
 
     declared: ModuleOp
@@ -41,15 +45,12 @@ class Compilation:
 
     @classmethod
     def of(cls, lowered: ToCompile, compilers: Sequence[Compiler]) -> "Compilation":
-        """Propagate and partition what is `lowered`, as `compilers` say.
-
-        Raises DiagnosticError where that cannot be done.
-        """
+        """Propagate and partition a lowered module with the options of `compilers`. Raises DiagnosticError."""
         meshes = [*_meshes(lowered, compilers)]
         abstract = next((mesh.size for mesh in meshes if isinstance(mesh, jax.sharding.AbstractMesh)), None)
         devices = lowered.devices
         if abstract is not None and len(devices) == 1 < abstract:
-            devices = ()  # jax, which was told of no device, has taken one
+            devices = ()  # jax has picked one device for an abstract mesh
         like = next((mesh.abstract_mesh for mesh in meshes if not devices or mesh.size == len(devices)), None)
         with elapsed_time_logged("parsing", lowered.function):
             declared = module_of(lowered.module)
@@ -66,17 +67,17 @@ class Compilation:
 
     @property
     def is_sharded(self) -> bool:
-        """Whether it is for a mesh at all, rather than for any device."""
+        """Whether the program has a mesh."""
         return any(mesh.axes for mesh in named_meshes(self.declared).values())
 
     def program(self) -> ShardedProgram:
-        """Return the program of the devices as a function of whole arrays."""
+        """Return the program as a function of global arrays."""
         return ShardedProgram.of(self.layout.local, self.devices, self.like, self._tokens)
 
     def manual(self, context: ir.Context) -> ForXla:
-        """Return the program of the devices as a module in `context`, for callers of jax's.
+        """Return the program as a manual computation, a module in `context` for XLA.
 
-        It is made of `layout.local`, in place: nothing else can be asked afterwards.
+        It consumes `layout.local`: no other method may be called afterwards.
         """
         module = self.layout.local
         shardings = make_manual(module, self.declared, self.devices, self.like, self._tokens)
@@ -84,17 +85,17 @@ class Compilation:
 
     @property
     def _tokens(self) -> int:
-        """How many of the arguments, and of the results, pass from one effect to the next and are no arrays."""
+        """The number of leading arguments and results that are tokens."""
         return sum(not isinstance(type_, TensorType) for type_ in main_function(self.declared).function_type.inputs)
 
 
 def inner_compilers(lowered: ToCompile) -> list[Compiler]:
-    """What functions of `sdy.jit` within what is `lowered` were given."""
+    """Return the compilers of the functions of `sdy.jit` inside the lowered program."""
     return [each for each in lowered.kept_alive if isinstance(each, Compiler)]
 
 
 def _meshes(lowered: ToCompile, compilers: Sequence[Compiler]) -> Iterator[AnyMesh]:
-    """The meshes that a program may be for that names none."""
+    """Yield candidates for the mesh of a program that names none."""
     yield from (compiler.mesh for compiler in compilers if compiler.mesh is not None)
     if not (of_context := jax.sharding.get_abstract_mesh()).empty:
         yield of_context

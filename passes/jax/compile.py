@@ -1,4 +1,4 @@
-"""A module as a function on jax arrays: compiled once, called many times."""
+"""Compile a module into a function on jax arrays."""
 
 from collections.abc import Sequence
 
@@ -19,9 +19,12 @@ from sdy.passes.layouts import cheapest, is_propagated, propagated_layouts
 class CompiledProgram:
     """A program compiled for its devices: call it with global arrays, jax's or numpy's, to get a tuple of jax arrays.
 
-    An argument that is not yet laid out as `in_shardings` says is moved there first; one that the module lends to its
-    results, as a donated argument of jax, is gone afterwards. `inputs` and `outputs` describe the arguments and the
-    results, `devices` are those that it runs on.
+    An argument with another sharding than in `in_shardings` is resharded first. A donated argument is deleted.
+
+    Attributes:
+        inputs: the arguments.
+        outputs: the results.
+        devices: the devices that the program runs on.
     """
 
     def __init__(self, program: ShardedProgram):
@@ -36,35 +39,40 @@ class CompiledProgram:
 
     @property
     def in_shardings(self) -> tuple[NamedSharding, ...]:
-        """How each argument is laid out over the devices."""
+        """The sharding of each argument."""
         return tuple(port.sharding for port in self.inputs)
 
     @property
     def out_shardings(self) -> tuple[NamedSharding, ...]:
-        """How each result is laid out over the devices."""
+        """The sharding of each result."""
         return tuple(port.sharding for port in self.outputs)
 
     def compiled_text(self) -> str:
-        """The program as XLA optimised it, as HLO text."""
+        """Return the program optimized by XLA, as HLO text."""
         return self._compiled.as_text()
 
     def temporary_bytes(self) -> int | None:
-        """The memory that each device needs while it runs, besides arguments and results; None if XLA does not say."""
+        """Return the bytes of temporaries on each device; None if XLA does not report them."""
         memory = self._compiled.memory_analysis()
         return None if memory is None else memory.temp_size_in_bytes
 
     def peak_bytes(self) -> int | None:
-        """The memory that each device needs in all, an argument that is lent to a result once."""
+        """Return the peak memory of each device in bytes; None if XLA does not report it."""
         return peak_bytes_of(self._compiled)
 
     def __call__(self, *arguments: Argument) -> tuple[jax.Array, ...]:
-        """Run the program. Raises TypeError or ValueError, naming the argument, where one does not fit."""
+        """Run the program.
+
+        Raises:
+            TypeError: an argument, which the message names, is not an array or has another element type.
+            ValueError: an argument, which the message names, has another shape.
+        """
         with jax.enable_x64(True):
             try:
                 return self._compiled(*arguments)
             except (TypeError, ValueError, NotImplementedError):
-                # jax runs what is laid out as it should be, and refuses anything else before it does anything.
-                # It does not put arrays of NumPy where partial results go.
+                # jax runs arguments with the right shardings, and rejects others before it changes anything.
+                # It cannot place NumPy arrays as partial results.
                 return self._compiled(*self._laid_out(arguments))
 
     def _laid_out(self, arguments: Sequence[Argument]) -> list[jax.Array]:
@@ -76,21 +84,21 @@ class CompiledProgram:
 
 
 def _reduced(sharding: NamedSharding) -> NamedSharding:
-    """Return the sharding of the sums of partial results that lie as `sharding` says."""
+    """Return `sharding` without its unreduced axes."""
     if not sharding.spec.unreduced:
         return sharding
     return NamedSharding(sharding.mesh, PartitionSpec(*sharding.spec.partitions), memory_kind=sharding.memory_kind)
 
 
 def _as_partial(array: jax.Array, sharding: NamedSharding) -> jax.Array:
-    """Return an array as partial results along the unreduced axes of `sharding`, if it has any."""
+    """Reshard an array to partial results along the unreduced axes of `sharding`, if it has any."""
     if not sharding.spec.unreduced:
         return array
     return jax.jit(lambda whole: jax.sharding.reshard(whole, in_type(sharding)))(array)
 
 
 def peak_bytes_of(compiled: jax.stages.Compiled) -> int | None:
-    """The memory that each device needs in all, an argument that is lent to a result once; None if XLA does not say."""
+    """Return the peak memory of each device in bytes, with aliased memory once; None if XLA does not report it."""
     memory = compiled.memory_analysis()
     if memory is None:
         return None
@@ -101,12 +109,17 @@ def peak_bytes_of(compiled: jax.stages.Compiled) -> int | None:
 def compile(  # noqa: A001
     module: ModuleOp, devices: Sequence[Device] | jax.sharding.Mesh | None = None, *, compare_layouts: bool = True
 ) -> CompiledProgram:
-    """Compile `module` for the devices of its mesh, numbered as in `devices` (by default, as in `jax.devices()`).
+    """Compile `module` for the devices of its mesh.
 
-    These may also be a mesh of jax that has the axes of the module's. A module that is not partitioned yet is
-    partitioned first, as a copy, and one that is not propagated is propagated before, with `compare_layouts` as
-    `sdy.jit` does. Raises DiagnosticError where there are too few devices or the mesh is another, and where the program
-    is one that cannot be run.
+    A module that is not propagated or not partitioned is propagated and partitioned first, as a copy.
+
+    Args:
+        module: a module, at any stage.
+        devices: the devices that the mesh numbers, by default `jax.devices()`, or a mesh of jax with the same axes.
+        compare_layouts: as in `sdy.jit`.
+
+    Raises:
+        DiagnosticError: there are too few devices, the mesh has other axes, or the program cannot be run.
     """
     with wrong_calls_told(module):
         if not is_propagated(module):
@@ -120,18 +133,20 @@ def compile(  # noqa: A001
 
 
 def compile_unpartitioned(module: ModuleOp, device: Device | None = None) -> CompiledProgram:
-    """Compile `module`, which is not partitioned, for one device, as if it had no shardings: what to compare with.
+    """Compile the unpartitioned `module` for one device, without its shardings, as a reference.
 
-    Raises DiagnosticError for a program that is written for several devices, as `sdy.manual_computation` is.
+    Raises:
+        DiagnosticError: the program is written for several devices, such as one with `sdy.manual_computation`.
     """
     with wrong_calls_told(module):
         return CompiledProgram(ShardedProgram.unpartitioned(module, device))
 
 
 def compile_by_xla(module: ModuleOp, devices: Sequence[Device]) -> CompiledProgram:
-    """Compile `module`, which is not partitioned, for `devices`, with XLA's own partitioner: what to compare with.
+    """Compile the unpartitioned `module` for `devices` with XLA's partitioner, as `jax.jit` does, as a reference.
 
-    That is what `jax.jit` does with a program. Raises DiagnosticError where it is one that cannot be run.
+    Raises:
+        DiagnosticError: the program cannot be run.
     """
     with wrong_calls_told(module):
         return CompiledProgram(ShardedProgram.partitioned_by_xla(module, devices))

@@ -1,10 +1,10 @@
-"""`sdy.compiler`: whatever jax compiles within it is compiled through this compiler.
+"""`sdy.compiler`: a context in which sdy compiles the programs of jax.
 
     with sdy.compiler(mesh=mesh, policy=policy):
         trainer.fit()  # jax.jit, nnx.jit, eqx.filter_jit, ... somewhere inside
 
-jax traces a program and lowers it; before it hands the module to XLA, the module becomes the program that propagation
-and partitioning make of it, whose arguments and results lie where jax was told that they lie.
+jax traces and lowers a program as usual. A hook replaces the lowered module by its partitioned form before XLA compiles
+it; arguments and results keep the shardings that jax knows.
 """
 
 from collections.abc import Generator, Iterable, Sequence
@@ -31,13 +31,19 @@ from sdy.passes.policy.policy import Policy
 def compiler(
     *, mesh: jax.sharding.Mesh | Mesh | None = None, policy: Policy | None = None, compare_layouts: bool = True
 ) -> Generator[None]:
-    """Within the `with` block, or the function so decorated, all that jax compiles for several devices is ours.
+    """Compile the programs of jax for several devices with sdy, in a `with` block or a decorated function.
 
-    That includes what other libraries make of `jax.jit`, and what was compiled before, which is traced and compiled
-    again. `mesh` is that of `jax.set_mesh`: what has no shardings runs on its devices; by default programs are for the
-    devices of their arguments. `policy`, called for each program, and `compare_layouts` are those of `sdy.jit`.
+    This includes functions that libraries wrap in `jax.jit`. Functions that were compiled before are traced and
+    compiled again.
 
-    What is compiled raises DiagnosticError where it cannot be partitioned.
+    Args:
+        mesh: the mesh of `jax.set_mesh` in the block: programs without shardings run on its devices. By default
+            programs run on the devices of their arguments.
+        policy: called for each program, as in `sdy.jit`.
+        compare_layouts: as in `sdy.jit`.
+
+    Raises:
+        DiagnosticError: when a program in the block is compiled and cannot be partitioned.
     """
     of_jax = GivenShardings.of(mesh, None, None).mesh
     install_hook()
@@ -57,12 +63,12 @@ def _mesh_of_context(mesh: AnyMesh | None) -> AbstractContextManager[Any]:
 
 @cache
 def install_hook() -> None:
-    """From now on, let jax ask for what is to be compiled in place of a module."""
+    """Install the hook by which sdy replaces the modules that XLA compiles, once in a process."""
     before_xla_compiles(_partitioned)
 
 
 def _partitioned(lowered: ToCompile) -> ForXla | None:
-    """Return what XLA compiles in place of the module that is `lowered`, None for that module itself."""
+    """Return the module that replaces the lowered one, or None to keep it."""
     asked = inner_compilers(lowered)
     compilers = [*active_compilers(), *asked]
     if not compilers or any(isinstance(each, LocalProgram) for each in lowered.kept_alive):

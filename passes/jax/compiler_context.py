@@ -1,4 +1,4 @@
-"""Which compilers are chosen for what jax compiles: a part of what jax knows its traces and programs by."""
+"""The active compilers, as a part of the context by which jax caches traces and programs."""
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
@@ -12,8 +12,7 @@ from sdy.passes.policy.policy import Policy, chain_policies
 
 @dataclass(frozen=True)
 class Compiler:
-    """That a program is compiled by this compiler: for which mesh, if that is said, with which policy, and whether
-    layouts are compared."""
+    """Options of compiling a program: its mesh, if known, its policy, and whether layouts are compared."""
 
     mesh: AnyMesh | None = None
     policy: Policy | None = None
@@ -24,21 +23,21 @@ _compilers = jax.make_user_context(())
 
 
 def active_compilers() -> tuple[Compiler, ...]:
-    """Those of the functions and of the `with` block around what is running."""
+    """Return the compilers of the enclosing functions of `sdy.jit` and `with sdy.compiler` blocks, outermost first."""
     return _compilers.value
 
 
 def use_compilers(compilers: tuple[Compiler, ...]) -> AbstractContextManager[None]:
-    """Let `compilers` be what is chosen, within a `with` block."""
+    """Make `compilers` the active ones in a `with` block."""
     return _compilers(compilers)
 
 
 def policy_of(compilers: Iterable[Compiler]) -> Policy | None:
-    """The policies of `compilers`, one after the other."""
+    """Return a policy that calls the policies of `compilers` in order, or None if they have none."""
     policies = [compiler.policy for compiler in dict.fromkeys(compilers) if compiler.policy is not None]
     return chain_policies(policies) if policies else None
 
 
 def compares_layouts(compilers: Iterable[Compiler]) -> bool:
-    """Whether none of `compilers` is to take the layout of the program as it is written."""
+    """Return whether all of `compilers` compare the layouts of both forms of a program."""
     return all(compiler.compare_layouts for compiler in compilers)

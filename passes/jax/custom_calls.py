@@ -1,4 +1,4 @@
-"""Custom calls, whose code is in libraries: these are made ready, and a call that none of them has is told."""
+"""Custom calls: load the libraries that implement them, and report calls that no library implements."""
 
 import re
 from collections.abc import Generator
@@ -15,7 +15,7 @@ from sdy.stablehlo.custom_call import CustomCallOp
 
 
 def prepare_custom_calls(module: ModuleOp) -> None:
-    """Make ready what the custom calls of `module` call, which jax does only where it lowers such a call itself."""
+    """Load the libraries of the custom calls in `module`; jax does so only if it lowers such a call itself."""
     targets = {op.call_target_name.data for op in operations_of(module, CustomCallOp)}
     if targets:
         initialize_libraries(targets)
@@ -23,11 +23,12 @@ def prepare_custom_calls(module: ModuleOp) -> None:
 
 @contextmanager
 def wrong_calls_told(module: ModuleOp) -> Generator[None]:
-    """Tell with its place the custom call of `module` for which XLA refuses to compile what the `with` block has.
+    """Report the custom call of `module` because of which XLA fails to compile in the `with` block, with its place.
 
-    Which targets there are only XLA can say: some it compiles itself, others are in libraries of its own or of plugins.
-    Raises DiagnosticError, also for a call of a Python function, which a module does not hold. What XLA refuses for
-    another reason it raises itself.
+    Only XLA knows the available targets: it compiles some itself, and others are in libraries or plugins.
+
+    Raises:
+        DiagnosticError: XLA does not know a target, or the module calls a Python function, which it cannot hold.
     """
     if (problem := callback_problem(module)) is not None:
         raise problem

@@ -1,4 +1,4 @@
-"""How far apart the results of two programs are."""
+"""The largest difference between the results of two programs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The largest absolute difference of two elements, and the result it is in, whose largest element is `scale`."""
+    """The largest absolute difference of two elements, the name of its result, and that result's largest element."""
 
     largest: float
     result: str
@@ -17,7 +17,7 @@ class Difference:
 
 
 def told_difference(difference: Difference | None, program: str) -> str:
-    """How far results are from those of `program`, as a sentence."""
+    """Return `difference` as a sentence that names the reference `program`."""
     if difference is None:
         return "there is nothing to compare"
     return (
@@ -27,9 +27,9 @@ def told_difference(difference: Difference | None, program: str) -> str:
 
 
 def largest_difference(results: Sequence[Any], expected: Sequence[Any], names: Sequence[str]) -> Difference | None:
-    """The largest difference between the arrays `results` and `expected`, NaNs being equal to each other.
+    """Return the largest difference between the arrays `results` and `expected`, or None without elements.
 
-    Not a number where only one of two elements is. None where there are no elements.
+    Two NaNs are equal; the difference of a NaN and a number is NaN.
     """
     differences = [
         Difference(_difference(np.asarray(result), np.asarray(wanted)), name, _largest(np.asarray(wanted)))

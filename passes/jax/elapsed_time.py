@@ -1,4 +1,4 @@
-"""How long a step of compiling a function takes, told where and as jax tells it of its own steps."""
+"""Compile times, logged as jax logs those of its own steps."""
 
 import logging
 import time
@@ -12,10 +12,7 @@ _LOGGER = logging.getLogger(__name__)
 
 @contextmanager
 def elapsed_time_logged(step: str, function: str) -> Generator[None]:
-    """Log how many seconds the `step` of compiling `function` takes, with `jax_log_compiles` as a warning.
-
-    The logger is below `logging.getLogger("sdy")`.
-    """
+    """Log the seconds of a `step` of compiling `function` below the logger "sdy"; a warning with `jax_log_compiles`."""
     start = time.perf_counter()
     yield
     is_wanted: bool = jax.config.jax_log_compiles  # pyright: ignore[reportAttributeAccessIssue]

@@ -1,9 +1,8 @@
-"""The shardings that a person gives for the arguments or the results of a function.
+"""The `in_shardings` and `out_shardings` of a function.
 
-They come as a pytree, or a prefix of one, whose leaves are jax's `NamedSharding` or `PartitionSpec`, this project's
-`Sharding`, or None for what the compiler is to decide. A `Format` of jax says the layout in memory besides, which is
-jax's affair. jax takes its own, and what it does not know, open dimensions,
-priorities and sub-axes, is written into the module.
+They are pytrees, or prefixes, whose leaves are jax's `NamedSharding`, `PartitionSpec` or `Format`, an `sdy.Sharding`,
+or None for arrays that the compiler shards. jax handles its own types; open dimensions, priorities and sub-axes of an
+`sdy.Sharding` become constraints in the module.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,7 +29,7 @@ Tree: TypeAlias = Any
 
 @dataclass(frozen=True)
 class GivenShardings:
-    """Shardings of arguments and results on `mesh`, None where nothing is given; an abstract mesh has no devices."""
+    """Shardings of arguments and results on `mesh`; each is None if not given."""
 
     mesh: AnyMesh | None
     arguments: Tree
@@ -38,10 +37,13 @@ class GivenShardings:
 
     @classmethod
     def of(cls, mesh: AnyMesh | Mesh | None, arguments: Tree, results: Tree) -> "GivenShardings":
-        """What `sdy.jit` was given as `mesh`, `in_shardings` and `out_shardings`.
+        """Check the `mesh`, `in_shardings` and `out_shardings` of `sdy.jit`.
 
-        An `sdy.Mesh` that has more devices than there are is an abstract mesh. Raises TypeError for what is no mesh or
-        no sharding, ValueError for a sharding on another mesh; where it is one of many, the message says which.
+        An `sdy.Mesh` with more devices than jax has becomes an abstract mesh.
+
+        Raises:
+            TypeError: a value is not a mesh or a sharding; the message names the leaf.
+            ValueError: a sharding is on another mesh.
         """
         arguments = tuple(arguments) if is_list(arguments) else arguments
         trees = {"in_shardings": arguments, "out_shardings": results}
@@ -58,13 +60,13 @@ class GivenShardings:
 
     @property
     def ours(self) -> bool:
-        """Whether any of them is one that jax does not know."""
+        """Whether any of them is an `sdy.Sharding`, which jax does not know."""
         return any(
             isinstance(leaf, TensorSharding) for tree in (self.arguments, self.results) for leaf in _leaves(tree)
         )
 
     def for_jax(self) -> dict[str, Tree]:
-        """The options `in_shardings` and `out_shardings` of `jax.jit`, with what it knows of them."""
+        """Return the options `in_shardings` and `out_shardings` of `jax.jit`, without those that jax does not know."""
 
         def known(leaf: Any) -> Any:
             if isinstance(leaf, PartitionSpec) and self.mesh is not None:
@@ -77,10 +79,13 @@ class GivenShardings:
         return {name: tree_map(known, tree, is_leaf=_is_leaf) for name, tree in trees.items() if tree is not None}
 
     def check_sizes(self, arguments: Sequence[Any], names: Sequence[str]) -> None:
-        """Raise ValueError, naming the array, for a sharding of too high a rank or into parts that are not equal.
+        """Raise ValueError, naming the array, for a sharding of too high a rank or that does not divide its dimension.
 
-        Shardings that are no prefix of the arguments are left to jax, which says so.
-        `arguments` are the positional ones of a function that are not static, and `names` how it calls them.
+        jax reports shardings that are not a prefix of the arguments.
+
+        Args:
+            arguments: the positional arguments that are not static.
+            names: the names of their parameters.
         """
         if self.arguments is None:
             return
@@ -97,16 +102,17 @@ class GivenShardings:
                     raise ValueError(f"{names[path[0].idx]}{keystr(path[1:])}: {problem}") from problem
 
     def constrain_arguments(self, arguments: Sequence[Any], names: Sequence[str]) -> list[Any]:
-        """Positional arguments, named as in `check_sizes`, laid out as jax was not told.
+        """Constrain positional arguments, named as in `check_sizes`, to the shardings that jax does not know.
 
-        Raises ValueError, naming the array, for a sharding that it cannot have.
+        Raises:
+            ValueError: an array, which the message names, cannot have its sharding.
         """
         return self._constrained(
             self.arguments, tuple(arguments), lambda path: f"{names[path[0].idx]}{keystr(path[1:])}"
         )
 
     def constrain_results(self, results: Tree) -> Tree:
-        """As `constrain_arguments`, of results."""
+        """Constrain results to the shardings that jax does not know. Raises ValueError."""
         return self._constrained(self.results, results, lambda path: f"result{keystr(path)}")
 
     def _constrained(self, given: Tree, arrays: Tree, name: Callable[[Any], str]) -> Any:
@@ -125,7 +131,7 @@ class GivenShardings:
 
 
 def _mesh_of_jax(mesh: Mesh) -> AnyMesh:
-    """`mesh` over the devices of jax, which it numbers; an abstract mesh where there are too few."""
+    """Return `mesh` as a mesh of jax over `jax.devices()`, or as an abstract mesh if there are too few."""
     devices = jax.devices()
     sizes = tuple(size for _, size in mesh.axes)
     types = (AxisType.Auto,) * len(sizes)
@@ -148,13 +154,13 @@ def _leaves(tree: Tree) -> list[Any]:
 
 
 def leaf_for_each(prefix: Tree, whole: Tree) -> list[Any]:
-    """The leaf of `prefix` for each leaf of `whole`."""
+    """Return the leaf of `prefix` for each leaf of `whole`."""
     parts = tree_map(lambda leaf, part: [leaf] * len(tree_leaves(part)), prefix, whole, is_leaf=_is_leaf)
     return tree_leaves(parts, is_leaf=_is_leaf)
 
 
 def _sharding(leaf: Any) -> Any:
-    """What is said of the sharding by a leaf that may also say how a device lays out its part in memory."""
+    """Return the sharding of a leaf, without the memory layout of a `Format`."""
     return leaf.sharding if isinstance(leaf, Format) else leaf
 
 
@@ -163,7 +169,7 @@ def _names_its_mesh(leaf: Any) -> bool:
 
 
 def _devices(mesh: AnyMesh) -> tuple[Device | int, ...]:
-    """The devices, of an abstract mesh their numbers."""
+    """Return the devices, or the numbers of those of an abstract mesh."""
     return tuple(mesh.devices.flat if isinstance(mesh, jax.sharding.Mesh) else range(mesh.size))
 
 

@@ -1,4 +1,4 @@
-"""What a program takes and gives: its arguments and results as arrays over devices."""
+"""The interface of a program: its arguments and results as arrays over devices."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,14 +29,14 @@ Argument: TypeAlias = "Array | np.generic | bool | int | float | complex"
 
 @dataclass(frozen=True)
 class ArrayPort:
-    """An argument or a result: its name, the shape of the whole array, its element type."""
+    """An argument or a result: its name, global shape and element type."""
 
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype[np.generic]
 
     def check(self, value: Any) -> Array:
-        """`value` as an array of this type. Raises TypeError or ValueError, naming the port, where it has another."""
+        """Return `value` as an array. Raises TypeError or ValueError, naming the port, for another type or shape."""
         if isinstance(value, bool | int | float | complex):
             value = np.asarray(value, self.dtype)
         if not isinstance(value, jax.Array | np.ndarray | np.generic):
@@ -51,10 +51,8 @@ class ArrayPort:
 
 @dataclass(frozen=True)
 class Port(ArrayPort):
-    """An argument or a result over devices: its sharding as a person says it, and as a `spec` on the program's mesh.
-
-    The memory of a `donated` argument is the program's to use again.
-    """
+    """An argument or a result over devices: its sharding on the mesh that the user named, and as a `spec` on the
+    program's mesh. The program may reuse the memory of a `donated` argument."""
 
     sharding: NamedSharding
     spec: PartitionSpec
@@ -63,11 +61,12 @@ class Port(ArrayPort):
 
 @dataclass(frozen=True)
 class Interface:
-    """The shardings of a main function's arguments and results, None where one is on every device whole.
+    """The shardings of a main function's arguments and results; None is replicated.
 
-    `donated` are the places of the arguments whose memory the results may take. The types of `main` are those of one
-    device if it `is_local`, otherwise those of whole arrays. The first arguments and results, so many as there are
-    `tokens`, are no arrays: jax passes them from one effect to the next.
+    Attributes:
+        donated: indices of the arguments whose memory the results may use.
+        is_local: whether the types of `main` are those of shards.
+        tokens: the number of leading arguments and results that are tokens, which jax passes between effects.
     """
 
     main: FuncOp
@@ -79,7 +78,7 @@ class Interface:
 
     @classmethod
     def of(cls, module: ModuleOp, tokens: int = 0) -> "Interface":
-        """What the main function of `module` says. Raises DiagnosticError for a sharding that arrays cannot have."""
+        """Return the interface of the main function. Raises DiagnosticError for a sharding that arrays cannot have."""
         main = function_to_run(module)
         count_in, count_out = len(main.function_type.inputs), len(main.function_type.outputs)
         return cls(
@@ -93,12 +92,12 @@ class Interface:
 
     @classmethod
     def without_shardings(cls, module: ModuleOp) -> "Interface":
-        """What the main function of `module` says of types alone."""
+        """Return the interface of the main function with all arguments and results replicated."""
         main = function_to_run(module)
         return cls(main, [None] * len(main.function_type.inputs), [None] * len(main.function_type.outputs))
 
     def ports(self, devices: DeviceMesh) -> tuple[list[Port], list[Port]]:
-        """The arguments and the results as arrays over `devices`. Raises DiagnosticError for what no array can be."""
+        """Return the arguments and the results as arrays over `devices`. Raises DiagnosticError for other types."""
         donated = [index in self.donated for index in range(len(self.inputs))]
         types = self.main.function_type.outputs.data
         results = zip(result_names(self.main), types, self.outputs, strict=True)
@@ -116,7 +115,7 @@ class Interface:
         )
 
     def arguments(self) -> list[ArrayPort]:
-        """The arguments as whole arrays. Raises DiagnosticError for a type no array has."""
+        """Return the arguments as global arrays. Raises DiagnosticError for a type that arrays do not have."""
         arguments = zip(argument_names(self.main), self.main.function_type.inputs.data, self.inputs, strict=True)
         return [
             ArrayPort(name, *self._whole(type_, placed)) for name, type_, placed in islice(arguments, self.tokens, None)
@@ -125,16 +124,17 @@ class Interface:
     def _sharding(
         self, name: str, placed: PlacedSharding | None, devices: DeviceMesh
     ) -> tuple[NamedSharding, PartitionSpec]:
-        """The sharding as a person says it, and on the mesh of the program."""
+        """Return the sharding on the mesh that the user named, and on the mesh of the program."""
         if placed is not None and placed.sharding.unreduced:
             self._check_unreduced(name, placed, devices)
         return devices.named_sharding(placed), devices.spec(placed)
 
     def _check_unreduced(self, name: str, placed: PlacedSharding, devices: DeviceMesh) -> None:
-        """Refuse partial results that no array can hold."""
+        """Raise DiagnosticError for partial results that no array can hold."""
         if placed.sharding.reduction != "sum":
             raise error(
-                self.main, f"{name} is a {placed.sharding.reduction} that is still to be made, so it cannot be passed"
+                self.main,
+                f"{name} is a partial {placed.sharding.reduction}, which cannot be passed; only partial sums can",
             )
         types = dict(zip(devices.mesh.axis_names, devices.mesh.axis_types, strict=True))
         if any(types[axis] is not AxisType.Explicit for axis in devices.unreduced_axes(placed)):
@@ -147,7 +147,7 @@ class Interface:
 
 
 def function_to_run(module: ModuleOp) -> FuncOp:
-    """The main function of `module`. Raises DiagnosticError where it has no body, or a name by which none is run."""
+    """Return the function @main of `module`. Raises DiagnosticError if there is none with a body."""
     main = find_main_function(module)
     if main is None or main.is_declaration or main.sym_name.data != "main":
         raise error(module, "there is no function @main to run")
@@ -155,7 +155,7 @@ def function_to_run(module: ModuleOp) -> FuncOp:
 
 
 def result_names(main: FuncOp) -> list[str]:
-    """What to call each result of `main`."""
+    """Return the name of each result of `main` in messages."""
     return [f"result {index}" for index in range(len(main.function_type.outputs))]
 
 

@@ -1,4 +1,4 @@
-"""What this project needs of jax and jax does not offer, in the one place that may have to follow a new version."""
+"""Adapters for private parts of jax: the one file that follows changes of jax's internals."""
 
 # jax's private parts are what this file is for.
 # pyright: reportPrivateUsage=false, reportPrivateImportUsage=false
@@ -31,11 +31,15 @@ from sdy.passes.jax.device_mesh import AnyMesh, Device
 
 @dataclass(frozen=True)
 class ToCompile:
-    """A module that jax has lowered, of a function whose name jax gives as "jit(f)".
+    """A module lowered by jax, before XLA compiles it.
 
-    It is for `devices`, in the order in which its meshes number them, if it is for any. Its arrays are on `meshes`,
-    where these are known, and its lowering keeps objects alive, as lowering rules asked with `keep_alive`. Its custom
-    calls of Python functions number those of `callbacks`.
+    Attributes:
+        name: jax's name of the function, "jit(f)".
+        module: the lowered module.
+        devices: the devices, in the order in which the meshes number them; may be empty.
+        meshes: the known meshes of its arrays.
+        kept_alive: objects that lowering rules attached with `keep_alive`.
+        callbacks: Python functions that custom calls refer to by index.
     """
 
     name: str
@@ -47,7 +51,7 @@ class ToCompile:
 
     @classmethod
     def of(cls, lowered: Any) -> "ToCompile":
-        """That of a `jax.stages.Lowered`."""
+        """Return the module of a `jax.stages.Lowered`."""
         computation = lowered._lowering
         return cls.of_arguments(
             computation._name, computation._hlo, {**computation.compile_args, "device_list": computation._device_list}
@@ -61,7 +65,7 @@ class ToCompile:
             meshes.append(args["context_mesh"])
         of_dims = args["shape_poly_state"]
         if of_dims is not None and of_dims.uses_dim_vars:
-            # It calls what was exported for shapes that were not known; for those of its own arguments they are.
+            # It calls a program that was exported with symbolic shapes, which the argument shapes determine.
             module = lowering.refine_polymorphic_shapes(module)
         kept_alive, callbacks = tuple(args["keepalive"] or ()), tuple(args["host_callbacks"])
         return cls(name, module, tuple(args["device_list"] or ()), tuple(meshes), kept_alive, callbacks)
@@ -73,17 +77,17 @@ class ToCompile:
 
     @property
     def names_meshes(self) -> bool:
-        """Whether the module speaks of meshes."""
+        """Whether the module has a mesh operation."""
         return any(op.operation.name == "sdy.mesh" for op in self.module.body.operations)
 
     @cached_property
     def text_without_places(self) -> str:
-        """The module as MLIR text, without where its operations come from."""
+        """The module as MLIR text without locations."""
         return str(self.module.operation.get_asm())
 
 
 def keep_alive(ctx: mlir.LoweringRuleContext, kept: Any) -> bool:
-    """Let the program that is lowered keep an object alive, if it is not one that jax saves, which cannot."""
+    """Attach an object to the program that is being lowered. Returns false for `jax.export`, which cannot keep it."""
     if ctx.module_context.lowering_parameters.for_export:
         return False
     ctx.module_context.add_keepalive(kept)
@@ -91,14 +95,14 @@ def keep_alive(ctx: mlir.LoweringRuleContext, kept: Any) -> bool:
 
 
 def lowered_device_count(ctx: mlir.LoweringRuleContext) -> int | None:
-    """For how many devices a program is lowered, where that is known: it is not in a manual computation."""
+    """Return the number of devices that a program is lowered for; None in a manual computation."""
     return getattr(ctx.module_context.axis_context, "num_devices", None)
 
 
 def sharding_questions(kept: Sequence[Any]) -> dict[bytes, Callable[[NamedSharding], None]]:
-    """Of the objects that a lowering keeps alive, those that ask for shardings, by the name that a module has for them.
+    """Return the callbacks of `jax.debug.inspect_array_sharding` among kept objects, by their key in the module.
 
-    The sharding has an entry for each dimension.
+    They take a sharding with an entry for each dimension.
     """
 
     def ask(function: Callable[[Any], None]) -> Callable[[NamedSharding], None]:
@@ -111,16 +115,15 @@ def sharding_questions(kept: Sequence[Any]) -> dict[bytes, Callable[[NamedShardi
 
 
 def custom_partitionings(kept: Sequence[Any]) -> dict[str, _ShardingCallbackInfo]:
-    """Of the objects that a lowering keeps alive, those that partition an operation, by their name in a module.
+    """Return the callbacks of `custom_partitioning` among kept objects, by their name in the module.
 
-    They have what `def_partition` was given, `partition`, with the trees that this is for, `in_tree` and `out_tree`,
-    and the arguments before these, `static_args`.
+    Each has the `partition` function of `def_partition`, its trees `in_tree` and `out_tree`, and its `static_args`.
     """
     return {str(id(each)): each for each in kept if isinstance(each, _ShardingCallbackInfo)}
 
 
 def lower_with_placements(traced: Any, **options: Any) -> Any:
-    """Lower a `jax.stages.Traced`, and keep the moves between the memories of the host and of the device.
+    """Lower a `jax.stages.Traced` with its transfers between host and device memory.
 
     For a CPU, which has one memory, jax lowers `jax.device_put` to nothing; an analysis of the program needs it.
     """
@@ -130,14 +133,14 @@ def lower_with_placements(traced: Any, **options: Any) -> Any:
 
 
 def needs_devices_to_lower(primitive: Primitive) -> None:
-    """Let jax know the devices of a program when it lowers what is bound to `primitive`."""
+    """Make jax pass the devices of a program to the lowering rule of `primitive`."""
     dispatch.prim_requires_devices_during_lowering.add(primitive)
 
 
 def initialize_libraries(targets: Iterable[str]) -> None:
-    """Load the libraries of these targets that jax loads late, some of which crash where they are called before that.
+    """Load the libraries of these targets that jax loads lazily; some crash if called before.
 
-    Those for sparse matrices, which take a fifth of a second, only where a target is theirs.
+    The library of sparse matrices, which takes 0.2 s to load, is loaded only for its own targets.
     """
     if any("sparse" in target for target in targets):
         import_module("jax.experimental.sparse")
@@ -146,12 +149,12 @@ def initialize_libraries(targets: Iterable[str]) -> None:
 
 
 def inlined(function: ir.OpView, arguments: Sequence[ir.Value]) -> list[ir.Value]:
-    """The results of a function of one block for these arguments, its operations copied to where MLIR inserts."""
+    """Inline a function of one block at the current insertion point and return its results."""
     return _jax_mlir_ext.inlined_func_call(function.operation, list(arguments))
 
 
 class ForXla(NamedTuple):
-    """A module for XLA to compile, the shardings of its results, and the Python functions that its calls number."""
+    """A module for XLA, the shardings of its results, and the Python functions that its custom calls refer to."""
 
     module: ir.Module
     shardings: Sequence[NamedSharding]
@@ -159,9 +162,9 @@ class ForXla(NamedTuple):
 
 
 def before_xla_compiles(change: Callable[[ToCompile], ForXla | None]) -> None:
-    """Let XLA compile what `change` makes of each module that jax has lowered, from now on.
+    """Install a hook that replaces each module lowered by jax before XLA compiles it.
 
-    Its shardings are those of results that jax was given no sharding for. None is for what jax does.
+    Its shardings apply to results without a sharding in jax. The hook returns None to keep the module.
     """
     compile_ = pxla.UnloadedMeshExecutable.from_hlo
 
@@ -174,14 +177,14 @@ def before_xla_compiles(change: Callable[[ToCompile], ForXla | None]) -> None:
         kwargs["host_callbacks"] = list(changed.callbacks)
         given = zip(kwargs["out_shardings"], changed.shardings, kwargs["global_out_avals"], strict=True)
         kwargs["out_shardings"] = tuple(_known(*each, lowered.meshes) for each in given)
-        with config.use_shardy_partitioner(True):  # whose operation a manual computation is
+        with config.use_shardy_partitioner(True):  # a manual computation is an operation of Shardy
             return compile_(name, changed.module, *args, **kwargs)
 
     pxla.UnloadedMeshExecutable.from_hlo = staticmethod(from_hlo)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _known(of_jax: Any, ours: NamedSharding, aval: Any, meshes: Sequence[AnyMesh]) -> Any:
-    """Where a result lies: as jax is told, or as it finds of what XLA says, if that is on the first mesh it knows."""
+    """Return the sharding of a result: jax's, if it has one or derives it from XLA on its first mesh, else `ours`."""
     is_key = aval is not core.abstract_token and dtypes.issubdtype(aval.dtype, dtypes.extended)
     if not isinstance(of_jax, UnspecifiedValue) or is_key or not meshes or meshes[0].shape == ours.mesh.shape:
         return of_jax
@@ -191,9 +194,9 @@ def _known(of_jax: Any, ours: NamedSharding, aval: Any, meshes: Sequence[AnyMesh
 
 @dataclass(frozen=True)
 class PersistentCache:
-    """What jax keeps in files for later processes: bytes, by names. What took less than so many seconds is not kept.
+    """jax's persistent cache: bytes by name, for programs that took at least `least_seconds` to compile.
 
-    Both functions raise what reading and writing files raises.
+    Both functions raise the errors of reading and writing files.
     """
 
     get: Callable[[str], bytes | None]
@@ -202,7 +205,7 @@ class PersistentCache:
 
 
 def persistent_cache(devices: Sequence[Device]) -> PersistentCache | None:
-    """jax's persistent compilation cache; None where a person has set none, or has turned it off."""
+    """Return jax's persistent compilation cache, or None if it is not set or disabled."""
     if not devices or not compilation_cache.is_persistent_cache_enabled():
         return None
     device: Any = devices[0]
@@ -213,24 +216,24 @@ def persistent_cache(devices: Sequence[Device]) -> PersistentCache | None:
 
 
 def on_devices(mesh: Mesh) -> AbstractContextManager[None]:
-    """Let jax lower what it is not told of for the devices of `mesh`, within a `with` block."""
+    """Make `mesh` the devices that jax lowers for by default, in a `with` block."""
     return sharding_impls._internal_use_concrete_mesh(mesh)
 
 
 def trace_context() -> Hashable:
-    """Return the configuration and the mesh of `jax.set_mesh` that what jax traces depends on."""
+    """Return the configuration and the mesh of `jax.set_mesh`, by which jax caches traces."""
     return config.trace_context()
 
 
 @contextmanager
 def without_mesh() -> Generator[None]:
-    """Trace and lower as if `jax.set_mesh` had set no mesh, within a `with` block."""
+    """Trace and lower without the mesh of `jax.set_mesh`, in a `with` block."""
     no_devices = sharding_impls._internal_use_concrete_mesh(mesh_lib.empty_concrete_mesh)
     with no_devices, mesh_lib.use_abstract_mesh(mesh_lib.empty_abstract_mesh):
         yield
 
 
 def with_module(lowered: Any, module: ir.Module) -> Any:
-    """The `jax.stages.Lowered` with `module` in place of its own."""
+    """Return `lowered`, a `jax.stages.Lowered`, with its module replaced."""
     lowered._lowering._hlo = module
     return lowered

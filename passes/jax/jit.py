@@ -1,10 +1,10 @@
-"""`sdy.jit`: what `jax.jit` is, with this compiler between jax and XLA.
+"""`sdy.jit`: `jax.jit` with sdy between jax and XLA.
 
     @sdy.jit(mesh=mesh, in_shardings=(None, P("data")), donate_argnums=0)
     def step(params, batch): ...
 
-It is a function of `jax.jit`, called where this compiler is chosen, as within `sdy.compiler`: jax traces it, lowers it,
-and asks for what XLA is to compile. So all that happens from the second call on is what jax does for any function.
+It calls a function of `jax.jit` with sdy as the active compiler, as in `sdy.compiler`: jax traces and lowers it, and
+the hook replaces the module that XLA compiles. From the second call on, a call is jax's own dispatch.
 """
 
 import inspect
@@ -52,17 +52,24 @@ def jit(
     compare_layouts: bool = True,
     **options: Any,
 ) -> Any:
-    """`fun` as `jax.jit` makes it, but propagated and partitioned by this compiler; see `Jitted`.
+    """Compile `fun` as `jax.jit` does, but propagated and partitioned by sdy.
 
-    `mesh` has the devices; by default it is that of the shardings of the arguments. On an abstract mesh, or an
-    `sdy.Mesh` of more devices than there are, a function can be lowered, not run. `in_shardings` and `out_shardings`
-    are trees, or prefixes of them, of `NamedSharding`, `PartitionSpec`, `sdy.Sharding`, `Format`, or None for what the
-    array has, else the compiler decides. Arguments that have `sdy.AUTO` are split so that a step takes least time; see
-    `Planned`. Before it does, `policy` chooses how operations are computed, as in
-    `sdy.propagate`. Of the layouts that Shardy would give to the program as it is written and to XLA's form of it, it
-    takes the one with which devices receive fewer bytes, or without `compare_layouts` the former.
-    `options` are those of `jax.jit`: static_argnums, static_argnames, donate_argnums, donate_argnames, keep_unused,
-    inline, compiler_options. Without `fun`, the result is a decorator.
+    Args:
+        fun: the function; without it, the result is a decorator.
+        mesh: the devices, by default those of the shardings of the arguments. On an abstract mesh, or an `sdy.Mesh`
+            with more devices than jax has, the function can be lowered but not run.
+        in_shardings: a tree, or a prefix, of `NamedSharding`, `PartitionSpec`, `sdy.Sharding`, `Format`, `sdy.AUTO`, or
+            None. None keeps the sharding of the array, or else leaves it to propagation; `sdy.AUTO` chooses the
+            sharding with the least predicted step time, see `Planned`.
+        out_shardings: the same for the results.
+        policy: called with the program's operations before propagation, as in `sdy.propagate`.
+        compare_layouts: propagate both the program as written and its HLO form, and keep the layout that moves fewer
+            bytes; otherwise the program as written alone.
+        **options: options of `jax.jit`: static_argnums, static_argnames, donate_argnums, donate_argnames,
+            keep_unused, inline, compiler_options.
+
+    Returns:
+        A `Jitted` function.
     """
     if choice_in(in_shardings) is not None:
         compiled = partial(jit, compare_layouts=compare_layouts, **options)
@@ -75,14 +82,13 @@ def jit(
 
 
 class Jitted(Lowerable):
-    """A function that this compiler compiles when it is called.
+    """A function of `sdy.jit`.
 
-    Trees of arrays go in and out, and it is compiled once for each combination of shapes, element types, weak types,
-    tree structures, static arguments and shardings. Called while jax traces, inside `jax.jit`, `jax.grad` or
-    `jax.vmap`, it is a part of what is traced, and the whole of that is compiled by this compiler, for this mesh and
-    with this policy.
+    Arguments and results are trees of arrays. It is compiled once for each combination of shapes, element types, weak
+    types, tree structures, static arguments and shardings. Inside `jax.jit`, `jax.grad` or `jax.vmap`, it is traced as
+    a part of the outer program, which sdy then compiles for this mesh and with this policy.
 
-    Calling it raises what calling `jax.jit(fun)` raises, and DiagnosticError where the program cannot be partitioned.
+    Calling it raises the errors of calling `jax.jit(fun)`, and DiagnosticError if the program cannot be partitioned.
     """
 
     def __init__(
@@ -93,7 +99,7 @@ class Jitted(Lowerable):
         compare_layouts: bool,
         options: dict[str, Any],
     ):
-        update_wrapper(self, fun, updated=())  # what is cached for one function is not for another
+        update_wrapper(self, fun, updated=())  # a copied __dict__ would share cached properties
         install_hook()
         self._fun = fun
         self._trees = trees  # the mesh, in_shardings and out_shardings
@@ -101,10 +107,10 @@ class Jitted(Lowerable):
         self._compare_layouts = compare_layouts
         self._options = options
         if any(isinstance(leaf, Mesh | TensorSharding) for leaf in tree_leaves(trees)):
-            jax.jit(fun, **options)  # which refuses what is no option
+            jax.jit(fun, **options)  # raises for unknown options
         else:
-            _ = self._by_jax  # it is not to be asked which devices there are
-        ref(fun)  # what cannot be weakly referenced ends the process where jaxlib traces it
+            _ = self._by_jax  # raises for unknown options, without initializing devices
+        ref(fun)  # raises TypeError: jaxlib aborts the process if the function has no weak references
 
     def __repr__(self) -> str:
         return f"<sdy.jit of {self._fun!r}>"
@@ -127,11 +133,11 @@ class Jitted(Lowerable):
         return self if instance is None else MethodType(self, instance)
 
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
-        """The tree of `jax.ShapeDtypeStruct`s of the results for arguments of these types; nothing is compiled."""
+        """Return the results' tree of `jax.ShapeDtypeStruct`s for arguments of these types, without compiling."""
         return self.trace(*args, **kwargs).out_info
 
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
-        """The function as jax traces it for arguments of these types, arrays or `jax.ShapeDtypeStruct`s."""
+        """Trace the function for arguments of these types, arrays or `jax.ShapeDtypeStruct`s."""
         compilers = (*active_compilers(), self._compiler)
         with use_compilers(compilers), self._devices():
             traced = self._by_jax.trace(*args, **kwargs)
@@ -140,11 +146,11 @@ class Jitted(Lowerable):
         return Traced(traced, compilers, tuple(filter(None, meshes)))
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
-        """The program for arguments of these types, arrays or `jax.ShapeDtypeStruct`s, to look at or to compile."""
+        """Lower the function for arguments of these types, arrays or `jax.ShapeDtypeStruct`s."""
         return self.trace(*args, **kwargs).lower()
 
     def clear_cache(self) -> None:
-        """Forget what was traced and compiled: the next call traces the function again."""
+        """Clear the cache of traced and compiled programs."""
         self._by_jax.clear_cache()
 
     @cached_property
@@ -161,19 +167,19 @@ class Jitted(Lowerable):
 
     @cached_property
     def _by_jax(self) -> Any:
-        """The function for jax, which asks this compiler before it compiles it, if that is chosen."""
+        """The function under `jax.jit`, for calls with sdy as the active compiler."""
         fun = self._laid_out if self._given.ours else self._fun
         return jax.jit(fun, **self._given.for_jax(), **self._options)
 
     @cached_property
     def _nested(self) -> Any:
-        """The function as a part of what jax traces, whose program is to be compiled by this compiler."""
+        """The function under `jax.jit` with a marker, for calls inside another traced program."""
         fun = self._laid_out if self._given.ours else self._fun
         return jax.jit(with_marker(self._compiler, self._untold, fun), **self._given.for_jax(), **self._options)
 
     @cached_property
     def _laid_out(self) -> Callable[..., Any]:
-        """The function, with the shardings of arguments and results that jax does not know."""
+        """The function with its arguments and results constrained to the shardings that jax does not know."""
 
         @wraps(self._fun)
         def constrained(*args: Any, **kwargs: Any) -> Any:
@@ -187,24 +193,24 @@ class Jitted(Lowerable):
 
     @cached_property
     def _untold(self) -> jax.sharding.Mesh | None:
-        """The mesh, if nothing else tells jax of it."""
+        """The mesh, if jax does not know it from a sharding."""
         mesh, is_told = self._given.mesh, self._trees[0] is None and not self._given.ours
         return mesh if isinstance(mesh, jax.sharding.Mesh) and not is_told else None
 
     def _devices(self) -> AbstractContextManager[None]:
-        """What lets jax lower for the devices of that mesh, unless it is within another."""
+        """Return a context in which jax lowers for the devices of the mesh, unless the context has a mesh already."""
         mesh = self._untold
         return on_devices(mesh) if mesh is not None and jax.sharding.get_abstract_mesh().empty else _NOWHERE
 
     def _check_sizes(self, args: tuple[Any, ...]) -> None:
-        """Say which argument's sharding does not fit its shape, which jax does not."""
+        """Raise ValueError with the name of an argument whose sharding does not fit its shape; jax does not name it."""
         if self._given.arguments is None:
             return
         positions, names = self._dynamic(args)
         self._given.check_sizes([args[position] for position in positions], names)
 
     def _dynamic(self, args: tuple[Any, ...]) -> tuple[list[int], list[str]]:
-        """The places of the positional arguments that are not static, and how the function calls them."""
+        """Return the indices of the positional arguments that are not static, and the names of their parameters."""
         names = _parameters(self._fun)
         static = _static_positions(names, len(args), **self._options)
         positions = [index for index in range(len(args)) if index not in static]
@@ -212,7 +218,7 @@ class Jitted(Lowerable):
 
 
 def _parameters(fun: Function[Any]) -> list[str]:
-    """The names of the parameters of `fun`; none where it has no signature, as some functions that are not Python."""
+    """Return the names of the parameters of `fun`, or none if it has no signature, as some built-in functions."""
     try:
         return list(inspect.signature(fun).parameters)
     except (TypeError, ValueError):
@@ -226,7 +232,7 @@ def _static_positions(
     static_argnames: str | Sequence[str] | None = None,
     **_: Any,
 ) -> set[int]:
-    """Which of `count` positional arguments are static, of a function whose parameters have these names."""
+    """Return the indices of the static arguments among `count` positional ones of parameters with these names."""
     numbers = {static_argnums} if isinstance(static_argnums, int) else set(static_argnums or ())
     by_name = {static_argnames} if isinstance(static_argnames, str) else set(static_argnames or ())
     return {number % count for number in numbers} | {index for index, name in enumerate(names) if name in by_name}

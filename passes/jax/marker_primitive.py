@@ -1,7 +1,7 @@
-"""A mark that a function leaves where it is traced, so that it is known how the program that it ends up in is compiled.
+"""A primitive that marks a traced program as one that sdy compiles.
 
-The mark is an operation of jax that does nothing: derivatives and batches of what it stands in have it too, and where
-it is lowered, the program keeps alive what the mark says.
+The primitive is an identity with a compiler as parameter. Differentiation and batching keep it, and its lowering rule
+attaches the compiler to the lowered program.
 """
 
 from collections.abc import Callable
@@ -25,9 +25,9 @@ _mark = Primitive("sdy_compiled_by")
 
 
 def with_marker(compiler: Compiler, mesh: Mesh | None, fun: Callable[..., Any]) -> Callable[..., Any]:
-    """`fun`, whose arguments and results, where they are traced, say that `compiler` is for what they are part of.
+    """Return `fun` with its traced arguments and results marked for `compiler`.
 
-    They are on `mesh`, which is that of the compiler if nothing else tells jax of it.
+    They are constrained to `mesh`, which is None if jax knows the mesh from elsewhere.
     """
 
     def mark(leaf: Any) -> Any:
@@ -42,7 +42,7 @@ def with_marker(compiler: Compiler, mesh: Mesh | None, fun: Callable[..., Any]) 
 
 
 def _placed(array: jax.Array, mesh: Mesh | None) -> jax.Array:
-    """`array`, with which jax lowers for the devices of `mesh` where nothing around it says for which ones."""
+    """Constrain `array` so that jax lowers for the devices of `mesh`, unless the context has a mesh."""
     is_said = not jax.sharding.get_abstract_mesh().empty or any(compiler.mesh for compiler in active_compilers())
     if mesh is None or is_said or AxisType.Explicit in mesh.axis_types:
         return array
@@ -52,7 +52,7 @@ def _placed(array: jax.Array, mesh: Mesh | None) -> jax.Array:
 
 @_mark.def_impl
 @_mark.def_abstract_eval
-def _as_it_is(array: Any, *, compiler: Compiler) -> Any:
+def _identity(array: Any, *, compiler: Compiler) -> Any:
     return array
 
 

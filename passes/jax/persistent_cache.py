@@ -1,14 +1,14 @@
-"""Partitioned programs in jax's persistent compilation cache: a process finds what one before it has made.
+"""Partitioned programs in jax's persistent compilation cache, shared between processes.
 
     jax.config.update("jax_compilation_cache_dir", "/somewhere")
 
-There jax keeps what XLA has compiled. Beside it is what XLA was given to compile, and where its results lie, under a
-name that is made of all that this depends on: the program that jax lowered, without the places in Python; its devices
-and meshes; the source of this package, and the versions of what it is built on. As with jax, what took less than
-`jax_persistent_cache_min_compile_time_secs` to make is not kept, and of several processes one writes.
+jax stores XLA's compiled programs there. Beside each, this module stores the partitioned program and the shardings of
+its results. The key hashes the lowered program without locations, its devices and meshes, the source of this package,
+and the versions of its dependencies. Programs that took less than `jax_persistent_cache_min_compile_time_secs` are not
+stored, and only process 0 writes, as in jax.
 
-What a function of Python has a part in is not kept: a policy, a custom partitioning, a question for a sharding. Nor is
-what calls a target that may have been annotated, nor what something was told of, which would then be told once only.
+Not stored are programs that depend on Python functions (policies, custom partitionings, sharding callbacks), that call
+a target which may have been annotated, or that caused a diagnostic, which a cached program would not repeat.
 """
 
 import hashlib
@@ -42,9 +42,9 @@ _TARGET = re.compile(r'stablehlo\.custom_call @"?([^"(\s]+)')
 
 
 def remembered(lowered: ToCompile, compilers: Sequence[Compiler], make: Callable[[], ForXla | None]) -> ForXla | None:
-    """What `make` makes of what is `lowered`, or a process before this one made of the same.
+    """Return the cached program for `lowered`, or call `make` and cache its result.
 
-    `make` returns None for a program that is not sharded, which is not kept.
+    `make` returns None for a program that is not sharded, which is not cached.
     """
     kept = persistent_cache(lowered.devices)
     if kept is None or not _is_told_by_its_text(lowered, compilers):
@@ -70,7 +70,7 @@ def remembered(lowered: ToCompile, compilers: Sequence[Compiler], make: Callable
 
 
 def _found(kept: PersistentCache, name: str, lowered: ToCompile) -> ForXla | None:
-    """What the entry of this name says; None where there is none that can be read."""
+    """Return the entry of this name, or None if it is missing or unreadable."""
     try:
         entry = kept.get(name)
         return None if entry is None else _read(entry, lowered)
@@ -80,7 +80,7 @@ def _found(kept: PersistentCache, name: str, lowered: ToCompile) -> ForXla | Non
 
 
 def _is_told_by_its_text(lowered: ToCompile, compilers: Iterable[Compiler]) -> bool:
-    """Whether no function of Python, and nothing registered from outside, has a part in what is made of the program."""
+    """Return whether the partitioned program depends on the text alone, not on Python functions or registered rules."""
     of_functions = any(not isinstance(each, Compiler) for each in lowered.kept_alive)
     if of_functions or any(compiler.policy is not None for compiler in compilers):
         return False
@@ -88,7 +88,7 @@ def _is_told_by_its_text(lowered: ToCompile, compilers: Iterable[Compiler]) -> b
 
 
 def _name(lowered: ToCompile, compilers: Sequence[Compiler]) -> str:
-    """The name of the entry of what is made of `lowered`."""
+    """Return the cache key of `lowered`."""
     devices = lowered.devices
     meshes = [*(compiler.mesh for compiler in compilers), jax.sharding.get_abstract_mesh(), *lowered.meshes]
     said = [

@@ -1,8 +1,7 @@
-"""The program of one device and where its arguments and results lie: together, a function of whole arrays for jax.
+"""A partitioned program as a function of global arrays for jax.
 
-Each device runs the local program that partitioning made; jax gives it the device's shards of the arguments and puts
-the shards of the results together. Nothing here depends on the kind of devices: the collectives stand in the program,
-with the groups of devices that take part.
+Each device runs the local program under `jax.shard_map`, which passes it shards of the arguments and assembles the
+results. The collectives and their replica groups are in the program, so that nothing depends on the kind of devices.
 """
 
 from collections.abc import Sequence
@@ -43,9 +42,9 @@ _ONE_DEVICE = Mesh.of({"device": 1})
 
 @dataclass(frozen=True, repr=False)
 class ShardedProgram:
-    """A program over the devices of `mesh`: call it with global arrays, traced or not, to get those that it makes.
+    """A program over the devices of `mesh`, called with global arrays, traced or not.
 
-    Where the mesh is abstract, there are no devices, and it can be traced and lowered only.
+    With an abstract mesh it can only be traced and lowered.
     """
 
     local: LocalProgram
@@ -53,7 +52,7 @@ class ShardedProgram:
     outputs: tuple[Port, ...]
     mesh: AnyMesh
     problem: DiagnosticError | None = None
-    """Why it can be looked at but not called."""
+    """The error of calling it, for a program that can only be inspected."""
 
     @classmethod
     @gc_control.paused()
@@ -64,12 +63,16 @@ class ShardedProgram:
         like: AbstractMesh | None = None,
         tokens: int = 0,
     ) -> "ShardedProgram":
-        """The program of `module`, whose mesh numbers `devices` (by default, as in `jax.devices()`), or for no devices.
+        """Partition `module`, if it is not yet partitioned, and return its program; the module is copied.
 
-        Its arrays lie on a mesh with the axis types of `like`, if that has the axes of the module's mesh. A module
-        that is not partitioned yet is partitioned, as a copy. The first of its arguments and results, so many as there
-        are `tokens`, are no arrays. Raises DiagnosticError where there are too few devices, and where the program is
-        one that cannot be run.
+        Args:
+            module: the module.
+            devices: the devices that its mesh numbers, by default `jax.devices()`; may be empty.
+            like: a mesh whose axis types the arrays have, if it has the axes of the module's mesh.
+            tokens: the number of leading arguments and results that are tokens.
+
+        Raises:
+            DiagnosticError: there are too few devices, or the program cannot be run.
         """
         local = clone_alone(module)
         mesh, interface, grid = make_local(local, jax.devices() if devices is None else devices, like, tokens)
@@ -78,16 +81,17 @@ class ShardedProgram:
 
     @classmethod
     def unpartitioned(cls, module: ModuleOp, device: Device | None = None) -> "ShardedProgram":
-        """The program of `module`, which is not partitioned, for one device, as if it had no shardings.
+        """Return the program of the unpartitioned `module` for one device, without shardings.
 
-        Raises DiagnosticError for a program that is written for several devices, as `sdy.manual_computation` is.
+        Raises:
+            DiagnosticError: the program is written for several devices, such as one with `sdy.manual_computation`.
         """
         grid = DeviceMesh.over([device or jax.devices()[0]], [_ONE_DEVICE], (), module)
         return cls._of(without_shardings(module), Interface.without_shardings(module), grid)
 
     @classmethod
     def partitioned_by_xla(cls, module: ModuleOp, devices: Sequence[Device]) -> "ShardedProgram":
-        """The program of `module`, which is not partitioned, as XLA makes it of the shardings that are given."""
+        """Return the unpartitioned `module` as a program that XLA partitions."""
         interface = Interface.of(module)
         placed = [*filter(None, (*interface.inputs, *interface.outputs))]
         grid = DeviceMesh.over(devices, _meshes(module), placed, module)
@@ -105,23 +109,23 @@ class ShardedProgram:
 
     @property
     def signature(self) -> str:
-        """What it is for, in a few words."""
+        """The mesh and the numbers of arguments and results, for messages."""
         mesh = ", ".join(f"{name}={size}" for name, size in self.mesh.shape.items())
         return f"for the mesh {mesh}: arrays in: {len(self.inputs)}, out: {len(self.outputs)}"
 
     @property
     def devices(self) -> tuple[Device, ...]:
-        """The devices that the program runs on, in the order of the mesh; none where that is abstract."""
+        """The devices in the order of the mesh; none if it is abstract."""
         return () if isinstance(self.mesh, AbstractMesh) else tuple(self.mesh.devices.flat)
 
     @property
     def in_shardings(self) -> tuple[NamedSharding, ...]:
-        """How each argument is laid out over the devices."""
+        """The sharding of each argument."""
         return tuple(port.sharding for port in self.inputs)
 
     @property
     def out_shardings(self) -> tuple[NamedSharding, ...]:
-        """How each result is laid out over the devices."""
+        """The sharding of each result."""
         return tuple(port.sharding for port in self.outputs)
 
     @cached_property
@@ -135,15 +139,12 @@ class ShardedProgram:
         )
 
     def _local_results(self, *arguments: jax.Array) -> Sequence[jax.Array]:
-        """The local program applied to those arguments that have elements: XLA loses track of the others."""
+        """Call the local program, whose arguments without elements are created here: XLA drops their shardings."""
         given = iter(arguments)
         return self.local(*(next(given) if _has_elements(port) else _without_elements(port) for port in self.inputs))
 
     def lower(self) -> jax.stages.Lowered:
-        """The program as jax hands it to XLA. Its types are those of the program, of which some have 64 bits.
-
-        Its mesh is its own, whatever `jax.set_mesh` has set.
-        """
+        """Lower the program with 64-bit types enabled and without the mesh of `jax.set_mesh`."""
         with without_mesh(), jax.enable_x64(True):
             jitted = jax.jit(
                 self,
@@ -157,34 +158,31 @@ class ShardedProgram:
         if self.problem is not None:
             raise self.problem
         if says_layout(self.mesh):
-            # There jax checks that the types of the arguments say how they are laid out.
+            # On explicit axes jax checks the shardings in the types of the arguments.
             arguments = jax.sharding.reshard(arguments, tuple(map(in_type, self.in_shardings)))
         pairs = zip(self.inputs, arguments, strict=True)
         results = self._mapped(*(argument for port, argument in pairs if _has_elements(port)))
         return tuple(map(self._as_named, results, self.out_shardings))
 
     def _as_named(self, result: jax.Array, sharding: NamedSharding) -> jax.Array:
-        """The result on the mesh that a person knows, which is the same layout."""
+        """Return the result with the same sharding on the mesh that the user named."""
         return result if sharding.mesh == self.mesh else jax.lax.with_sharding_constraint(result, sharding)
 
 
 class WholeProgram(ShardedProgram):
-    """A program of whole arrays: for XLA to partition, or of one device, whichever that is.
-
-    jax says where it runs and where its results lie, as for any other operation.
-    """
+    """An unpartitioned program, for one device or for XLA's partitioner; jax chooses its devices and shardings."""
 
     def __call__(self, *arguments: jax.Array) -> tuple[jax.Array, ...]:
         return self.local(*arguments)
 
 
 def says_layout(mesh: jax.sharding.Mesh | AbstractMesh) -> bool:
-    """Whether the types of arrays on `mesh` say how these are laid out over some of its axes."""
+    """Return whether `mesh` has explicit axes, along which the types of arrays contain shardings."""
     return AxisType.Explicit in mesh.axis_types
 
 
 def in_type(sharding: NamedSharding) -> NamedSharding:
-    """What the type of an array says of its sharding."""
+    """Return the part of `sharding` along explicit axes, which the type of an array contains."""
     types = dict(zip(sharding.mesh.axis_names, sharding.mesh.axis_types, strict=True))
 
     def explicit(axes: Any) -> Any:
@@ -198,11 +196,13 @@ def in_type(sharding: NamedSharding) -> NamedSharding:
 def make_local(
     module: ModuleOp, devices: Sequence[Device], like: AbstractMesh | None = None, tokens: int = 0
 ) -> tuple[Mesh, Interface, DeviceMesh]:
-    """Turn `module` into what one device of its mesh runs, which has no shardings, in place.
+    """Partition `module` into the program of one device and drop its shardings, in place.
 
-    Returns its mesh, its arguments and results, and that mesh over the first of `devices`, if any, on which these lie.
-    For `like` and `tokens` see `ShardedProgram.of`. Raises DiagnosticError where it cannot be partitioned, or there
-    are too few devices.
+    Returns:
+        The mesh, the interface, and the mesh over the first of `devices`.
+
+    Raises:
+        DiagnosticError: the module cannot be partitioned, or there are too few devices.
     """
     if not is_local(module):
         partition(module)
@@ -219,13 +219,14 @@ def make_local(
 
 
 def prepare_for_xla(local: ModuleOp) -> None:
-    """Write what XLA would compute otherwise in another way, in place, and make ready what `local` calls.
+    """Apply the rewrites that XLA needs to `local`, in place, and load the libraries that it calls.
 
-    Raises DiagnosticError at an operation of a dialect of another package, which XLA does not know.
+    Raises:
+        DiagnosticError: an operation belongs to a plugin's dialect, which XLA does not know.
     """
     if outside := [*filter(plugin_dialect, {op.dialect_name() for op in operations(local)})]:
         unknown = next(op for op in operations(local) if op.dialect_name() in outside)
-        raise op_error(unknown, "is of a dialect that XLA does not know: make StableHLO operations of it first")
+        raise op_error(unknown, "belongs to a dialect that XLA does not know; lower it to StableHLO first")
     draw_unsigned_bits(local)
     keep_nan(local)
     combine_small_reductions(local)
@@ -238,7 +239,7 @@ def _has_elements(port: Port) -> bool:
 
 
 def _without_elements(port: Port) -> jax.Array:
-    """One device's part of an argument that has no elements."""
+    """Return the shard of an argument without elements."""
     return jnp.zeros(port.sharding.shard_shape(port.shape), port.dtype)
 
 

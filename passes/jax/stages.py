@@ -1,4 +1,4 @@
-"""What `sdy.jit` makes of a function on its way to XLA, with what `jax.stages` says of each stage."""
+"""The stages of a function of `sdy.jit`: traced, lowered, compiled, with the attributes of `jax.stages`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from sdy.passes.jax.sharded_program import ShardedProgram
 
 
 class _AsInJax:
-    """What jax says of a function at this stage, under the same name."""
+    """An attribute that forwards to the `jax.stages` object of this stage."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -32,13 +32,13 @@ class _AsInJax:
 
 
 class Compiled(jax.stages.Compiled):
-    """A function compiled for certain arguments, as jax has it, that says what it is."""
+    """A `jax.stages.Compiled` with a description as its repr."""
 
     describe: Callable[[], str]
 
     @classmethod
     def of(cls, compiled: jax.stages.Compiled, describe: Callable[[], str]) -> "Compiled":
-        """`compiled` itself, which is then described so."""
+        """Return `compiled` itself, with another class and description."""
         compiled.__class__ = cls
         assert isinstance(compiled, cls)
         compiled.describe = describe
@@ -50,10 +50,10 @@ class Compiled(jax.stages.Compiled):
 
 @dataclass(frozen=True, repr=False)
 class Lowered:
-    """A function lowered for certain arguments: its `module`, with all shardings, and the `program` made of it.
+    """A lowered function: its propagated `module` and its partitioned `program`.
 
-    It answers what `jax.stages.Lowered` answers, of whole arrays; costs are those of the program that one device runs,
-    whose text is `device_text`. `name` is that of the function.
+    Attributes of `jax.stages.Lowered` describe global arrays. `cost_analysis` and `device_text` describe the program of
+    one device.
     """
 
     name: str
@@ -74,12 +74,12 @@ class Lowered:
 
     @property
     def module(self) -> ModuleOp:
-        """The program with all shardings. Raises DiagnosticError where it cannot be partitioned."""
+        """The module with all shardings. Raises DiagnosticError if it cannot be partitioned."""
         return self._compilation.layout.module
 
     @cached_property
     def program(self) -> ShardedProgram:
-        """What each device runs. Raises DiagnosticError where the program cannot be partitioned."""
+        """The partitioned program. Raises DiagnosticError if it cannot be partitioned."""
         return self._compilation.program()
 
     @cached_property
@@ -87,11 +87,11 @@ class Lowered:
         return _compiled(self._in_jax, self._compilers)
 
     def device_text(self, *, debug_info: bool = False) -> str:
-        """What one device runs, with its collectives, as StableHLO, and where its operations come from."""
+        """Return the program of one device as StableHLO text, with source locations if `debug_info`."""
         return self.program.local.as_text(debug_info)
 
     def cost_analysis(self) -> Any:
-        """What one device does, as XLA counts it: a table of floating-point operations ("flops"), bytes and so on."""
+        """Return XLA's cost analysis of one device's program: floating-point operations ("flops"), bytes and so on."""
         with jax.enable_x64(True):
             parts = [
                 jax.ShapeDtypeStruct(port.sharding.shard_shape(port.shape), port.dtype) for port in self.program.inputs
@@ -99,11 +99,15 @@ class Lowered:
             return jax.jit(self.program.local, keep_unused=True).lower(*parts).cost_analysis()
 
     def compile(self, compiler_options: dict[str, Any] | None = None, **options: Any) -> Compiled:
-        """The program compiled by XLA, as jax has it: call it with arguments of the same trees, shapes and types.
+        """Compile the program with XLA, for arguments of the same trees, shapes and types.
 
-        `compiler_options` are those of XLA for this time, besides those that `sdy.jit` was given; `options` are the
-        others that jax has, as `device_assignment`. Raises ValueError where the mesh has no devices, DiagnosticError
-        where the program cannot be partitioned.
+        Args:
+            compiler_options: options of XLA, in addition to those of `sdy.jit`.
+            **options: other options of `jax.stages.Lowered.compile`, such as `device_assignment`.
+
+        Raises:
+            ValueError: the mesh is abstract.
+            DiagnosticError: the program cannot be partitioned.
         """
         if "device_assignment" not in options:
             for mesh in (*(compiler.mesh for compiler in self._compilers), *ToCompile.of(self._in_jax).meshes):
@@ -114,11 +118,11 @@ class Lowered:
 
 
 class Lowerable(ABC):
-    """A function that this compiler compiles for the arguments of a call, as those of `sdy.jit` are."""
+    """A function that sdy compiles for the arguments of a call, such as one of `sdy.jit`."""
 
     @abstractmethod
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
-        """The program for arguments of these types, arrays or `jax.ShapeDtypeStruct`s, to look at or to compile."""
+        """Lower the function for arguments of these types, arrays or `jax.ShapeDtypeStruct`s."""
 
 
 def _compiled(in_jax: jax.stages.Lowered, compilers: tuple[Compiler, ...]) -> Compilation:
@@ -128,10 +132,7 @@ def _compiled(in_jax: jax.stages.Lowered, compilers: tuple[Compiler, ...]) -> Co
 
 @dataclass(frozen=True, repr=False)
 class Traced:
-    """A function traced for certain arguments: what `jax.stages.Traced` says of it, and the way to what we make of it.
-
-    Called, it is the function itself.
-    """
+    """A traced function, with the attributes of `jax.stages.Traced`. Calling it calls the function."""
 
     _in_jax: jax.stages.Traced
     _compilers: tuple[Compiler, ...]
@@ -159,10 +160,9 @@ class Traced:
         return self._in_jax(*args, **kwargs)
 
     def lower(self, **for_export: Any) -> Any:
-        """The program for these arguments, to look at or to compile: a `Lowered`.
+        """Lower the function to a `Lowered`, or to a `jax.stages.Lowered` if `jax.export` calls it.
 
-        Where `jax.export` asks for what it can save, with options of its own, it is a `jax.stages.Lowered`. Raises
-        what calling the function raises.
+        Raises the errors of calling the function.
         """
         if "lowering_platforms" in for_export:
             return self._lower_for_export(**for_export)
@@ -171,7 +171,7 @@ class Traced:
         return Lowered(self.fun_name, lowered, self._compilers)
 
     def _lower_for_export(self, *, lowering_platforms: tuple[str, ...], **options: Any) -> jax.stages.Lowered:
-        """What is run for these arguments, in the form that jax saves."""
+        """Lower the partitioned program in the form that `jax.export` saves."""
         if any(is_symbolic_dim(size) for aval in tree_leaves(self.in_avals) for size in aval.shape):
             instead = "export jax.jit of the function, and call what is exported within sdy.jit"
             raise ValueError(f"a program is partitioned for shapes that are known: {instead}")
@@ -187,7 +187,7 @@ class Traced:
 
     @property
     def _platforms(self) -> tuple[str, ...] | None:
-        """For a mesh that is abstract, the kind of devices that there are here."""
+        """The platform to lower for if the mesh is abstract: that of the local devices."""
         of_context = jax.sharding.get_abstract_mesh()
         meshes = self._meshes or (() if of_context.empty else (of_context,))
         return (jax.default_backend(),) if meshes and isinstance(meshes[0], AbstractMesh) else None

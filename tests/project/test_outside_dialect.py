@@ -81,7 +81,7 @@ func.func @main(%x: tensor<10xf32>) -> tensor<10xf32> {
 
 def test_what_cannot_be_run_by_xla_is_refused_where_it_stands(example: Path):
     done = run([sys.executable, "-m", "sdy", "run", str(ROWS)], example)
-    assert f"{ROWS}:4:8: error: 'norm.rms' op is of a dialect that XLA does not know" in done.stderr
+    assert f"{ROWS}:4:8: error: 'norm.rms' op belongs to a dialect that XLA does not know" in done.stderr
     assert "Traceback" not in done.stderr
     assert done.returncode == 1
 
