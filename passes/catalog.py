@@ -77,6 +77,7 @@ _FOLDERS = {
         sdy-accumulate-in-stages
         sdy-compose-slices-and-pads
         sdy-convert-global-to-local
+        sdy-drop-idle-axes
         sdy-expand-split-operations
         sdy-fold-empty-tensors
         sdy-hoist-invariant-collectives

@@ -330,6 +330,7 @@ class PartitionPipeline(Pipeline):
         from sdy.passes.partitioning.accumulate_in_stages import AccumulateInStagesPass
         from sdy.passes.partitioning.compose_slices_and_pads import ComposeSlicesAndPadsPass
         from sdy.passes.partitioning.convert_global_to_local import ConvertGlobalToLocalPass
+        from sdy.passes.partitioning.drop_idle_axes import DropIdleAxesPass
         from sdy.passes.partitioning.expand_split_operations import ExpandSplitOperationsPass, expands
         from sdy.passes.partitioning.fold_empty_tensors import FoldEmptyTensorsPass
         from sdy.passes.partitioning.hoist_invariant_collectives import HoistInvariantCollectivesPass
@@ -357,6 +358,7 @@ class PartitionPipeline(Pipeline):
         yield ComposeSlicesAndPadsPass()
         yield UpdateNonDivisibleInputOutputShardingsPass()
         yield NestInputOutputSubAxesPass()
+        yield DropIdleAxesPass()
         yield TopKInStagesPass()
         yield ScatterInStagesPass()
         yield ReduceInStagesPass()

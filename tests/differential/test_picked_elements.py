@@ -74,12 +74,46 @@ def elements(x: jax.Array, rows: jax.Array, columns: jax.Array) -> jax.Array:
     return x[rows, columns]
 
 
+def gradient_of_elements(x: jax.Array, rows: jax.Array, columns: jax.Array) -> jax.Array:
+    return jax.grad(lambda x: (elements(x, rows, columns) ** 2).sum())(x)
+
+
+def updated(method: str) -> Function:
+    def update(x: jax.Array, indices: jax.Array, rows: jax.Array) -> jax.Array:
+        return getattr(x.at[indices], method)(rows)
+
+    return update
+
+
+def along_rows(x: jax.Array, indices: jax.Array) -> jax.Array:
+    return jnp.take_along_axis(x, indices, 1)
+
+
 CASES: dict[str, tuple[str, Function, list[str], list[str]]] = {
     "top_k of uneven rows": ("2x4", top_k(4, slice(1)), ["bfloat16[3, 5]"], ["[3/y, 4]"]),
     "top_k whose results differ": ("2x4", top_k(5), ["float32[3/x.y, 8]"], ["[3/y, 5]", "[3, 5/x]"]),
     "top_k of one row": ("2x2x2", top_k(2, slice(1)), ["bfloat16[4/y.x.z, 1, 2]"], ["[4, 1/x, 2/z.y]"]),
     "take that keeps rows split": ("8", take(1), ["float32[8/x, 6]", "int32[1/x, 8]"], ["[8, 1, 8/x]"]),
     "elements of columns that indices split": ("2x4", elements, ["float32[5, 2/x.y]", *["int32[6]"] * 2], ["[6/x]"]),
+    "an element of each row": ("2x4", along_rows, ["float32[5/y, 6/x]", "int32[5/y, 1/x]"], ["[5, 1/y.x]"]),
+    "added rows, two columns over eight devices": (
+        "2x4",
+        updated("add"),
+        ["float32[9/y, 9, 2]", "int32[3/x.y]", "float32[3, 9, 2/x.y]"],
+        ["[9/y, 9, 2]"],
+    ),
+    "greatest rows, one column": (
+        "2x2x2",
+        updated("max"),
+        ["float32[9/y, 2/x, 1/z]", "int32[9/x.y]", "float32[9/x, 2/y, 1]"],
+        ["[9, 2/y.z.x, 1]"],
+    ),
+    "gradient of elements of two rows": (
+        "2x2x2",
+        gradient_of_elements,
+        ["float32[2/y.x, 5/z]", "int32[4]", "int32[4/y.z]"],
+        ["[2, 5/y.z.x]"],
+    ),
 }
 
 

@@ -9,7 +9,6 @@ from dearer.measure import measure
 SEED = 0
 
 DEARER = {
-    "put": "at[].max on 2x2x2: float32[9/y, 2/x, 1/z], int32[9/x.y], float32[9/x, 2/y, 1] -> float32[9, 2/y.z.x, 1]",
     "shift": "gradient of shifts of a pad by 1 on 2x2x2: float32[9/x.z, 8/y] -> float32[9/y, 8/z.x]",
 }
 """Programs of the sample that receive more, by family. All have uneven parts."""

@@ -1,0 +1,69 @@
+// RUN: sdy-opt %s -sdy-drop-idle-axes | filecheck %s
+
+sdy.mesh @mesh = <["x"=8, "y"=6]>
+
+// Two rows are on four devices each; the values behind the reshard follow.
+// CHECK-LABEL: func.func @rows
+func.func @rows(%arg0: tensor<2x64xf32>) -> tensor<2x64xf32> {
+  // CHECK-NEXT:  %[[ROWS:.*]] = sdy.reshard %arg0 <@mesh, [{"x":(1)2}, {}]>
+  // CHECK-NEXT:  stablehlo.negate %[[ROWS]] {{.*}}<@mesh, [{"x":(1)2}, {}]>
+  %0 = sdy.reshard %arg0 <@mesh, [{"x"}, {}]> : tensor<2x64xf32>
+  %1 = stablehlo.negate %0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : tensor<2x64xf32>
+  return %1 : tensor<2x64xf32>
+}
+
+// CHECK-LABEL: func.func @one_row_and_a_sum
+func.func @one_row_and_a_sum(%arg0: tensor<1x8xf32>, %arg1: tensor<8x1xf32>) -> tensor<1x1xf32> {
+  // CHECK-NEXT:  %[[ROW:.*]] = sdy.reshard %arg0 <@mesh, [{}, {"x"}]>
+  // CHECK-NEXT:  stablehlo.dot %[[ROW]], %arg1 {{.*}}<@mesh, [{}, {}]>
+  %0 = sdy.reshard %arg0 <@mesh, [{"y"}, {"x"}]> : tensor<1x8xf32>
+  %1 = stablehlo.dot %0, %arg1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y"}, {"x"}]>]>} : (tensor<1x8xf32>, tensor<8x1xf32>) -> tensor<1x1xf32>
+  return %1 : tensor<1x1xf32>
+}
+
+// Five shards of nine rows hold two rows each; three rows need three of six devices, and six are two times three.
+// CHECK-LABEL: func.func @no_idle_axes
+func.func @no_idle_axes(%arg0: tensor<9x3xf32>) -> tensor<9x3xf32> {
+  // CHECK-NEXT:  sdy.reshard %arg0 <@mesh, [{"x"}, {"y"}]>
+  %0 = sdy.reshard %arg0 <@mesh, [{"x"}, {"y"}]> : tensor<9x3xf32>
+  return %0 : tensor<9x3xf32>
+}
+
+// One device has the row, and would have to send it.
+// CHECK-LABEL: func.func @moved
+func.func @moved(%arg0: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<1x8xf32> {
+  // CHECK-NEXT:  stablehlo.slice %arg0 {{.*}}<@mesh, [{"x"}, {}]>
+  %0 = stablehlo.slice %arg0 [3:4, 0:8] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<16x8xf32>) -> tensor<1x8xf32>
+  return %0 : tensor<1x8xf32>
+}
+
+// Both operands are to be split alike, so that devices exchange rows.
+// CHECK-LABEL: func.func @joined
+func.func @joined(%arg0: tensor<15xf32>, %arg1: tensor<1xf32>) -> tensor<16xf32> {
+  // CHECK:       sdy.reshard %arg1 <@mesh, [{"x"}]>
+  %0 = sdy.reshard %arg0 <@mesh, [{"x"}]> : tensor<15xf32>
+  %1 = sdy.reshard %arg1 <@mesh, [{"x"}]> : tensor<1xf32>
+  %2 = stablehlo.concatenate %0, %1, dim = 0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<15xf32>, tensor<1xf32>) -> tensor<16xf32>
+  return %2 : tensor<16xf32>
+}
+
+// The body of a loop follows what it begins with.
+// CHECK-LABEL: func.func @loop
+func.func @loop(%arg0: tensor<2xf32>, %arg1: tensor<i32>) -> tensor<2xf32> {
+  // CHECK:       sdy.reshard %arg0 <@mesh, [{"x":(1)2}]>
+  // CHECK:       stablehlo.while{{.*}}<@mesh, [{"x":(1)2}]>, <@mesh, []>
+  // CHECK:       stablehlo.add {{.*}}<@mesh, [{"x":(1)2}]>
+  %0 = sdy.reshard %arg0 <@mesh, [{"x"}]> : tensor<2xf32>
+  %1:2 = stablehlo.while(%iter = %0, %count = %arg1) : tensor<2xf32>, tensor<i32> attributes {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>, <@mesh, []>]>}
+  cond {
+    %c = stablehlo.constant dense<4> : tensor<i32>
+    %2 = stablehlo.compare LT, %count, %c : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %2 : tensor<i1>
+  } do {
+    %2 = stablehlo.add %iter, %iter {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<2xf32>
+    %c = stablehlo.constant dense<1> : tensor<i32>
+    %3 = stablehlo.add %count, %c : tensor<i32>
+    stablehlo.return %2, %3 : tensor<2xf32>, tensor<i32>
+  }
+  return %1#0 : tensor<2xf32>
+}
