@@ -1,4 +1,4 @@
-"""The reference of the rules of lint, made from their docstrings when the documentation is built."""
+"""Generator of the reference page of lint rules, from their docstrings, for MkDocs."""
 
 import re
 from itertools import groupby
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 PAGE = "reference/lint.md"
 
 START = """\
-# Rules of lint
+# Lint rules
 
-What each rule of `sdy-lint` finds, and what to write instead; `sdy-lint --explain RULE` shows the same.
-[How lint is used](../guides/lint.md) is a page of its own.
+The patterns that `sdy-lint` reports, each with a program before and after the fix; `sdy-lint --explain RULE` shows the
+same page. The [lint guide](../guides/lint.md) describes the options.
 """
 
 
@@ -38,7 +38,7 @@ def page() -> str:
 def _section(rule: Rule) -> str:
     parts = groupby(rule.text.split("\n\n"), key=lambda paragraph: paragraph.startswith("    "))
     page = [_part("\n\n".join(paragraphs), is_code) for is_code, paragraphs in parts]
-    return "\n\n".join([f"## {rule.name}", *page, f"Told from `--{rule.least}` on.", f"`{rule.file}`", ""])
+    return "\n\n".join([f"## {rule.name}", *page, f"Threshold: `--{rule.least}`.", f"`{rule.file}`", ""])
 
 
 def _part(text: str, is_code: bool) -> str:
