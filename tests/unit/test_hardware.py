@@ -59,14 +59,18 @@ def test_a_type_that_is_not_listed_is_as_slow_as_the_slowest(tmp_path: Path) -> 
     [
         ('memory = "2G"', "", "'memory' is missing"),
         ('memory = "2G"', 'memory = "much"', "'memory': 'much' is not a size"),
-        ('memory = "2G"', "memory = -1", "'memory' is to be a number above 0"),
-        ("f32 = 1e12", "f32 = true", "'peak.f32' is to be a number above 0"),
-        ("f32 = 1e12\nbf16 = 4e12", "", "'peak' is to be a table of operations a second by element type"),
-        ("latency = 1e-6", "", "'links.latency' is to be a number above 0"),
-        ("latency = 1e-6", "latencies = 1e-6", "'links.latencies' is unknown; there are bandwidth, devices, latency"),
-        ("name =", "nam =", "'nam' is unknown; there are axes, links, memory, memory_bandwidth, name, peak"),
+        ('memory = "2G"', "memory = -1", "'memory' must be a number above 0"),
+        ("f32 = 1e12", "f32 = true", "'peak.f32' must be a number above 0"),
+        ("f32 = 1e12\nbf16 = 4e12", "", "'peak' must be a table of operations a second by element type"),
+        ("latency = 1e-6", "", "'links.latency' must be a number above 0"),
+        (
+            "latency = 1e-6",
+            "latencies = 1e-6",
+            "'links.latencies' is unknown; the keys are bandwidth, devices, latency",
+        ),
+        ("name =", "nam =", "'nam' is unknown; the keys are axes, links, memory, memory_bandwidth, name, peak"),
         ("[axes.slow]", "[axes]", "'axes' is to have a table for each axis"),
-        ("[peak]", "[peak", "this is not TOML"),
+        ("[peak]", "[peak", "invalid TOML"),
     ],
 )
 def test_what_is_wrong_in_a_file_is_told(tmp_path: Path, old: str, new: str, problem: str) -> None:
@@ -78,5 +82,5 @@ def test_what_is_wrong_in_a_file_is_told(tmp_path: Path, old: str, new: str, pro
 
 
 def test_unknown_hardware_is_told_with_what_there_is() -> None:
-    with pytest.raises(sdy.DiagnosticError, match="there is no hardware of this name: give a file, or one of cpu"):
+    with pytest.raises(sdy.DiagnosticError, match="no hardware preset or file has this name; the presets are cpu"):
         hardware_of("h200")

@@ -157,7 +157,7 @@ def test_the_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     ("words", "told"),
     [
         (["nothing.mlir"], "cannot read the file"),
-        ([str(EXAMPLE), "--hardware", "abacus"], "there is no hardware of this name"),
+        ([str(EXAMPLE), "--hardware", "abacus"], "no hardware preset or file has this name"),
         ([str(EXAMPLE), "-o", "no/folder/page.html"], "cannot write the file"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The bytes that a device receives in a run of a partitioned program, told from the program alone."""
+"""Static estimate of the bytes that a device receives through collectives in one run of a partitioned program."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -30,22 +30,25 @@ from sdy.stablehlo import (
 
 @dataclass(frozen=True, slots=True)
 class CollectiveBytes:
-    """What one device receives on average in a collective, which runs so many `times`, in bytes of all of them."""
+    """Communication volume of one collective."""
 
     collective: Operation
     times: int
+    """Executions in one run of the program."""
     bytes: float
+    """Bytes received by one device, averaged over the devices and summed over all executions."""
 
 
 def bytes_received(module: ModuleOp) -> float:
-    """What one device of the partitioned `module` receives on average in all collectives of a run, in bytes."""
+    """Return the bytes that one device receives, on average, in all collectives of a run of the partitioned `module`."""
     return _total(received(module))
 
 
 def received(module: ModuleOp) -> list[CollectiveBytes]:
-    """What one device of the partitioned `module` receives in each collective of a run, those of a call at each call.
+    """Return the communication volume of each collective in a run of the partitioned `module`.
 
-    A loop counts as often as it is known to run, or once; of branches, the one that receives most.
+    A collective in a called function is listed once per call. The body of a loop counts once per iteration, or once if
+    the trip count is unknown. Of several branches, the one that receives the most bytes counts.
     """
     return _Walk(module).operation(main_function(module))
 
@@ -73,7 +76,7 @@ class _Walk:
         }
 
     def operation(self, op: Operation) -> list[CollectiveBytes]:
-        """What is received in `op`, or in what is inside of it."""
+        """Return the collectives executed by `op`, nested ones included."""
         if count := self._bytes_of.get(type(op)):
             return [CollectiveBytes(op, 1, count(op))]
         inside = self._inside_of.get(type(op), self._regions)
@@ -86,7 +89,7 @@ class _Walk:
         return [each for block in op.regions[number].blocks for inner in block.ops for each in self.operation(inner)]
 
     def _grouped(self, times: float, op: AllGatherOp | AllToAllOp | AllReduceOp) -> float:
-        """In a group of n a device receives n - 1 of n parts of the result, and in an all-reduce twice that."""
+        """Return the bytes received in a group of n devices: (n - 1)/n of the result, twice that for an all-reduce."""
         size = self._group_size(op)
         return times * sum(map(value_bytes, op.results)) * (size - 1) / size
 

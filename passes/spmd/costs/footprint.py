@@ -1,8 +1,8 @@
-"""The memory that a device needs for a partitioned program, told from the program alone.
+"""Static estimate of the peak memory of one device in a partitioned program.
 
-Values live from the operation that makes them to the last one that uses them. What computes each element of its result
-from few others is taken to be fused into what uses it, and then needs no memory of its own. A loop's results lie where
-its initial values did, and a slice is updated in place, where nothing else reads what was there before.
+The live range of a value extends from its defining operation to its last use. Elementwise and data-movement operations
+are assumed to be fused into their users, and then allocate nothing. The results of a loop reuse the buffers of its
+initial values, and `dynamic_update_slice` updates its operand in place if nothing else reads the operand afterwards.
 """
 
 from collections.abc import Mapping, Sequence, Set
@@ -23,49 +23,50 @@ from sdy.stablehlo.control_flow import WhileOp
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What is in memory while an operation of the main function runs, beside arguments and results."""
+    """The temporary values that are live while one operation of the main function runs."""
 
     operation: Operation
     bytes: int
+    """Bytes of the live values, without the arguments and results of the function."""
 
 
 @dataclass(frozen=True)
 class Footprint:
-    """The memory of a device over a run of a program, in bytes, without the values on the host."""
+    """The memory use of one device over a run of a program, in bytes, without the values in host memory."""
 
     outside: Sequence[SSAValue]
-    """Arguments and results, which are there all the time."""
+    """The arguments and results of the main function, which are live during the entire run."""
     moments: Sequence[Moment]
-    """The operations of the main function, in their order."""
+    """One entry per operation of the main function, in program order."""
     at_peak: Sequence[SSAValue]
-    """What is in memory beside those when most is, also what is inside of the operation that runs then."""
+    """The temporary values that are live at the peak, those inside the operation that runs then included."""
     host_bytes: int
-    """The peak bytes of the device's values in the memory of the host."""
+    """The peak bytes of this device's values in host memory."""
 
     @property
     def outside_bytes(self) -> int:
-        """What arguments and results take."""
+        """The bytes of the arguments and results."""
         return sum(map(value_bytes, self.outside))
 
     @property
     def peak(self) -> Moment | None:
-        """When most is in memory; None where nothing runs."""
+        """The moment of peak memory; None if the main function has no operations."""
         return max(self.moments, key=lambda moment: moment.bytes, default=None)
 
 
 def peak_bytes(module: ModuleOp) -> int:
-    """Return the bytes of arguments, results and values alive at once in between, in the memory of one device."""
+    """Return the peak memory of one device in bytes: arguments, results and the most temporaries live at once."""
     return _peak_bytes(module, _Lifetimes(Symbols(module), host_values(module)))
 
 
 def host_bytes(module: ModuleOp) -> int:
-    """Return the bytes that one device has at once in the memory of the host: arguments, results, offloaded values."""
+    """Return the peak bytes of one device's values in host memory: arguments, results and offloaded values."""
     host = host_values(module)
     return _peak_bytes(module, _Lifetimes(Symbols(module), host, counts_host=True)) if host else 0
 
 
 def footprint(module: ModuleOp) -> Footprint:
-    """The memory that one device needs over a run of the partitioned `module`."""
+    """Return the memory use of one device over a run of the partitioned `module`."""
     block = main_function(module).body.block
     outside, host = _outside(block), host_values(module)
     lifetimes = _Lifetimes(Symbols(module), host)
@@ -86,7 +87,7 @@ def _outside(block: Block) -> list[SSAValue]:
 
 
 class _Lifetimes:
-    """The lifetimes of the values in one memory: that of the device or, with `counts_host`, that of the host."""
+    """Live ranges of the values in one memory: device memory or, with `counts_host`, host memory."""
 
     def __init__(self, symbols: Symbols, host: Set[SSAValue], *, counts_host: bool = False):
         self._symbols = symbols
@@ -102,8 +103,10 @@ class _Lifetimes:
         return 0 if self._counts_host else value_bytes(value)
 
     def of(self, block: Block, elsewhere: set[SSAValue]) -> list[int]:
-        """The bytes alive while each operation of a block runs, without its arguments and the values whose memory is
-        `elsewhere`."""
+        """Return the bytes live while each operation of `block` runs.
+
+        The arguments of the block and the values in `elsewhere`, which the caller counts, are left out.
+        """
         operations = list(block.ops)
         last_use = self._last_uses(block, elsewhere)
         ending = [0] * len(operations)
@@ -120,7 +123,7 @@ class _Lifetimes:
         return moments
 
     def _last_uses(self, block: Block, elsewhere: set[SSAValue]) -> dict[SSAValue, int]:
-        """Return the number of the last operation that uses each result for which memory is made."""
+        """Return the index of the last operation that uses each allocated result."""
         operations = list(block.ops)
         last_use = {operand: number for number, op in enumerate(operations) for operand in _used(op)}
         buffers = self._buffers(block, operations, last_use)
@@ -136,9 +139,9 @@ class _Lifetimes:
     def _buffers(
         self, block: Block, operations: Sequence[Operation], last_use: Mapping[SSAValue, int]
     ) -> dict[SSAValue, SSAValue]:
-        """Return, for each result that overwrites an operand, the value that the memory was first made for.
+        """Map each result that overwrites an operand to the value for which the buffer was allocated.
 
-        The arguments of a loop's body may be overwritten, those of a function may not.
+        The block arguments of a loop body may be overwritten, the arguments of a function may not.
         """
         is_loop = isinstance(block.parent_op(), WhileOp)
         buffers: dict[SSAValue, SSAValue] = {}
@@ -153,7 +156,7 @@ class _Lifetimes:
         return buffers
 
     def at_peak(self, block: Block, elsewhere: set[SSAValue]) -> list[SSAValue]:
-        """What is alive in a block when most is, with what is in the operation that runs then."""
+        """Return the values of `block` that are live at its peak, those nested in the operation at the peak included."""
         operations = list(block.ops)
         moments = self.of(block, elsewhere)
         if not moments:
@@ -175,7 +178,7 @@ class _Lifetimes:
         return max(map(self._peak, self._blocks(op)), default=0)
 
     def _blocks(self, op: Operation) -> list[Block]:
-        """The blocks that run within an operation."""
+        """Return the blocks that an operation executes: those of its regions or of its callee."""
         if isinstance(op, CallOp):
             return [callee(op, self._symbols).body.block]
         return [block for region in op.regions for block in region.blocks]
@@ -185,5 +188,5 @@ class _Lifetimes:
 
 
 def _used(op: Operation) -> list[SSAValue]:
-    """What an operation uses, or operations inside it."""
+    """Return the operands of an operation and of the operations nested in it."""
     return [operand for inner in op.walk() for operand in inner.operands]

@@ -1,4 +1,4 @@
-"""Which values are computed as part of what uses them, as XLA fuses operations, and so never in memory."""
+"""Fused values: values that XLA computes inside the fusion of their users and never writes to memory."""
 
 from collections.abc import Collection
 
@@ -10,26 +10,26 @@ from sdy.rules.elementwise import POINTWISE
 _MOVING = "bitcast_convert clamp constant iota pad reshape select slice"
 
 _FUSED = frozenset(f"stablehlo.{name}" for names in (POINTWISE, _MOVING) for name in names.split())
-"""Operations that, beside those that only move elements, are computed as part of what uses their result."""
+"""Operations that can be fused into their users, in addition to those that only move elements."""
 
 _FUSES = _FUSED | {"stablehlo.dynamic_slice", "stablehlo.reduce", "func.return", "stablehlo.return"}
-"""Operations that compute their operands as they go."""
+"""Operations into which the producers of their operands can be fused."""
 
 
 class FusedValues:
-    """The values that are fused into all of their uses, in a module that does not change while this is asked.
+    """The set of values that are fused into all of their users, computed lazily.
 
-    Each is looked at once: some constants have a use in each layer, and each of these asks.
+    Answers are memoized, because some constants have a use in every layer. The module must not change meanwhile.
     """
 
     def __init__(self) -> None:
-        self._known: dict[SSAValue, bool] = {}
+        self._is_fused: dict[SSAValue, bool] = {}
 
     def __contains__(self, value: SSAValue) -> bool:
-        found = self._known.get(value)
-        if found is None:
-            found = self._known[value] = _is_fused(value)
-        return found
+        is_fused = self._is_fused.get(value)
+        if is_fused is None:
+            is_fused = self._is_fused[value] = _is_fused(value)
+        return is_fused
 
 
 def _is_fused(value: SSAValue) -> bool:

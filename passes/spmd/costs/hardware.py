@@ -1,18 +1,18 @@
-"""What devices can do: how fast they compute, what memory they have, and how fast they hear from each other.
+"""Hardware descriptions: peak compute rates, memory size and bandwidth, and the links between devices.
 
-A hardware file is TOML that a person can write; `presets/` has some, named by their files:
+A hardware file is TOML; `presets/` contains several, selected by their file names:
 
     name = "8 x H100, NVLink"
     memory = "80G"              # of one device
     memory_bandwidth = 3.35e12  # bytes a second
-    [peak]                      # operations a second by element type; a multiply-add is two
+    [peak]                      # operations a second by element type; a multiply-add counts as two
     bf16 = 989e12
     f32 = 67e12
-    [[links]]                   # how devices hear from each other, the fastest first
-    devices = 8                 # so many, one after the other by their numbers, by this one
+    [[links]]                   # links between devices, the fastest first
+    devices = 8                 # number of consecutive device ids that the link connects
     bandwidth = 450e9           # bytes a second that a device receives
-    latency = 3e-6              # seconds that a message takes
-    [axes.data]                 # an axis of the mesh that has links of its own; may be left out
+    latency = 3e-6              # seconds per message
+    [axes.data]                 # optional: the link of one mesh axis
     bandwidth = 50e9
     latency = 5e-6
 """
@@ -34,17 +34,17 @@ _PRESETS = Path(__file__).with_name("presets")
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """How a device hears from others."""
+    """Alpha-beta model of the link between one device and the others."""
 
     bandwidth: float
-    """Bytes a second that it receives."""
+    """Bytes a second that a device receives."""
     latency: float
-    """Seconds that a message takes however short it is."""
+    """Seconds per message, independent of its size."""
 
 
 @dataclass(frozen=True)
 class Hardware:
-    """What one device can do, and the links between devices."""
+    """The performance of one device and of the links between devices."""
 
     name: str
     memory: int
@@ -52,14 +52,14 @@ class Hardware:
     memory_bandwidth: float
     """Bytes a second."""
     peak: Mapping[str, float]
-    """Operations a second by element type, as MLIR writes it; a multiply-add is two of them."""
+    """Operations a second by element type in MLIR syntax (`bf16`); a multiply-add counts as two."""
     links: Sequence[tuple[int, Link]]
-    """With how many devices, one after the other by their numbers, each link connects a device; the fastest first."""
+    """For each link, the fastest first, the number of devices with consecutive ids that it connects."""
     axes: Mapping[str, Link]
-    """The links along axes of a mesh that have some of their own."""
+    """Links of individual mesh axes, which take precedence over `links`."""
 
     def link_along(self, axis: str, mesh: Mesh) -> Link:
-        """The link by which a device hears from the others along an axis of `mesh`."""
+        """Return the link that connects the devices along `axis` of `mesh`."""
         if axis in self.axes:
             return self.axes[axis]
         place = mesh.axis_names.index(axis)
@@ -67,25 +67,29 @@ class Hardware:
         return next((link for devices, link in self.links if devices >= reach), self.links[-1][1])
 
     def peak_of(self, element_type: str) -> float:
-        """Operations a second on elements of a type, `bf16` for one; of one that is not listed, as on the slowest."""
+        """Return the operations a second on `element_type`, such as `bf16`; an unlisted type has the lowest rate."""
         return self.peak.get(element_type, min(self.peak.values()))
 
 
 def presets() -> Sequence[str]:
-    """The names of the hardware files that come with this package."""
+    """Return the names of the hardware files in this package."""
     return tuple(sorted(path.stem for path in _PRESETS.glob("*.toml")))
 
 
 def hardware_of(name: str) -> Hardware:
-    """The preset, or the hardware file, of this name. Raises DiagnosticError where there is none, or it is wrong."""
+    """Return the preset of this name, or read the hardware file at this path.
+
+    Raises:
+        DiagnosticError: There is no such preset or file, or the file is invalid.
+    """
     path = _PRESETS / f"{name}.toml" if name in presets() else Path(name)
     if not path.is_file():
         known = ", ".join(presets())
-        raise error(Location(name, 1, 1), f"there is no hardware of this name: give a file, or one of {known}")
+        raise error(Location(name, 1, 1), f"no hardware preset or file has this name; the presets are {known}")
     try:
         return _Reader(str(path), tomllib.loads(path.read_text())).hardware()
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise error(Location(str(path), 1, 1), f"this is not TOML: {problem}") from None
+        raise error(Location(str(path), 1, 1), f"invalid TOML: {problem}") from None
 
 
 _KEYS = {"name", "memory", "memory_bandwidth", "peak", "links", "axes"}
@@ -93,7 +97,7 @@ _LINK_KEYS = {"bandwidth", "latency"}
 
 
 class _Reader:
-    """Reads one hardware file, and says what is wrong with it."""
+    """Reads and validates one hardware file."""
 
     def __init__(self, path: str, table: Mapping[str, Any]) -> None:
         self._path = path
@@ -106,9 +110,9 @@ class _Reader:
             self._fail(f"'{min(missing)}' is missing")
         peak, links = self._table["peak"], self._table["links"]
         if not is_dict(peak) or not peak:
-            self._fail("'peak' is to be a table of operations a second by element type")
+            self._fail("'peak' must be a table of operations a second by element type")
         if not is_list(links) or not links or not all(map(is_dict, links)):
-            self._fail("'links' is to be a list of tables, [[links]]")
+            self._fail("'links' must be a list of tables, [[links]]")
         return Hardware(
             str(self._table["name"]),
             self._bytes(self._table["memory"]),
@@ -124,7 +128,7 @@ class _Reader:
     def _axes(self) -> Mapping[str, Mapping[str, Any]]:
         axes = self._table.get("axes", {})
         if not is_dict(axes) or not all(map(is_dict, axes.values())):
-            self._fail("'axes' is to have a table for each axis, as [axes.data]")
+            self._fail("'axes' must have a table for each axis, such as [axes.data]")
         return axes
 
     def _link(self, table: Mapping[str, Any], where: str, others: set[str]) -> Link:
@@ -134,11 +138,11 @@ class _Reader:
     def _check_keys(self, table: Mapping[str, Any], known: set[str], where: str) -> None:
         for key in table:
             if key not in known:
-                self._fail(f"'{where}{key}' is unknown; there are {', '.join(sorted(known))}")
+                self._fail(f"'{where}{key}' is unknown; the keys are {', '.join(sorted(known))}")
 
     def _number(self, value: object, where: str) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-            self._fail(f"'{where}' is to be a number above 0")
+            self._fail(f"'{where}' must be a number above 0")
         return float(value)
 
     def _bytes(self, value: object) -> int:

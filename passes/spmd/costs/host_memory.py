@@ -1,9 +1,9 @@
-"""The values of a program that are in the memory of the host, not of a device.
+"""Placement analysis: the values of a program that are stored in host memory instead of device memory.
 
-JAX marks them in three ways: an argument or a result has the attribute `mhlo.memory_kind`; a custom call of
-`annotate_device_placement` moves its operand (`jax.device_put` to a memory kind or memory space, and the offloading
-policies of `jax.checkpoint`). A slice or a reshape of a value on the host is on the host, and so is a buffer, such as
-the stacked results of a scan, that is updated with one.
+JAX marks an argument or result with the attribute `mhlo.memory_kind`, and moves other values with a custom call of
+`annotate_device_placement` (`jax.device_put` to a memory kind or memory space, and the offloading policies of
+`jax.checkpoint`). A slice or a reshape of a value on the host is on the host too, as is a buffer that is updated with
+such a value, for example the stacked results of a scan.
 """
 
 from collections.abc import Iterable, Iterator, Set
@@ -30,18 +30,18 @@ _MEMORY_KIND = "mhlo.memory_kind"
 _FRONTEND_ATTRIBUTES, _PLACEMENT = "mhlo.frontend_attributes", "_xla_buffer_placement"
 _VIEWS = DynamicSliceOp | OptimizationBarrierOp | ReshapeOp | ReshardOp | SliceOp | TransposeOp
 _UPDATED, _UPDATE = range(2)
-"""The operands of an update of a slice."""
+"""Operand indices of `dynamic_update_slice`."""
 _NOTHING: Set[SSAValue] = frozenset()
 
 
 def host_values(module: ModuleOp) -> Set[SSAValue]:
-    """Return the values of `module` that are in the memory of the host."""
+    """Return the values of `module` that are stored in host memory."""
     marked = [*_marked(module)]
     return _Placement(module).reached(marked) if marked else _NOTHING
 
 
 def takes_host_memory(value: SSAValue) -> bool:
-    """Whether a value on the host has memory of its own: it is no view, and not written directly to a larger buffer."""
+    """Whether a value on the host has its own buffer: it is neither a view nor written directly to a larger buffer."""
     owner = value.owner
     if not isinstance(owner, Operation):
         return True
@@ -49,7 +49,7 @@ def takes_host_memory(value: SSAValue) -> bool:
 
 
 def _is_update(use: Use) -> bool:
-    """Whether a use writes the value, or a view of it, to a buffer."""
+    """Whether a use writes the value, or a view of it, into a buffer."""
     op = use.operation
     if isinstance(op, DynamicUpdateSliceOp):
         return use.index == _UPDATE
@@ -57,14 +57,14 @@ def _is_update(use: Use) -> bool:
 
 
 def _is_view(op: Operation) -> bool:
-    """Whether the elements of the result are those of the operand, in another shape or some of them."""
+    """Whether the result is a view: a slice, reshape or transpose of the operand."""
     if isinstance(op, BroadcastInDimOp):
         return num_elements(op.result) == num_elements(op.operand)
     return isinstance(op, _VIEWS)
 
 
 def _marked(module: ModuleOp) -> Iterator[SSAValue]:
-    """Yield the arguments and results of the main function, and the moved values, that are marked to be on the host."""
+    """Yield the arguments and results of the main function, and the moved values, that JAX marks as on the host."""
     if (main := find_main_function(module)) is not None and not main.is_declaration:
         yield from _with_host_kind(main.args, main.arg_attrs)
         if (end := main.get_return_op()) is not None:
@@ -89,7 +89,7 @@ def _is_host(kind: Attribute | None) -> bool:
 
 
 class _Placement:
-    """Data flow of placement on the host through views, updated buffers, loops, branches and calls."""
+    """Data-flow analysis of host placement through views, updated buffers, loops, branches and calls."""
 
     def __init__(self, module: ModuleOp) -> None:
         self._module = module
@@ -100,7 +100,7 @@ class _Placement:
         self._host: set[SSAValue] = set()
 
     def reached(self, marked: Iterable[SSAValue]) -> Set[SSAValue]:
-        """Return the values that lie where `marked` do, and the initial values of buffers that lie there alone."""
+        """Return all values on the host: those that `marked` flow to, and the initial values of buffers there."""
         self._follow(marked)
         self._host.update(*(self._initial_values(op) for op in operations(self._module)))
         return self._host
@@ -111,10 +111,10 @@ class _Placement:
             value = pending.pop()
             if value not in self._host:
                 self._host.add(value)
-                pending += [taken for use in value.uses for taken in self._taken_by(use)]
+                pending += [target for use in value.uses for target in self._flows_to(use)]
 
-    def _taken_by(self, use: Use) -> Iterable[SSAValue]:
-        """Return the values that lie where the used one does."""
+    def _flows_to(self, use: Use) -> Iterable[SSAValue]:
+        """Return the values that are in the same memory as the used value."""
         op, index = use.operation, use.index
         match op:
             case OptimizationBarrierOp():
@@ -141,7 +141,7 @@ class _Placement:
         return loop.cond.block.args[index], loop.body.block.args[index], loop.results[index]
 
     def _initial_values(self, op: Operation) -> Iterator[SSAValue]:
-        """Yield the computed operands whose memory `op` reuses for a value on the host, and that nothing else uses."""
+        """Yield the computed operands without other uses whose buffers `op` reuses for a value on the host."""
         for operand, result in () if is_placement(op) else in_place(op):
             if result in self._host and isinstance(operand.owner, Operation) and len([*operand.uses]) == 1:
                 yield operand

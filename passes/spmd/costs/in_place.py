@@ -1,4 +1,4 @@
-"""Results that may take the memory of an operand."""
+"""In-place operations: results that may alias the buffer of an operand."""
 
 from collections.abc import Iterable
 
@@ -13,12 +13,12 @@ _PLACEMENT = "annotate_device_placement"
 
 
 def is_placement(op: Operation) -> bool:
-    """Whether `op` moves its operand between the memories of the host and of the device, or leaves it in one."""
+    """Whether `op` is JAX's placement annotation, which moves its operand to host or device memory."""
     return isinstance(op, CustomCallOp) and op.call_target_name.data == _PLACEMENT
 
 
 def in_place(op: Operation) -> Iterable[tuple[SSAValue, SSAValue]]:
-    """Return pairs of an operand and the result that may take its memory."""
+    """Return the pairs of an operand and a result that may alias it."""
     if isinstance(op, WhileOp):
         return zip(op.operands, op.results, strict=True)
     if isinstance(op, DynamicUpdateSliceOp):

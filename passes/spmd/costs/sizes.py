@@ -1,4 +1,4 @@
-"""How large values are."""
+"""Sizes of values in bytes."""
 
 from xdsl.ir import SSAValue
 
@@ -6,5 +6,5 @@ from sdy.passes.common.num_bytes import num_bytes
 
 
 def value_bytes(value: SSAValue) -> int:
-    """The bytes of a tensor, each element taking at least one; a value of another type, such as a token, takes none."""
+    """Return the bytes of a tensor, at least one per element; 0 for a value of another type, such as a token."""
     return num_bytes(value.type)

@@ -1,8 +1,8 @@
-"""The time that a step of a partitioned program takes on some hardware, told from the program alone.
+"""Static estimate of the time of one step of a partitioned program on given hardware.
 
-Each device computes, then hears from others, then goes on: nothing is taken to happen at the same time. An operation
-takes as long as its products, or as the memory that it reads and writes; a collective as long as its slowest link takes
-for what a device receives, and a message's time for each doubling of the group.
+Computation and communication are assumed not to overlap. An operation follows the roofline model: the maximum of its
+compute time and its memory time. A collective follows the alpha-beta model: the received bytes over the bandwidth of
+its slowest link, plus one message latency for each doubling of the group.
 """
 
 import math
@@ -31,30 +31,30 @@ from sdy.passes.spmd.costs.work import seconds_of
 from sdy.stablehlo import CaseOp, CollectivePermuteOp, IfOp, WhileOp
 
 AxisNames = tuple[str, ...]
-"""The axes of a mesh that a collective runs along."""
+"""The names of the mesh axes that a collective runs along."""
 
 
 @dataclass(frozen=True, eq=False)
 class StepCost:
-    """What a step costs each device."""
+    """The estimated cost of one step on each device."""
 
     compute: float
-    """Seconds."""
+    """Compute time in seconds."""
     communication: Mapping[AxisNames, float]
-    """Seconds along each set of axes."""
+    """Communication time in seconds by the mesh axes of the collectives."""
     memory: int
-    """Bytes at once, arguments and results among them, without those on the host."""
+    """Peak device memory in bytes, arguments and results included."""
     host_memory: int = 0
-    """Bytes at once in the memory of the host."""
+    """Peak host memory in bytes."""
 
     @property
     def seconds(self) -> float:
-        """How long the step takes."""
+        """The step time: compute plus communication, without overlap."""
         return self.compute + sum(self.communication.values())
 
 
 def step_cost(local: ModuleOp, mesh: Mesh, hardware: Hardware) -> StepCost:
-    """What a step of `local`, the program of one device of `mesh`, costs on `hardware`."""
+    """Estimate the cost on `hardware` of one step of `local`, the per-device program for `mesh`."""
     grid = Grid(1, device_count(local))
     communication: dict[AxisNames, float] = defaultdict(float)
     for each in received(local):
@@ -65,8 +65,15 @@ def step_cost(local: ModuleOp, mesh: Mesh, hardware: Hardware) -> StepCost:
 
 
 def seconds_of_messages(axes: AxisNames, received: float, times: float, mesh: Mesh, hardware: Hardware) -> float:
-    """How long a device takes to receive so many bytes in all from others along `axes`, in collectives of so many
-    `times`."""
+    """Return the seconds that a device spends receiving data along `axes`.
+
+    Args:
+        axes: The mesh axes of the collectives.
+        received: The bytes received by the device in all collectives.
+        times: The number of collectives.
+        mesh: The mesh.
+        hardware: The hardware, whose slowest link along `axes` determines the bandwidth.
+    """
     links = [hardware.link_along(axis, mesh) for axis in axes]
     rounds = (math.ceil(math.log2(mesh.axis_size(axis))) for axis in axes)
     latency = sum(link.latency * each for link, each in zip(links, rounds, strict=True))
@@ -74,17 +81,17 @@ def seconds_of_messages(axes: AxisNames, received: float, times: float, mesh: Me
 
 
 def compute_seconds(local: ModuleOp, hardware: Hardware) -> float:
-    """How long a device computes in a step of `local`."""
+    """Return the compute time in seconds of one step of the per-device program `local`."""
     return _total(compute_times(local, hardware))
 
 
 def compute_times(local: ModuleOp, hardware: Hardware) -> "list[OperationSeconds]":
-    """How long a device computes each operation in a step of `local`; one of a function once for each call."""
+    """Return the compute time of each operation in one step of `local`; a called function is listed once per call."""
     return _Compute(local, hardware).times()
 
 
 def axes_of(collective: Operation, grid: Grid, mesh: Mesh) -> AxisNames:
-    """The axes of `mesh` along which the devices differ that take part in a collective together."""
+    """Return the mesh axes along which the devices of a replica group, or of a source-target pair, differ."""
     if isinstance(collective, CollectivePermuteOp):
         groups = _pairs(collective)
     else:
@@ -104,14 +111,14 @@ def _pairs(permute: CollectivePermuteOp) -> list[list[int]]:
 
 
 class OperationSeconds(NamedTuple):
-    """How long a device computes an operation in a step, in all of its runs."""
+    """The compute time in seconds of one operation over all its executions in a step."""
 
     operation: Operation
     seconds: float
 
 
 class _Compute:
-    """Finds how long a device computes each operation; of branches, those of the one that takes longest."""
+    """Sums compute times over a program; of several branches, the slowest counts."""
 
     def __init__(self, module: ModuleOp, hardware: Hardware):
         self._module = module

@@ -1,7 +1,7 @@
-"""How often the elements of operands and results go through memory when an operation runs.
+"""Memory traffic: how many times an operation reads each operand from memory and writes each result to it.
 
-What is fused is never there. Of what is sliced or gathered, as much is read as is taken; of what is updated in place,
-as much is written as changes.
+Fused values cause no traffic. A slice or gather reads only the elements it returns, and an in-place update writes only
+the elements it changes.
 """
 
 from collections.abc import Sequence
@@ -29,18 +29,18 @@ from sdy.stablehlo import (
 
 _COLLECTIVES = AllGatherOp | AllReduceOp | AllToAllOp | CollectivePermuteOp | ReduceScatterOp
 _COMBINED = 2
-"""What an update is combined with is read and written."""
+"""A scatter reads and writes the elements that it combines with an update."""
 
 _SLICES = SliceOp | DynamicSliceOp | GatherOp | DynamicGatherOp
 
 Times = tuple[int, ...]
-"""How often each operand of an operation is read, and each result is written, as if all of it were."""
+"""The number of full reads of each operand, then of full writes of each result."""
 
 
 def times_in_memory(op: Operation, fused: FusedValues) -> Times:
-    """How often operands and results go through memory where `fused` values do not.
+    """Return the number of memory reads of each operand and writes of each result, 0 for `fused` values.
 
-    Of a collective, what is received counts, and nothing else; what is returned stays in place.
+    A collective counts as communication only, and a terminator causes no traffic.
     """
     if isinstance(op, _COLLECTIVES) or is_terminator(op):
         return (0,) * (len(op.operands) + len(op.results))
@@ -66,12 +66,12 @@ def _in_memory(values: Sequence[SSAValue], fused: FusedValues) -> Times:
 
 
 def _is_only_sliced(value: SSAValue, fused: FusedValues) -> bool:
-    """Whether no more of `value` is computed than slices take."""
+    """Whether `value` is fused into slices, so that only the sliced elements are computed."""
     return value in fused and all(isinstance(use.operation, _SLICES) for use in value.uses)
 
 
 def _is_updated_in_place(value: SSAValue) -> bool:
-    """Whether what uses `value` may change it: nothing else does, and no caller keeps it."""
+    """Whether the only user of `value` may overwrite it: `value` is not a function argument, or is a donated one."""
     if not value.has_one_use():
         return False
     if not isinstance(value, BlockArgument):

@@ -1,7 +1,6 @@
-"""What an operation makes a device do: operations on numbers, and bytes that go through memory.
+"""Roofline model of one operation: its arithmetic operations and its memory traffic.
 
-What is computed as part of what uses it never reaches memory; only products and convolutions can take longer than the
-bytes that they read and write.
+Only matrix products and convolutions are counted as arithmetic; all other operations are bound by memory bandwidth.
 """
 
 import math
@@ -23,29 +22,35 @@ from sdy.stablehlo.dot import DotGeneralOp, DotOp
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What an operation on whole tensors takes."""
+    """The arithmetic and memory traffic of an operation on unpartitioned tensors."""
 
     operations: float
-    """A multiply-add is two of them."""
+    """The number of arithmetic operations; a multiply-add counts as two."""
     element_type: str
-    """That of what is multiplied, if anything is."""
+    """The element type of the factors of a product; empty for operations without arithmetic."""
     times: Times
-    """How often operands and results go through memory."""
+    """The number of memory reads of each operand and writes of each result."""
 
     def seconds(self, parts: int, bytes_of: Iterable[float], hardware: Hardware) -> float:
-        """How long a device takes that does one of so many `parts`, with so many bytes of each operand and result."""
+        """Estimate the time in seconds of one of `parts` equal shards of the operation.
+
+        Args:
+            parts: The number of shards.
+            bytes_of: The bytes of one device's shard of each operand, then of each result.
+            hardware: The hardware.
+        """
         traffic = sum([times * bytes_ for times, bytes_ in zip(self.times, bytes_of, strict=True) if times])
         return max(self.operations / parts / hardware.peak_of(self.element_type), traffic / hardware.memory_bandwidth)
 
 
 def work_of(op: Operation, fused: FusedValues) -> Work:
-    """What `op` takes, where `fused` values are not in memory."""
+    """Return the arithmetic and memory traffic of `op`; `fused` values cause no traffic."""
     operations = _operations(op)
     return Work(operations, _element_type(op.operands[0]) if operations else "", times_in_memory(op, fused))
 
 
 def seconds_of(op: Operation, hardware: Hardware, fused: FusedValues) -> float:
-    """How long a device takes for `op`, without what is inside of it."""
+    """Estimate the time in seconds of `op` on one device, without the operations nested in it."""
     return work_of(op, fused).seconds(1, map(value_bytes, (*op.operands, *op.results)), hardware)
 
 
