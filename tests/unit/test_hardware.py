@@ -69,7 +69,7 @@ def test_a_type_that_is_not_listed_is_as_slow_as_the_slowest(tmp_path: Path) -> 
             "'links.latencies' is unknown; the keys are bandwidth, devices, latency",
         ),
         ("name =", "nam =", "'nam' is unknown; the keys are axes, links, memory, memory_bandwidth, name, peak"),
-        ("[axes.slow]", "[axes]", "'axes' is to have a table for each axis"),
+        ("[axes.slow]", "[axes]", "'axes' must have a table for each axis"),
         ("[peak]", "[peak", "invalid TOML"),
     ],
 )

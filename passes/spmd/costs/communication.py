@@ -40,7 +40,7 @@ class CollectiveBytes:
 
 
 def bytes_received(module: ModuleOp) -> float:
-    """Return the bytes that one device receives, on average, in all collectives of a run of the partitioned `module`."""
+    """Return the bytes that a device receives, on average, in all collectives of a run of the partitioned `module`."""
     return _total(received(module))
 
 

@@ -156,7 +156,7 @@ class _Lifetimes:
         return buffers
 
     def at_peak(self, block: Block, elsewhere: set[SSAValue]) -> list[SSAValue]:
-        """Return the values of `block` that are live at its peak, those nested in the operation at the peak included."""
+        """Return the values that are live at the peak of `block`, including those nested in the operation there."""
         operations = list(block.ops)
         moments = self.of(block, elsewhere)
         if not moments:

@@ -41,7 +41,7 @@ def host_values(module: ModuleOp) -> Set[SSAValue]:
 
 
 def takes_host_memory(value: SSAValue) -> bool:
-    """Whether a value on the host has its own buffer: it is neither a view nor written directly to a larger buffer."""
+    """Return whether a value on the host has its own buffer: it is no view and is not written to a larger buffer."""
     owner = value.owner
     if not isinstance(owner, Operation):
         return True
@@ -49,7 +49,7 @@ def takes_host_memory(value: SSAValue) -> bool:
 
 
 def _is_update(use: Use) -> bool:
-    """Whether a use writes the value, or a view of it, into a buffer."""
+    """Return whether a use writes the value, or a view of it, into a buffer."""
     op = use.operation
     if isinstance(op, DynamicUpdateSliceOp):
         return use.index == _UPDATE
@@ -57,7 +57,7 @@ def _is_update(use: Use) -> bool:
 
 
 def _is_view(op: Operation) -> bool:
-    """Whether the result is a view: a slice, reshape or transpose of the operand."""
+    """Return whether the result is a view of the operand, such as a slice, reshape or transpose."""
     if isinstance(op, BroadcastInDimOp):
         return num_elements(op.result) == num_elements(op.operand)
     return isinstance(op, _VIEWS)

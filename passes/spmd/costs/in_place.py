@@ -13,7 +13,7 @@ _PLACEMENT = "annotate_device_placement"
 
 
 def is_placement(op: Operation) -> bool:
-    """Whether `op` is JAX's placement annotation, which moves its operand to host or device memory."""
+    """Return whether `op` is JAX's placement annotation, which moves its operand to host or device memory."""
     return isinstance(op, CustomCallOp) and op.call_target_name.data == _PLACEMENT
 
 

@@ -66,12 +66,12 @@ def _in_memory(values: Sequence[SSAValue], fused: FusedValues) -> Times:
 
 
 def _is_only_sliced(value: SSAValue, fused: FusedValues) -> bool:
-    """Whether `value` is fused into slices, so that only the sliced elements are computed."""
+    """Return whether `value` is fused into slices, so that only the sliced elements are computed."""
     return value in fused and all(isinstance(use.operation, _SLICES) for use in value.uses)
 
 
 def _is_updated_in_place(value: SSAValue) -> bool:
-    """Whether the only user of `value` may overwrite it: `value` is not a function argument, or is a donated one."""
+    """Return whether the only user of `value` may overwrite it, as it may a donated but no other function argument."""
     if not value.has_one_use():
         return False
     if not isinstance(value, BlockArgument):
