@@ -1,4 +1,4 @@
-"""Axes cut into pieces that cannot be cut further."""
+"""Split mesh axes into sub-axes of prime size."""
 
 import math
 
@@ -7,7 +7,7 @@ from sdy.mesh import Mesh
 
 
 def prime_pieces(axis: AxisRef, mesh: Mesh) -> list[AxisRef]:
-    """`axis` cut into parts whose sizes are prime."""
+    """Return the sub-axes of prime size that `axis` consists of, major to minor."""
     size = axis.size_in(mesh)
     factor = next((number for number in range(2, math.isqrt(size) + 1) if size % number == 0), size)
     if factor == size:

@@ -1,26 +1,26 @@
-"""Candidates for how an operation whose tensors disagree can run.
+"""Candidate shardings for an operation whose operands and results have incompatible shardings.
 
-*An operation whose factors all pass through* can run with the layout that one of its tensors has. Of three tensors
+*An operation with only pass-through factors* can run in the sharding of any of its tensors. For
 
     tensor<8x8x8xf32> [{"x", "y"}, {"z"}, {}] * [{}, {}, {"x"}] -> [{"z"}, {"y"}, {"x"}]
 
-the vote of `common_axes` is a layout that none of them has, and from which and to which more is sent.
+the majority vote of `common_axes` chooses a sharding that no tensor has, so that all three are resharded.
 
-*A slice or a pad* is one of these. In both layouts devices exchange the rows that they need:
+*A slice or a pad* is such an operation. In either sharding, devices exchange the rows that they need:
 
     tensor<16x8xf32> [{"x"}, {"y"}] -> tensor<2x8xf32> [{}, {"x"}]
 
 so the smaller of operand and result is resharded.
 
-*A reshape* can run with any layout that splits factors of both sides. Of
+*A reshape* can run in any sharding that splits factors of both sides. In
 
     tensor<1200x800xf32> [{}, {"x"}] -> tensor<1600x600xf32> [{"x"}, {}]
 
-neither layout of columns is one of the other side. Yet 400, the greatest divisor of the numbers of rows, can be split
-on both sides: an all-to-all of the columns comes before the reshape, for which nothing is sent then.
+neither side can have the other side's sharding. But the factor 400, the greatest common divisor of the numbers of
+rows, can be split on both sides: an all-to-all moves "x" from the columns to the rows, and the reshape is local.
 
-*An uneven reshape* keeps the intervals of elements that one side has on each device, as
-`sdy.passes.spmd.reshaped_layouts` says, and devices exchange the elements at the ends of their intervals:
+*An uneven reshape* keeps the interval of elements that each device has on one side (see
+`sdy.passes.spmd.reshaped_layouts`), and devices exchange the elements at the ends of their intervals:
 
     tensor<9x9xf32> [{"x"}, {}] -> tensor<3x27xf32> [{"x"}, {}]
 """
@@ -47,16 +47,21 @@ from sdy.rule import OpShardingRule, factors_in
 from sdy.sharding import TensorSharding, equivalent
 
 _MOST_PIECES = 4
-"""Over more pieces of axes there are too many layouts of a reshape."""
+"""Limit on the number of prime sub-axes: the number of candidate shardings of a reshape is exponential in it."""
 
 
 def plans_of_tensors(
     tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh, permutes: bool = False
 ) -> Iterator[OperationShardings]:
-    """The plans with the layout of one tensor, and of what that has no factors for the layout of the others.
+    """Yield plans that keep the sharding of one tensor, and split the factors that it lacks as another tensor does.
 
-    An operation that reduces factors also has those plans in which none of them is split. One that permutes factors
-    splits them only with `permutes`, by which the caller says that it knows what an exchange costs.
+    For an operation with reduction factors, also yield the plans that split none of those.
+
+    Args:
+        tensors: The operation's sharding rule, shardings and sizes.
+        mesh_name: The mesh of the planned shardings, by name or inlined.
+        mesh: That mesh.
+        permutes: Whether permutation factors may be split. The caller must then account for the cost of the exchange.
     """
     rule = tensors.rule
     if rule.permutation and not permutes:
@@ -89,7 +94,7 @@ def _plans_of_sides(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> Iter
 
 
 def _splits_alike(tensors: Tensors, plan: OperationShardings, mesh: Mesh) -> bool:
-    """Whether each tensor has the axes of all its factors: none overflows, and none is behind one that is not split."""
+    """Return whether every tensor can be split over the planned axes of its factors, without overflow."""
     shardings = [new or old for new, old in zip(plan.shardings, tensors.shardings, strict=True)]
     return all(
         part.axes == plan.axes_per_factor[factor] and not part.overflow
@@ -105,9 +110,10 @@ def _shared_factors(rule: OpShardingRule) -> set[int]:
 
 @lru_cache(2**10)
 def plans_of_reshape(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> tuple[OperationShardings, ...]:
-    """The plans that split factors of both sides over pieces of the axes of operand and result.
+    """Return the plans that split factors shared by operand and result over sub-axes of their axes.
 
-    Each piece splits any factor or none. Pieces on one factor are in the order that they have on one side.
+    The plans enumerate the assignments of each prime sub-axis to one shared factor or to none. The sub-axes of a factor
+    are in the order in which they split the operand, or in that of the result.
     """
     rule = tensors.rule
     factors = sorted(_shared_factors(rule))
@@ -125,9 +131,10 @@ def plans_of_reshape(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> tup
 
 @lru_cache(2**10)
 def plans_of_exchanged_reshape(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> tuple[OperationShardings, ...]:
-    """The plans that keep the intervals of elements that operand or result has on each device, even or not.
+    """Return the two plans that keep the sharding of the operand or of the result, also an uneven one.
 
-    The other side is split likewise, and devices exchange the elements that their parts lack.
+    The other side is split into corresponding intervals of elements, and devices exchange the elements that their
+    shards lack.
     """
     rule = tensors.rule
     before, after = closed_if_missing(tensors, mesh_name)
@@ -156,7 +163,7 @@ def _plan_with_shardings(
 
 
 def _ordered_pieces(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> Iterator[list[AxisRef]]:
-    """The pieces of all axes, in the order of the operand, and in that of the result."""
+    """Yield the prime sub-axes of all axes, in the order of the operand and in that of the result."""
     sides = [[*itertools.chain(*side.dim_axes)] for side in closed_if_missing(tensors, mesh_name)]
     for first, other in (sides, sides[::-1]):
         axes = [*first, *subtract(other, first, mesh)]
@@ -168,9 +175,9 @@ def _ordered_pieces(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> Iter
 
 
 def _is_contiguous(axes_per_factor: Sequence[Axes], rule: OpShardingRule, mesh: Mesh) -> bool:
-    """Whether the parts are even, and each is a contiguous part of its dimension.
+    """Return whether all shards are even, and contiguous in each dimension.
 
-    It is one if of the factors of a dimension those in front of one that is split have parts of size 1.
+    A shard is contiguous in a dimension if each factor that is major to a split factor is split into pieces of size 1.
     """
     parts = [total_size(axes, mesh) for axes in axes_per_factor]
     if any(size % number for size, number in zip(rule.factor_sizes, parts, strict=True)):

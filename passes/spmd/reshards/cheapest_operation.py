@@ -1,37 +1,37 @@
-"""Choosing how an operation runs where it can run in several ways, each with its own reshards.
+"""Choose the cheapest shardings for an operation: several candidates, each with its own reshards, are compared.
 
-*A contraction whose operands disagree.* With the axis "x" of 4 devices, a replicated left operand and a right operand
-that is split along the contracted dimension,
+*A contraction whose operands have different shardings.* With an axis "x" of size 4, a replicated left operand and a
+right operand that is split along the contracting dimension,
 
     tensor<64x8xf32> [{}, {}] . tensor<8x8xf32> [{"x"}, {}] -> tensor<64x8xf32> [{}, {}]
 
-the left operand can be sliced too and the partial results, of 512 elements each, all-reduced; or the 64 elements of the
-right operand are all-gathered, and each device computes the whole product.
+either the left operand is sliced as well and the partial sums of 512 elements are all-reduced, or the 64 elements of
+the right operand are all-gathered and every device computes the full product.
 
-*A loop-invariant operand that is needed whole.* Each iteration takes one of the slices
+*A loop-invariant operand with a dimension that must be replicated.* Each iteration reads one slice:
 
     tensor<6x8x8xf32> [{"x"}, {}, {}] -> tensor<1x8x8xf32> [{}, {}, {}]
 
-The operand can be split along another dimension instead, for which less is sent than to gather it, but then each slice
-has to be gathered; or all of it is gathered once, before the loop.
+Either an all-to-all moves "x" to another dimension of the operand, which sends less than an all-gather, and each slice
+is all-gathered; or the operand is all-gathered once, before the loop.
 
-*A dimension that is needed whole.* A Fourier transform needs its last dimension whole, and gives a longer one back:
+*A dimension that must be replicated.* A Fourier transform needs its last dimension unpartitioned:
 
     tensor<64x64xf32> [{}, {"x"}] -> tensor<64x33xcomplex<f32>> [{}, {}]
 
-The rows can be split instead, by an all-to-all of the operand, and the result gathered, 8 bytes an element; or the
-operand is gathered, 4 bytes an element.
+Either an all-to-all moves "x" to the rows and the result is all-gathered, 8 bytes per element, or the operand is
+all-gathered, 4 bytes per element.
 
-*Tensors that are split in different ways*, as `sdy.passes.spmd.reshards.candidate_plans` says.
+*Tensors with different shardings*: see `sdy.passes.spmd.reshards.candidate_plans`.
 
-*A slice at an index that is data, of a split dimension.*
+*A dynamic slice of a split dimension.*
 
     tensor<64x8xf32> [{"x"}, {}] -> tensor<1x8xf32> [{}, {}]
 
-The operand is gathered; or each device takes what it has of the slice, and these are summed, 8 elements of which all
-but one device have zero. `sdy-convert-global-to-local` does the latter where the operand stays split.
+Either the operand is all-gathered, or each device reads its own rows of the slice, with zeros for the others, and the
+8 elements are all-reduced. `sdy-convert-global-to-local` does the latter if the operand stays split.
 
-*A scatter of split updates.* They are summed, or moved to where the input has the windows that they are written to:
+*A scatter of split updates.* Either partial results are summed, or the updates are resharded like the input:
 
     tensor<8x16xf32> [{}, {"x"}], updates tensor<8x16xf32> [{"x"}, {}] -> tensor<8x16xf32> [{"x"}, {}]
 """
@@ -73,19 +73,26 @@ from sdy.stablehlo.shape import ReshapeOp
 from sdy.stablehlo.slicing import DynamicSliceOp, SliceOp
 
 _WORK = 1000
-"""The products of elements that a device adds up in about the time in which it receives an element."""
+"""Multiply-adds that a device computes in about the time that it takes to receive one element."""
 
 _DOTS = (DotGeneralOp, DotOp)
-"""Operations whose layout has most to do with where the work is done."""
+"""Matrix products: `plans_of_tensors` proposes no candidates for them, since compute dominates their cost."""
 
 
 def cheapest_operation(
     op: Operation, tensors: Tensors, mesh_name: str | Mesh, meshes: Meshes, reshapes: bool
 ) -> OperationShardings:
-    """The plan of `plan_operation`, or one that costs less.
+    """Return the cheapest plan: that of `plan_operation` or an alternative.
 
-    In that one, reduction factors are not split, the axes of factors that must be whole are not moved to others, or the
-    layout is one of `candidate_plans`. `tensors` are those of `op`.
+    Alternatives do not split reduction factors, do not move the axes of need-replication factors to other factors, or
+    come from `candidate_plans`.
+
+    Args:
+        op: The operation.
+        tensors: The sharding rule of `op`, and the shardings and sizes of its operands and results.
+        mesh_name: The mesh on which the operation is to run.
+        meshes: All meshes that the shardings refer to.
+        reshapes: Whether the operation is a reshape; see `plan_operation`.
     """
     mesh, rule = meshes[mesh_name], tensors.rule
     plan = plan_operation(tensors, mesh_name, meshes, reshapes)
@@ -105,7 +112,7 @@ def cheapest_operation(
         permutes = isinstance(op, SliceOp | PadOp) and has_elements
         moves_whole = rule.reduction or rule.need_replication or (rule.permutation and not permutes)
         most = _bytes_held(op, tensors, plan, mesh) if moves_whole else math.inf
-        # A convolution is split into no fewer parts to receive less: its work takes most of the time.
+        # A convolution is never split into fewer shards to save communication: compute dominates its cost.
         fewest = _num_parts(plan, mesh) if isinstance(op, ConvolutionOp) else 1
         candidates = () if isinstance(op, _DOTS) else plans_of_tensors(tensors, mesh_name, mesh, permutes)
         plans += (
@@ -121,9 +128,9 @@ def cheapest_operation(
 
 
 def _summed_slice(op: DynamicSliceOp, tensors: Tensors, mesh_name: str | Mesh) -> OperationShardings | None:
-    """The plan in which the operand stays as it is and devices sum what they have of the slice.
+    """Return the plan that keeps the operand's sharding and all-reduces the slice, or None if that is not on this mesh.
 
-    Its reduction axes are those of that sum, which is part of the operation.
+    The plan's reduction axes are those of the all-reduce into which the dynamic slice itself is lowered.
     """
     operand, *_, result = tensors.shardings
     if operand is None or operand.mesh != mesh_name:
@@ -141,7 +148,7 @@ def _summed_slice(op: DynamicSliceOp, tensors: Tensors, mesh_name: str | Mesh) -
 def _cheapest_reshape(
     op: ReshapeOp, tensors: Tensors, plan: OperationShardings, mesh_name: str | Mesh, mesh: Mesh
 ) -> OperationShardings:
-    """Return `plan`, or a plan of the reshape `op` that costs less: with parts of it alone, or with an exchange."""
+    """Return the cheapest plan of a reshape: `plan`, one that splits shared factors, or one with an exchange."""
     if not any(plan.shardings) and not _received_in_reshape(op, tensors.shardings, mesh):
         return plan
     plans = plans_of_reshape(tensors, mesh_name, mesh) + plans_of_exchanged_reshape(tensors, mesh_name, mesh)
@@ -149,7 +156,7 @@ def _cheapest_reshape(
 
 
 def _received_in_reshape(op: ReshapeOp, shardings: Sequence[TensorSharding | None], mesh: Mesh) -> int:
-    """Return the bytes that all devices receive where operand and result of a reshape have `shardings`."""
+    """Return the bytes that all devices receive in a reshape whose operand and result have `shardings`."""
     before, after = (
         Layout(value.type, sharding or TensorSharding.replicated_closed(mesh, rank(value.type)), mesh)
         for value, sharding in zip((op.operand, op.result), shardings, strict=True)
@@ -158,7 +165,7 @@ def _received_in_reshape(op: ReshapeOp, shardings: Sequence[TensorSharding | Non
 
 
 def _cost(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh) -> float:
-    """Return the bytes that all devices receive, and those that they could receive while they compute."""
+    """Return the cost of a plan in bytes: those that all devices receive, plus the compute time as bytes received."""
     shardings = [new or old for new, old in zip(plan.shardings, tensors.shardings, strict=True)]
     summed = sum(
         _received_in_sum(*each, plan, mesh) for each in zip(op.results, shardings[len(op.operands) :], strict=True)
@@ -176,12 +183,12 @@ def _cost(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh)
 
 
 def _num_parts(plan: OperationShardings, mesh: Mesh) -> int:
-    """Return the number of parts that the work is split into."""
+    """Return the number of shards that the computation is split into."""
     return total_size((axis for axes in plan.axes_per_factor for axis in axes), mesh)
 
 
 def _bytes_held(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh) -> int:
-    """Return the bytes that a device holds of the tensors of `op`, one that a loop shares in both layouts."""
+    """Return the bytes of a device's shards of the tensors of `op`; loop-invariant operands count before and after."""
     values = (*op.operands, *op.results)
     held = 0
     for index, (value, old, new) in enumerate(zip(values, tensors.shardings, plan.shardings, strict=True)):
@@ -192,9 +199,9 @@ def _bytes_held(op: Operation, tensors: Tensors, plan: OperationShardings, mesh:
 
 
 def _received_in_reshards(op: Operation, shardings: Sequence[TensorSharding | None], mesh: Mesh) -> float:
-    """Return the bytes that all devices receive in reshards around `op`, over all iterations of the loops around it.
+    """Return the bytes that all devices receive in reshards around `op`, in all iterations of the enclosing loops.
 
-    Loop-invariant operands are resharded before the loop, as `sdy-hoist-invariant-collectives` moves them there.
+    The reshard of a loop-invariant operand counts once, because `sdy-hoist-invariant-collectives` hoists it.
     """
     before = sum(
         iterations_of_operand(op, value) * _received_in_reshard(op, before_reshards(value), sharding, mesh)
@@ -216,7 +223,7 @@ def _widest(op: Operation) -> int:
 
 
 def _received_in_sum(result: SSAValue, sharding: TensorSharding | None, plan: OperationShardings, mesh: Mesh) -> float:
-    """Return the bytes that all devices receive in the all-reduce, or in a reduce-scatter where users want a part."""
+    """Return the bytes that all devices receive in the all-reduce, or in the reduce-scatter if the users are split."""
     sizes, wanted = shape(result.type), get_sharding(result)
     local = local_elements(sharding.dim_axes, sizes, mesh) if sharding else math.prod(sizes)
     needed = local_elements(wanted.dim_axes, sizes, mesh) if wanted else math.prod(sizes)

@@ -1,16 +1,16 @@
-"""Planning a reshard that sends little: of several sequences of collectives from one sharding to another, the cheapest.
+"""Plan a reshard: the sequence of collectives from one sharding to another that receives the fewest elements.
 
-`sdy.passes.spmd.reshards.collective_plan` makes a plan from the first dimension to the last. Which axes it slices and
-how it orders those that a permute replaces depends on that order, and so does what the plan costs. Over axes of size 2,
-`[{"z"}, {}]` to `[{"y", "x"}, {"z"}]` can be
+`sdy.passes.spmd.reshards.collective_plan` is a greedy planner that visits dimensions from first to last. The axes that
+it slices, their order in a permute and the cost depend on that order. With axes of size 2, `[{"z"}, {}]` becomes
+`[{"y", "x"}, {"z"}]` by
 
     [{"z"}, {}]  --all-slice-->  [{"z", "y"}, {"x"}]  --permute-->  [{"y", "x"}, {"z"}]
     [{"z"}, {}]  --all-slice-->  [{"z", "x"}, {"y"}]  --permute-->  [{"y", "x"}, {"z"}]
 
-and in the second permute four of eight devices have what they need, in the first only two. Between few pieces of axes,
-`sdy.passes.spmd.reshards.searched_plan` finds the cheapest plan of all. Between many, wherever there is a permute, the
-dimensions are also taken in every other order, and what can move before the permute moves. And since each collective
-can be undone by one, a plan from the target to the source, backwards, is one from the source to the target.
+where four of eight devices already have their shard in the second permute, but only two in the first. If there are few
+sub-axes, `sdy.passes.spmd.reshards.searched_plan` finds the optimal plan. Otherwise, if the plan has a permute, the
+planner also tries the other orders of dimensions, and all-to-alls before the permute. Every collective has an inverse,
+so it also plans from the target to the source and inverts the result.
 """
 
 import functools
@@ -39,10 +39,14 @@ _MOST_DIMS_IN_ANY_ORDER = 3
 def cheapest_plan(
     source: AxesPerDim, target: AxesPerDim, shape: tuple[int, ...], mesh: Mesh, reorder_devices: bool = False
 ) -> Steps:
-    """The steps from the sharding with axes `source` to the one with axes `target`, in order; () if they are the same.
+    """Return the collectives that reshard from `source` to `target`, in order; () if both are the same.
 
-    `shape` is that of the whole tensor, in elements. `reorder_devices` asks for a permute in any case, as is needed
-    when the target's mesh lists the same devices in another order.
+    Args:
+        source: The axes of each dimension before the reshard.
+        target: The axes of each dimension after it.
+        shape: The global shape of the tensor.
+        mesh: The mesh of both shardings.
+        reorder_devices: Whether a permute is required because the target's mesh lists its devices in another order.
     """
     first = plan_collectives(source, target, shape, mesh, reorder_devices)
     if reorder_devices or not first:
@@ -73,7 +77,7 @@ def _plan_in_order(
     mesh: Mesh,
     move_first: bool,
 ) -> Steps:
-    """A plan made for the tensor with its dimensions transposed to `order`, in terms of the tensor itself."""
+    """Plan with the dimensions visited in `order`: plan for the transposed tensor, then transpose the steps back."""
     source, target = (tuple(axes[dim] for dim in order) for axes in (source, target))
     sizes = [shape[dim] for dim in order]
     place = [order.index(dim) for dim in range(len(order))]
@@ -97,7 +101,7 @@ def _plan_in_order(
 
 
 def _backwards(steps: Steps, start: AxesPerDim) -> Steps:
-    """The steps that undo `steps`, which begin at `start`, in the order in which they do."""
+    """Return the inverse of `steps`, a plan that begins at the sharding `start`."""
     befores = [start, *(step.after for step in steps)]
     undone: list[Collective] = []
     for step, before in zip(reversed(steps), reversed(befores[:-1]), strict=True):

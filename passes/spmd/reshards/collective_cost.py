@@ -1,4 +1,4 @@
-"""What a plan of collectives costs: the elements that devices receive from others."""
+"""Communication cost of a plan of collectives, in elements received."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,9 +12,15 @@ from sdy.passes.spmd.reshards.collective_steps import AllGather, AllSlice, AllTo
 
 
 def elements_received(steps: Iterable[Collective], source: AxesPerDim, shape: Sequence[int], mesh: Mesh) -> int:
-    """The elements of a tensor of `shape`, split over `source` at first, that all devices receive in all `steps`.
+    """Return the number of elements that all devices together receive in `steps`.
 
-    In a permute between more than `MOST_DEVICES` devices, each counts as receiving a shard.
+    In a permute of more than `MOST_DEVICES` devices, every device counts as receiving a shard.
+
+    Args:
+        steps: The collectives, in order.
+        source: The axes of each dimension before the first step.
+        shape: The global shape of the tensor.
+        mesh: The mesh of the axes.
     """
     received = 0
     before = source
@@ -25,7 +31,7 @@ def elements_received(steps: Iterable[Collective], source: AxesPerDim, shape: Se
 
 
 def _fused(steps: Iterable[Collective]) -> Iterator[list[Collective]]:
-    """The steps, all-to-alls in a row between dimensions that are all different together: they become one."""
+    """Yield the steps in groups: consecutive all-to-alls between disjoint dimensions are lowered to one collective."""
     fused: list[Collective] = []
     dims: set[int] = set()
     for step in steps:
@@ -58,7 +64,10 @@ def _received(fused: Sequence[Collective], before: AxesPerDim, shape: Sequence[i
 
 
 def elements_in_exchange(shape: Sequence[int], parts_before: Sequence[int], parts_after: Sequence[int]) -> int:
-    """Return the elements that a device has in an all-to-all, each dimension padded for the parts on both sides."""
+    """Return the size of a device's shard in an all-to-all.
+
+    Each dimension is padded to a multiple of its numbers of shards before and after.
+    """
     return math.prod(
         round_up(size, math.lcm(before, after)) // before
         for size, before, after in zip(shape, parts_before, parts_after, strict=True)
@@ -66,5 +75,5 @@ def elements_in_exchange(shape: Sequence[int], parts_before: Sequence[int], part
 
 
 def local_elements(axes_per_dim: AxesPerDim, shape: Sequence[int], mesh: Mesh) -> int:
-    """The elements of a tensor of `shape` that one device has, padding included where a dimension is not divisible."""
+    """Return the number of elements in the shard of a tensor of global `shape`, padding of uneven dimensions included."""
     return math.prod(-(-size // total_size(axes, mesh)) for size, axes in zip(shape, axes_per_dim, strict=True))

@@ -1,25 +1,25 @@
-"""Planning a reshard: the short sequence of collectives that turns one sharding of a tensor into another.
+"""Greedy planner of a reshard: a short sequence of collectives from one sharding of a tensor to another.
 
-A dimension is split over a list of axes, major to minor. While the plan is made, each dimension has three lists:
+A dimension is split over a list of axes, major to minor. The planner keeps three lists for each dimension:
 
-    placed     axes that stand where the target has them: the beginning that both shardings share
-    misplaced  the axes that follow in the current sharding
-    wanted     the axes that follow in the target
+    placed     the common prefix of the current sharding and the target
+    misplaced  the remaining axes of the current sharding
+    wanted     the remaining axes of the target
 
 so that `placed + misplaced` is the current sharding, `placed + wanted` the target, and the plan is complete when
-nothing is misplaced or wanted. Four collectives bring that about, and are tried in the order of what they cost:
+nothing is misplaced or wanted. The planner tries four collectives, cheapest first:
 
-    all-slice           adds axes at the end of dimensions; each device keeps a part of what it has: nothing is sent
-    collective-permute  replaces axes by as many others; each device sends what it has to one other device
+    all-slice           appends axes to dimensions; each device keeps a slice of its shard, and nothing is sent
+    collective-permute  replaces axes by others of the same total size; each device sends its shard to one device
     all-to-all          moves axes from the end of one dimension to the end of another; each device sends to several
-    all-gather          drops axes from the end of dimensions; each device receives the parts of others
+    all-gather          drops axes from the end of dimensions; each device receives the shards of others
 
 For example, over axes of size 2, `[{"x", "y"}, {}]` becomes `[{"y"}, {"z"}]` by
 
     [{"x", "y"}, {}]  --all-slice "z" on 1-->  [{"x", "y"}, {"z"}]  --permute-->  [{"y", "x"}, {"z"}]
                       --all-gather "x" on 0-->  [{"y"}, {"z"}]
 
-where the permute stands for swapping two axes, which no other collective can do.
+where the permute swaps two axes of a dimension, which no other collective can do.
 """
 
 from collections.abc import Sequence
@@ -41,18 +41,23 @@ def plan_collectives(
     reorder_devices: bool = False,
     move_first: bool = False,
 ) -> tuple[Collective, ...]:
-    """The steps from the sharding with axes `source` to the one with axes `target`, in order; () if they are the same.
+    """Return the collectives that reshard from `source` to `target`, in order; () if both are the same.
 
-    `shape` is that of the whole tensor, in elements. `reorder_devices` asks for a permute in any case, as is needed
-    when the target's mesh lists the same devices in another order. With `move_first`, what can move by all-to-all
-    does so before any permute. A plan from one sharding to another of the same tensor always exists: in the worst
-    case everything misplaced is gathered and everything wanted is sliced.
+    A plan always exists: in the worst case, it gathers all misplaced axes and slices all wanted ones.
+
+    Args:
+        source: The axes of each dimension before the reshard.
+        target: The axes of each dimension after it.
+        shape: The global shape of the tensor.
+        mesh: The mesh of both shardings.
+        reorder_devices: Whether a permute is required because the target's mesh lists its devices in another order.
+        move_first: Whether to do all-to-alls before the first permute as well.
     """
     plan = CollectivePlan(source, target, shape, mesh, reorder_devices)
     if move_first:
         all_slice(plan)
         _all_to_alls(plan)
-    # One round is enough where all sizes are powers of two. Steps that find nothing to do add nothing.
+    # One round is enough if all sizes are powers of two. A step with nothing to do adds no collective.
     for _ in range(2):
         all_slice(plan)
         collective_permute(plan)
@@ -61,7 +66,7 @@ def plan_collectives(
     _all_gather(plan, keep_wanted=False)
     all_slice(plan)
     if any(map(_has_conflicts, plan.steps)):
-        # Where sub-axes cannot be cut into common pieces, as "x":(1)2 and "x":(1)3, no axis is to be passed over.
+        # Sub-axes such as "x":(1)2 and "x":(1)3 have no common refinement: gather all of them before slicing any.
         plan = CollectivePlan(source, target, shape, mesh, reorder_devices)
         _all_gather(plan, keep_wanted=False)
         collective_permute(plan)
@@ -70,19 +75,19 @@ def plan_collectives(
 
 
 def _has_conflicts(step: Collective) -> bool:
-    """Whether what a step gives is split over axes that no sharding can have together."""
+    """Return whether the sharding after `step` uses axes that cannot coexist in one sharding."""
     axes = [axis for axes in step.after for axis in axes]
     return any(one.conflicts_with(other) for one, other in combinations(axes, 2))
 
 
 def _all_to_alls(plan: CollectivePlan) -> None:
-    """Move groups of axes from the ends of dimensions to those that want them, first those that come into place."""
+    """Move axes by all-to-alls to the dimensions that want them; first those that arrive in their final position."""
     for only_into_place in (True, False):
         _move_groups(plan, only_into_place)
 
 
 def _move_groups(plan: CollectivePlan, only_into_place: bool) -> None:
-    """Move groups of axes from the ends of dimensions to those that want them, or only to where they are wanted."""
+    """Move groups of axes from the ends of dimensions to those that want them, or only into their final position."""
     for d, dim in enumerate(plan.dims):
         while move := _movable(plan, d):
             axes, to = move
@@ -96,7 +101,7 @@ def _move_groups(plan: CollectivePlan, only_into_place: bool) -> None:
 
 
 def _movable(plan: CollectivePlan, d: int) -> tuple[list[AxisRef], int] | None:
-    """The longest group at the end of dimension `d` that goes to one other dimension, and that dimension."""
+    """Return the longest suffix of dimension `d` that one other dimension wants, and that dimension; or None."""
     misplaced = plan.dims[d].misplaced
     destinations = plan.destinations()
     if not misplaced or misplaced[-1] not in destinations or destinations[misplaced[-1]][0] == d:
@@ -109,7 +114,7 @@ def _movable(plan: CollectivePlan, d: int) -> tuple[list[AxisRef], int] | None:
 
 
 def _all_gather(plan: CollectivePlan, keep_wanted: bool) -> None:
-    """Gather what is misplaced at the end of dimensions, up to the last axis that some dimension wants."""
+    """All-gather the misplaced axes at the ends of dimensions; with `keep_wanted`, only behind the last wanted axis."""
     destinations = plan.destinations()
     gathered: list[list[AxisRef]] = []
     for dim in plan.dims:

@@ -1,9 +1,9 @@
 """A* search for the sequence of collectives that receives the fewest elements.
 
-The nodes of the graph are layouts: for each dimension, the pieces of axes that split it, major to minor. The edges are
-collectives, weighted by the elements that all devices receive; between source and target, only even layouts are nodes.
-The heuristic is the number of elements that devices need and do not hold. No sequence of collectives receives fewer,
-so the search expands no layout twice.
+The nodes of the graph are layouts: for each dimension, the sub-axes ("pieces") that split it, major to minor. The edges
+are collectives, weighted by the elements that all devices receive. All nodes but source and target are even layouts.
+The heuristic is the number of elements of the target shards that devices do not hold yet. It is a lower bound on what
+any sequence of collectives receives, and consistent, so the search expands no layout twice.
 """
 
 import heapq
@@ -19,7 +19,7 @@ from sdy.passes.spmd.layout import round_up
 from sdy.passes.spmd.reshards.collective_cost import elements_in_exchange
 
 Layout = tuple[tuple[int, ...], ...]
-"""For each dimension, the pieces that split it, as indices into the sizes of all pieces."""
+"""For each dimension, the pieces that split it, as indices into the list of piece sizes."""
 
 _MOST_EXPANSIONS = 300
 
@@ -28,18 +28,18 @@ _MOST_EXPANSIONS = 300
 def cheapest_path(
     source: Layout, target: Layout, shape: tuple[int, ...], sizes: tuple[int, ...], limit: int
 ) -> tuple[Layout, ...] | None:
-    """Find the layouts on the way from `source` to `target` on which devices receive fewer than `limit` elements.
+    """Find the cheapest path of layouts from `source` to `target` that receives fewer than `limit` elements.
 
     Args:
         source: The first layout of the path.
         target: The last layout of the path.
         shape: The sizes of the dimensions in elements.
-        sizes: The sizes of the pieces. There is one device for each element of a grid of this shape.
+        sizes: The sizes of the pieces, which are also the shape of the grid of devices.
         limit: The number of elements that all devices together receive on the best path known.
 
     Returns:
-        The path on which devices receive the fewest elements, of equal ones one with the fewest exchanges, or None if
-        no path is below `limit`.
+        The path that receives the fewest elements, ties broken by the number of collectives that communicate, or None
+        if no path is below `limit`.
     """
     graph = _Graph(shape, _grid(sizes), target)
     best = {source: (0, 0)}
@@ -72,7 +72,7 @@ def _path(end: Layout, previous: dict[Layout, Layout]) -> list[Layout]:
 
 
 class _Grid:
-    """The devices over which pieces of these sizes split tensors, one for each index into a grid of that shape."""
+    """The grid of devices, with one dimension for each piece; memoizes the indices of devices along pieces."""
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self.sizes = sizes
@@ -83,7 +83,7 @@ class _Grid:
         self._layouts: dict[tuple[int, ...], list[Layout]] = {}
 
     def index(self, pieces: tuple[int, ...]) -> Ints:
-        """For each device, its index along `pieces`."""
+        """Return the index of each device along `pieces`, major to minor."""
         if (known := self._indices.get(pieces)) is None:
             known = np.zeros(self.devices, np.int64)
             for piece in pieces:
@@ -92,22 +92,22 @@ class _Grid:
         return known
 
     def place(self, layout: Layout) -> Ints:
-        """For each device, its index along the pieces of `layout` and then along all others."""
+        """Return the index of each device along the pieces of `layout`, followed by all other pieces."""
         return self.index((*chain(*layout), *self.free(layout)))
 
     def parts(self, pieces: tuple[int, ...]) -> int:
-        """The number of parts of a dimension that `pieces` split."""
+        """Return the number of shards of a dimension that `pieces` split."""
         if (known := self._parts.get(pieces)) is None:
             known = self._parts[pieces] = math.prod(self.sizes[piece] for piece in pieces)
         return known
 
     def free(self, layout: Layout) -> list[int]:
-        """The pieces that split no dimension."""
+        """Return the pieces that split no dimension of `layout`."""
         held = {*chain(*layout)}
         return [piece for piece in range(len(self.sizes)) if piece not in held]
 
     def layouts(self, parts: tuple[int, ...]) -> list[Layout]:
-        """The layouts that split each dimension into this many parts."""
+        """Return all layouts that split dimension i into `parts[i]` shards."""
         if (known := self._layouts.get(parts)) is None:
             known = self._layouts[parts] = list(self._layouts_of(parts, range(len(self.sizes))))
         return known
@@ -128,7 +128,7 @@ _grid = lru_cache(2**6)(_Grid)
 
 
 class _Graph:
-    """The layouts of a tensor over a grid, and what the collectives between them send."""
+    """The graph of layouts of a tensor over a grid, with collectives as weighted edges."""
 
     def __init__(self, shape: Sequence[int], grid: _Grid, target: Layout) -> None:
         self.shape, self.grid, self.target = shape, grid, target
@@ -137,7 +137,7 @@ class _Graph:
         self._needed = int(self._held(target).sum())
 
     def edges(self, layout: Layout) -> Iterator[tuple[Layout, int]]:
-        """Each layout that one collective leads to, and the elements that all devices receive in it."""
+        """Yield each layout that one collective produces, and the elements that all devices receive in it."""
         local, devices = self._local(layout), self.grid.devices
         place = self.grid.place(layout)
 
@@ -156,18 +156,18 @@ class _Graph:
             yield after, local * int(np.count_nonzero(place != self.grid.place(after)))
 
     def missing(self, layout: Layout) -> int:
-        """The elements that devices need for the target and do not hold, summed over the devices."""
+        """Return the number of elements of target shards that devices do not hold, summed over the devices."""
         if (known := self._missing.get(layout)) is None:
             known = self._missing[layout] = self._needed - int(self._held(layout).sum())
         return known
 
     def _held(self, layout: Layout) -> Ints:
-        """For each device, how many elements of its part of the target it holds."""
+        """Return the number of elements of its target shard that each device holds."""
         overlaps = [self._overlap(dim, pieces) for dim, pieces in enumerate(layout)]
         return reduce(np.multiply, overlaps)
 
     def _overlap(self, dim: int, pieces: tuple[int, ...]) -> Ints:
-        """For each device, how many rows of its part of a dimension of the target it has if `pieces` split this."""
+        """Return the overlap in rows of each device's current and target shard of a dimension that `pieces` split."""
         if (known := self._overlaps.get((dim, pieces))) is None:
             (start, end), (other_start, other_end) = (self._rows(dim, each) for each in (pieces, self.target[dim]))
             rows = np.minimum(end, other_end) - np.maximum(start, other_start)
@@ -175,14 +175,14 @@ class _Graph:
         return known
 
     def _rows(self, dim: int, pieces: tuple[int, ...]) -> tuple[Ints, Ints]:
-        """For each device, where its part of a dimension that `pieces` split starts and ends."""
+        """Return the first row, and the end, of each device's shard of a dimension that `pieces` split."""
         size = self.shape[dim]
         length = -(-size // self.grid.parts(pieces))
         start = np.minimum(self.grid.index(pieces) * length, size)
         return start, np.minimum(start + length, size)
 
     def _local(self, layout: Layout) -> int:
-        """The elements of a part, padding included."""
+        """Return the number of elements of a shard, padding included."""
         return math.prod(-(-size // self.grid.parts(pieces)) for size, pieces in zip(self.shape, layout, strict=True))
 
     def _is_node(self, layout: Layout) -> bool:
@@ -191,7 +191,10 @@ class _Graph:
         return not any(size % self.grid.parts(pieces) for size, pieces in zip(self.shape, layout, strict=True))
 
     def _keeps_padding(self, before: Layout, after: Layout) -> bool:
-        """Whether no dimension is split on both sides and padded to another size: its rows would have to move again."""
+        """Return whether each dimension that is split before and after has the same padded size in both layouts.
+
+        Otherwise its rows would have to be redistributed.
+        """
         return all(
             not (old and new) or round_up(size, self.grid.parts(old)) == round_up(size, self.grid.parts(new))
             for size, old, new in zip(self.shape, before, after, strict=True)
@@ -212,9 +215,9 @@ class _Graph:
                 yield _with(layout, {dim: pieces[:-1]})
 
     def _exchanged(self, layout: Layout) -> Iterator[tuple[Layout, int]]:
-        """The layouts behind all-to-alls, and how many devices exchange parts.
+        """Yield the layouts that an all-to-all produces, and its group size.
 
-        One moves pieces from a dimension to another, or does so for several pairs of dimensions, all different.
+        An all-to-all moves a suffix of pieces from one dimension to another, or does so for two disjoint pairs.
         """
         moves = [
             (dim, start, to)

@@ -1,4 +1,4 @@
-"""The state of a plan of collectives: how far each dimension is from what is wanted."""
+"""State of the greedy reshard planner: the placed, misplaced and wanted axes of each dimension, and the steps so far."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -18,11 +18,11 @@ class DimAxes:
     wanted: list[AxisRef]
 
     def copy(self) -> "DimAxes":
-        """The same, to go back to."""
+        """Return a copy, for backtracking."""
         return DimAxes(self.placed.copy(), self.misplaced.copy(), self.wanted.copy())
 
     def settle(self) -> None:
-        """Move the axes with which `misplaced` and `wanted` both begin to `placed`."""
+        """Move the common prefix of `misplaced` and `wanted` to `placed`."""
         while self.misplaced and self.wanted and self.misplaced[0] == self.wanted[0]:
             self.placed.append(self.misplaced.pop(0))
             self.wanted.pop(0)
@@ -30,7 +30,7 @@ class DimAxes:
 
 @dataclass(slots=True)
 class CollectivePlan:
-    """What has been planned so far, and what there is still to do."""
+    """A reshard plan under construction: the collectives planned so far, and the state of each dimension after them."""
 
     source: AxesPerDim
     target: AxesPerDim
@@ -41,7 +41,7 @@ class CollectivePlan:
     steps: list[Collective] = field(init=False, default_factory=list[Collective])
 
     def __post_init__(self) -> None:
-        # Axes are cut until any two that overlap are equal, so that they can be looked up as if they were whole.
+        # Axes are split until any two that overlap are equal, so that they can be compared and looked up.
         self.dims = [
             DimAxes([], _cut(here, chain(*self.target), self.mesh), _cut(there, chain(*self.source), self.mesh))
             for here, there in zip(self.source, self.target, strict=True)
@@ -50,30 +50,30 @@ class CollectivePlan:
             dim.settle()
 
     def size(self, axes: Iterable[AxisRef]) -> int:
-        """How many parts a dimension split over `axes` has."""
+        """Return the product of the sizes of `axes`."""
         return total_size(axes, self.mesh)
 
     def current(self) -> AxesPerDim:
-        """The sharding reached so far."""
+        """Return the axes of each dimension after the steps so far."""
         return tuple(merge_sub_axes((*dim.placed, *dim.misplaced), self.mesh) for dim in self.dims)
 
     def merged(self, axes_per_dim: Iterable[Sequence[AxisRef]]) -> AxesPerDim:
-        """The axes of each dimension, neighbours that continue each other made one."""
+        """Return the axes of each dimension, with adjacent sub-axes merged."""
         return tuple(merge_sub_axes(axes, self.mesh) for axes in axes_per_dim)
 
     def destinations(self) -> dict[AxisRef, tuple[int, int]]:
-        """Where each wanted axis goes: its dimension, and its index among what that dimension wants."""
+        """Map each wanted axis to the dimension that wants it, and its index in that dimension's `wanted`."""
         return {axis: (d, i) for d, dim in enumerate(self.dims) for i, axis in enumerate(dim.wanted)}
 
     def is_free(self, axis: AxisRef) -> bool:
-        """Whether no dimension is split over any part of `axis`, which could thus be sliced."""
+        """Return whether no misplaced axis overlaps `axis`, so that an all-slice can use it."""
         return not any(axis.overlaps(held) for dim in self.dims for held in dim.misplaced)
 
     def take(self, available: list[AxisRef], splits: int, in_order: bool = False) -> list[AxisRef]:
-        """Remove from `available` axes that together split a dimension into `splits` parts, or as near as they come.
+        """Remove from `available`, and return, axes whose sizes multiply to `splits`, or to less if there are too few.
 
-        An axis larger than what is left of `splits` is cut, and its rest becomes the first one available. Where an axis
-        neither divides what is left nor is divided by it, `in_order` stops there, otherwise it is passed over.
+        An axis larger than the rest of `splits` is split, and its remainder stays available. At an axis whose size
+        neither divides that rest nor is divided by it, stop if `in_order`, else skip the axis.
         """
         taken: list[AxisRef] = []
         for axis in tuple(available):
@@ -91,7 +91,7 @@ class CollectivePlan:
         return taken
 
     def spread(self, available: list[AxisRef], splits_left: list[int]) -> list[list[AxisRef]]:
-        """Take from `available` for one dimension after the other, each up to its `splits_left`, which become fewer."""
+        """Take axes from `available` for each dimension in turn, up to its `splits_left`, which is updated in place."""
         taken_per_dim: list[list[AxisRef]] = []
         for d, splits in enumerate(splits_left):
             taken = self.take(available, splits)
@@ -101,19 +101,19 @@ class CollectivePlan:
         return taken_per_dim
 
     def align_wanted(self, pieces: Iterable[AxisRef]) -> None:
-        """Cut what is wanted where the `pieces`, some of which may have just been cut, begin and end."""
+        """Split the wanted axes at the boundaries of `pieces`, so that overlapping axes are equal again."""
         pieces = tuple(pieces)
         for dim in self.dims:
             dim.wanted = _cut(dim.wanted, pieces, self.mesh)
 
 
 def divide(a: int, b: int) -> bool:
-    """Whether one of the two sizes divides the other."""
+    """Return whether one of the two sizes divides the other."""
     return a % b == 0 or b % a == 0
 
 
 def _cut(axes: Iterable[AxisRef], others: Iterable[AxisRef], mesh: Mesh) -> list[AxisRef]:
-    """`axes`, each cut where any of the `others` that can coexist with it begins or ends."""
+    """Split each of `axes` at the boundaries of those `others` that it can coexist with."""
     others = tuple(others)
     pieces: list[AxisRef] = []
     for axis in axes:

@@ -1,4 +1,4 @@
-"""The collectives that a reshard can be carried out by, in terms of the axes that split each dimension."""
+"""Steps of a reshard plan: collectives, described by the axes of each dimension."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ AxesPerDim = tuple[Axes, ...]
 
 @dataclass(frozen=True, slots=True)
 class AllSlice:
-    """Split each dimension further over its `axes`, which gives `after`."""
+    """Slice each dimension over its `axes`, appended to those that split it; `after` is the resulting sharding."""
 
     axes: AxesPerDim
     after: AxesPerDim
@@ -18,14 +18,14 @@ class AllSlice:
 
 @dataclass(frozen=True, slots=True)
 class CollectivePermute:
-    """Exchange whole shards between devices, which gives `after`: each dimension is split as many times as before."""
+    """Permute shards between devices; `after` is the resulting sharding, with the same number of shards per dimension."""
 
     after: AxesPerDim
 
 
 @dataclass(frozen=True, slots=True)
 class AllToAll:
-    """Move `axes` from the end of dimension `source` to the end of dimension `target`, which gives `after`."""
+    """Move `axes` from the end of dimension `source` to that of `target`; `after` is the resulting sharding."""
 
     axes: Axes
     source: int
@@ -35,7 +35,7 @@ class AllToAll:
 
 @dataclass(frozen=True, slots=True)
 class AllGather:
-    """Gather each dimension over its `axes`, the last ones that split it, which gives `after`."""
+    """Gather each dimension over its `axes`, the minor-most ones; `after` is the resulting sharding."""
 
     axes: AxesPerDim
     after: AxesPerDim

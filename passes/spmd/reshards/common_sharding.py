@@ -1,15 +1,14 @@
-"""Choosing, for one operation, the axes that each of its factors is split over in all of its tensors.
+"""Choose the axes of each factor of an operation, common to all of its operands and results.
 
-An operation needs no reshard when every operand and result splits each factor over the same axes, and no axis splits
-two factors. Where the tensors disagree, the choice decides which of them are resharded, that is, how much is sent:
+An operation needs no reshard if all operands and results split each factor over the same axes, and no axis splits
+two factors. If they conflict, this choice decides which tensors are resharded:
 
- 1. Where they agree, nothing is chosen.
- 2. Where only two tensors have dimensions, as in an elementwise operation of one operand, one of them is kept as it is.
- 3. Otherwise axes are given to factors one choice at a time, those that fit the most elements first.
- 4. The axes of factors that must be whole go to factors that split all tensors alike, if their sizes allow.
+ 1. If all tensors agree, keep their axes.
+ 2. If only two tensors have dimensions, as in a unary elementwise operation, keep the axes of one.
+ 3. Otherwise, assign axes to factors greedily: first those that tensors with the most elements have already.
+ 4. Move the axes of need-replication factors to pass-through factors that all tensors have, if their sizes allow.
 
-Everything here is a function of values: `TensorAxes` says how a tensor splits its factors, the rule what the factors
-are. Sizes are in elements.
+All functions are pure: `TensorAxes` maps the factors of a tensor to axes. Sizes are in elements.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +21,7 @@ from sdy.rule import FactorKind, OpShardingRule
 
 Axes = tuple[AxisRef, ...]
 TensorAxes = Mapping[int, Axes]
-"""The axes of each factor that a tensor has. An operation's tensors are its operands, then its results."""
+"""Axes by factor, for the factors of one tensor. An operation's tensors are its operands, then its results."""
 
 
 def common_axes(
@@ -32,10 +31,14 @@ def common_axes(
     mesh: Mesh,
     moves_axes: bool = True,
 ) -> tuple[Axes, ...]:
-    """The axes that each factor of `rule` is to be split over, chosen so that little is resharded.
+    """Choose the axes of each factor of `rule` so that few elements are resharded.
 
-    `tensor_sizes` are the numbers of elements of the tensors, 0 where a size is dynamic. Without `moves_axes`, the axes
-    of factors that must be whole are not given to others.
+    Args:
+        tensors: The axes by factor of each operand and result.
+        rule: The operation's sharding rule.
+        tensor_sizes: The number of elements of each tensor, 0 if its shape is dynamic.
+        mesh: The mesh of the axes.
+        moves_axes: Whether to move the axes of need-replication factors to other factors, instead of dropping them.
     """
     agreed = agreed_axes(tensors, rule)
     if agreed is not None:
@@ -44,7 +47,7 @@ def common_axes(
     with_dims = [index for index, mapping in enumerate(rule.tensors) if mapping]
     one_factor_per_dim = all(len(dim) <= 1 for mapping in rule.tensors for dim in mapping)
     if len(with_dims) == 2 and not rule.need_replication and one_factor_per_dim:
-        # The first is preferred where both are as good.
+        # The sort is stable: the first tensor is kept on a tie.
         kept, other = sorted(
             with_dims, key=lambda t: _worth_keeping(tensors[t], rule, tensor_sizes[t], mesh), reverse=True
         )
@@ -57,7 +60,7 @@ def common_axes(
 
 
 def factor_axes_if_equal(tensors: Sequence[TensorAxes], factor: int) -> Axes | None:
-    """The axes over which all tensors that have `factor` split it, () where none has it, None where they disagree."""
+    """Return the axes of `factor` if all tensors that have it agree, else None; () if no tensor has it."""
     seen = {tensor[factor] for tensor in tensors if factor in tensor}
     if len(seen) > 1:
         return None
@@ -65,7 +68,7 @@ def factor_axes_if_equal(tensors: Sequence[TensorAxes], factor: int) -> Axes | N
 
 
 def agreed_axes(tensors: Sequence[TensorAxes], rule: OpShardingRule) -> tuple[Axes, ...] | None:
-    """The axes of each factor if no tensor has to be resharded, else None."""
+    """Return the axes of each factor if no tensor has to be resharded, else None."""
     axes_per_factor: list[Axes] = []
     used: list[AxisRef] = []
     for factor in range(rule.num_factors):
@@ -86,7 +89,7 @@ def _worth_keeping(tensor: TensorAxes, rule: OpShardingRule, size: int, mesh: Me
 
 
 def _axes_of_pair(kept: TensorAxes, other: TensorAxes, rule: OpShardingRule) -> tuple[Axes, ...]:
-    """The axes of `kept`, and for factors that it lacks those of `other` that `kept` leaves free."""
+    """Return the axes of `kept`; a factor that it lacks has the prefix of its axes in `other` that `kept` does not use."""
     used = [axis for axes in kept.values() for axis in axes]
     return tuple(
         kept[factor] if factor in kept else prefix_without_overlap(other.get(factor, ()), used)
@@ -100,12 +103,19 @@ _PREFERENCE = (
     FactorKind.REDUCTION,
     FactorKind.PASS_THROUGH,
 )
-"""Which kind of factor to split rather than another, worst first: each asks for more communication than the next."""
+"""Kinds of factors from the least to the most preferred to split: each needs more communication than the next."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """Splitting `factor` over `axes`, `gain` times as much as before, as tensors of `weight` elements in all do."""
+    """Candidate of the greedy choice: split `factor` over `axes`.
+
+    Attributes:
+        factor: The factor to split.
+        axes: The axes to split it over.
+        weight: The total number of elements of the tensors that have these axes already.
+        gain: The increase of the number of shards, as a factor.
+    """
 
     factor: int
     axes: Axes
@@ -113,7 +123,7 @@ class _Candidate:
     gain: int
 
     def worth(self, rule: OpShardingRule) -> tuple[int, int, int, int, int, list[tuple[str, int, float]]]:
-        """What candidates are compared by. The last three only make the choice the same on each run."""
+        """Return the sort key of candidates. The last three entries only break ties deterministically."""
         order = [(axis.name, axis.start, axis.size or float("inf")) for axis in self.axes]
         return (self.weight, _PREFERENCE.index(rule.kind(self.factor)), self.gain, self.factor, len(self.axes), order)
 
@@ -121,7 +131,7 @@ class _Candidate:
 def _choose_greedily(
     tensors: Sequence[TensorAxes], rule: OpShardingRule, tensor_sizes: Sequence[int], mesh: Mesh
 ) -> list[Axes]:
-    """Give axes to factors, the candidate of the greatest worth first, until none is left that fits."""
+    """Accept the candidate of greatest worth, and repeat until none remains that fits."""
     chosen: list[Axes] = [()] * rule.num_factors
     candidates = _candidates(tensors, tensor_sizes, mesh)
     blockers = _blockers(rule)
@@ -140,7 +150,10 @@ def _choose_greedily(
 
 
 def _candidates(tensors: Sequence[TensorAxes], tensor_sizes: Sequence[int], mesh: Mesh) -> list[_Candidate]:
-    """Every prefix of the axes over which some tensor splits a factor; it fits all tensors that begin with it."""
+    """Return a candidate for every prefix of the axes of a factor of any tensor.
+
+    Its weight counts all tensors that split the factor over axes with this prefix.
+    """
     pairs = {
         (factor, axes[:length])
         for tensor in tensors
@@ -163,10 +176,9 @@ def _candidates(tensors: Sequence[TensorAxes], tensor_sizes: Sequence[int], mesh
 
 
 def _blockers(rule: OpShardingRule) -> list[set[int]]:
-    """For each factor, those right before it in some dimension.
+    """Return, for each factor, the factors immediately major to it in some dimension.
 
-    They are to be split completely before it can be split at all: a device would otherwise hold a part of the dimension
-    with gaps.
+    Those must be split completely before the factor can be split: otherwise a shard would not be contiguous.
     """
     blockers: list[set[int]] = [set() for _ in range(rule.num_factors)]
     for mapping in rule.tensors:
@@ -177,7 +189,7 @@ def _blockers(rule: OpShardingRule) -> list[set[int]]:
 
 
 def _remaining(candidate: _Candidate, best: _Candidate, chosen: Axes, mesh: Mesh) -> _Candidate | None:
-    """What is left of `candidate` now that `best` is chosen: None unless it splits its factor beyond `chosen`."""
+    """Return `candidate` without the axes that `best` uses; None unless it still splits its factor beyond `chosen`."""
     if candidate.factor == best.factor:
         if candidate.axes == chosen or not is_prefix(chosen, candidate.axes):
             return None
@@ -191,7 +203,10 @@ def _remaining(candidate: _Candidate, best: _Candidate, chosen: Axes, mesh: Mesh
 
 
 def _move_to_batching_factors(chosen: list[Axes], rule: OpShardingRule, mesh: Mesh) -> tuple[Axes, ...]:
-    """Leave factors that must be whole unsplit; the axes of one that all tensors have go to others that all have."""
+    """Move the axes of need-replication factors to batching factors: pass-through factors of all tensors.
+
+    The axes of a factor that some tensor lacks, and those that do not divide any batching factor, are dropped.
+    """
     axes_per_factor = list(chosen)
     tensors = [{factor for dim in mapping for factor in dim} for mapping in rule.tensors if mapping]
     everywhere = [factor for factor in range(rule.num_factors) if all(factor in tensor for tensor in tensors)]

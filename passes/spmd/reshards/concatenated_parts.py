@@ -1,13 +1,13 @@
-"""Concatenations along a split dimension, whose result is split like what most of it comes from.
+"""Concatenations along a split dimension whose largest operand is sharded like the result.
 
-Along the dimension x, over 4 devices, the rows of `a` and `b` become those of the result:
+In a concatenation of a small `b` behind a large `a`, each device needs these rows:
 
-    device    has of a and b    has of the result
+    device    rows of a and b   rows of the result
     0         a0 a1 a2 a3       a0 a1 a2 a3 a4
     1         a4 a5 a6 a7       a5 a6 a7 a8 a9
 
-so most of what a device needs it has, or its neighbour. To make the dimension whole, or to split another one instead,
-would move all of it, there and back.
+Each device holds most of its rows of the result already, or its neighbour does. All-gathering the dimension, or
+resharding to split another one, would send all rows, twice.
 """
 
 from collections.abc import Sequence
@@ -22,14 +22,19 @@ from sdy.stablehlo.shape import ConcatenateOp
 def rule_of_exchange(
     op: ConcatenateOp, rule: OpShardingRule, shardings: Sequence[TensorSharding | None]
 ) -> OpShardingRule:
-    """The rule of `op` by which its elements may move between devices, if it is such a concatenation.
+    """Return `rule` with the factor of the concatenated dimension as a permutation factor, if an exchange is cheap.
 
-    `rule` is its own, `shardings` are those of its operands and then of its result.
+    Otherwise return `rule` itself.
+
+    Args:
+        op: The concatenation.
+        rule: Its sharding rule, in which the concatenated dimension may need replication.
+        shardings: The shardings of its operands, then of its result.
     """
     dim = op.dimension.value.data
     largest = max(range(len(op.operands)), key=lambda index: shape(op.operands[index].type)[dim])
     before, after = (sharding.dim_axes if sharding else () for sharding in (shardings[largest], shardings[-1]))
-    # What is on a single device has no dimensions.
+    # A single-device sharding has no dimensions.
     if not before or not after or not after[dim] or before[dim] != after[dim]:
         return rule
     moving = set(rule.results[0][dim]) & set(rule.need_replication)

@@ -1,11 +1,11 @@
-"""Factors of a convolution that cannot be split, though its sharding rule does not say so.
+"""Factors of a convolution that must be replicated although its sharding rule allows splitting them.
 
-Those that only one tensor has, so that no other is split along with it. A window of 5 over 8 rows gives 4 results. A
-dimension has no more factors than its size allows, here the larger one only: the input is split by the elements of the
-window, as the kernel is, and the result by another factor, which the input does not have.
+*Factors of a single tensor.* A window of 5 over 8 rows gives 4 results. The input dimension of 8 has only the larger
+of the two factors, the one that it shares with the kernel; the result's factor occurs in no operand, so splitting it
+would split no operand.
 
-And those that are not split evenly, where the dimension has another factor as well: 6 features that are 2 groups of 3
-cannot be padded so that two devices have as much of each group.
+*Unevenly split factors of a dimension with several factors.* 6 features in 2 groups of 3 cannot be padded such that
+two devices have equal shares of each group.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ from sdy.sharding import TensorSharding
 
 
 def rule_of_convolution(rule: OpShardingRule, shardings: Sequence[TensorSharding | None], mesh: Mesh) -> OpShardingRule:
-    """The `rule` of a convolution in which those factors are needed whole that cannot be split by these shardings."""
+    """Return the rule of a convolution with the factors that `shardings` cannot split marked as need-replication."""
     tensors = Counter(factor for tensor in rule.tensors for factor in {each for dim in tensor for each in dim})
     alone = {factor for factor, count in tensors.items() if count == 1}
     beside = {factor for tensor in rule.tensors for dim in tensor if len(dim) > 1 for factor in dim}

@@ -1,4 +1,4 @@
-"""Operations with a rule that a person wrote, such as custom calls: nothing else is known of them."""
+"""Operations with a user-written sharding rule, such as custom calls, about which nothing else is known."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from sdy.sharding import TensorSharding
 
 
 def whole_unless_passing_through(rule: OpShardingRule) -> OpShardingRule:
-    """`rule`, where a factor that does not pass through, from an operand to a result, is needed whole."""
+    """Return `rule` with every factor replicated that is not a pass-through factor from an operand to a result."""
     passes_on = factors_in(rule.operands) & factors_in(rule.results)
     passes = {factor for factor in passes_on if rule.kind(factor) is FactorKind.PASS_THROUGH}
     return rule.with_replicated([factor for factor in range(rule.num_factors) if factor not in passes])
@@ -22,7 +22,7 @@ def whole_unless_passing_through(rule: OpShardingRule) -> OpShardingRule:
 def warn_of_what_is_whole(
     op: Operation, plan: OperationShardings, shardings: Sequence[TensorSharding | None], mesh: Mesh
 ) -> None:
-    """Tell along which of the axes that `shardings` split its tensors over `op`, now resharded as planned, is whole."""
+    """Warn that `op` is replicated along the axes that split its tensors before, in `shardings`, but not in `plan`."""
     kept = [axis for axes in plan.axes_per_factor for axis in axes]
     given = [axis for sharding in shardings if sharding for axes in sharding.dim_axes for axis in axes]
     if lost := [str(axis) for axis in dict.fromkeys(subtract(given, kept, mesh))]:

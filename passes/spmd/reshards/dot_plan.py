@@ -1,4 +1,4 @@
-"""Deciding whether the result of a matrix product is better resharded than its operands."""
+"""Decide whether to reshard the result of a matrix product instead of an operand."""
 
 from functools import lru_cache
 
@@ -11,19 +11,28 @@ from sdy.sharding import TensorSharding
 
 @lru_cache(maxsize=2**12)
 def plan_dot_result(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> TensorSharding | None:
-    """The sharding that a dot product should give its result, to be resharded after it; None to leave all as it is.
+    """Return the sharding in which a dot product should produce its result, to be resharded after it.
 
-    `tensors` are the left operand, the right operand and the result, which has a sharding. With axes "x" and "y" and
+    In
 
         [{}, {"x"}] . [{"x"}, {"y"}] -> [{}, {"x"}]
 
-    each device has a partial product along "x", and the result is split by "x" in a dimension that the right operand
-    splits by "y". The product can run with result [{}, {"y"}], which needs no reshard of the operand; the smaller
-    result is resharded instead. This pays if
+    each device has a partial sum along "x", and "x" splits a dimension of the result that "y" splits in the right
+    operand. If the product has the result [{}, {"y"}], no operand is resharded but the smaller result. This pays if
 
-     - the operands agree, and use no axis twice;
-     - the result differs from them in exactly one factor, which the operand does split, and is no larger than it;
-     - what splits the result there are the contracted axes, in order.
+     - the operands agree on shared factors, and use no axis twice;
+     - the result differs from the operands in exactly one factor, which its operand splits, and is no larger than that
+       operand;
+     - the axes of the result's conflicting factor are the contracted axes, in order.
+
+    Args:
+        tensors: The rule, shardings and sizes of the left operand, the right operand and the result, which must have a
+            sharding.
+        mesh_name: The mesh of the sharding, by name or inlined.
+        mesh: That mesh.
+
+    Returns:
+        The sharding of the result before its reshard, or None to keep the one that it has.
     """
     rule = tensors.rule
     projection = project(rule, closed_if_missing(tensors, mesh_name), mesh)
