@@ -60,7 +60,7 @@ def plans_of_tensors(
     Args:
         tensors: The operation's sharding rule, shardings and sizes.
         mesh_name: The mesh of the planned shardings, by name or inlined.
-        mesh: That mesh.
+        mesh: The mesh itself.
         permutes: Whether permutation factors may be split. The caller must then account for the cost of the exchange.
     """
     rule = tensors.rule

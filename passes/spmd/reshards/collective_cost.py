@@ -75,5 +75,5 @@ def elements_in_exchange(shape: Sequence[int], parts_before: Sequence[int], part
 
 
 def local_elements(axes_per_dim: AxesPerDim, shape: Sequence[int], mesh: Mesh) -> int:
-    """Return the number of elements in the shard of a tensor of global `shape`, padding of uneven dimensions included."""
+    """Return the number of elements in a shard of a tensor of global `shape`, padding of uneven dimensions included."""
     return math.prod(-(-size // total_size(axes, mesh)) for size, axes in zip(shape, axes_per_dim, strict=True))

@@ -1,4 +1,4 @@
-"""State of the greedy reshard planner: the placed, misplaced and wanted axes of each dimension, and the steps so far."""
+"""State of the greedy reshard planner: the placed, misplaced and wanted axes of each dimension, and the steps."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

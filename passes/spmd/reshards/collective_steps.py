@@ -18,7 +18,7 @@ class AllSlice:
 
 @dataclass(frozen=True, slots=True)
 class CollectivePermute:
-    """Permute shards between devices; `after` is the resulting sharding, with the same number of shards per dimension."""
+    """Permute shards between devices; `after` is the resulting sharding, with as many shards per dimension."""
 
     after: AxesPerDim
 

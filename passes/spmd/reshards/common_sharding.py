@@ -89,7 +89,7 @@ def _worth_keeping(tensor: TensorAxes, rule: OpShardingRule, size: int, mesh: Me
 
 
 def _axes_of_pair(kept: TensorAxes, other: TensorAxes, rule: OpShardingRule) -> tuple[Axes, ...]:
-    """Return the axes of `kept`; a factor that it lacks has the prefix of its axes in `other` that `kept` does not use."""
+    """Return the axes of `kept`, and for factors that it lacks the unused prefix of their axes in `other`."""
     used = [axis for axes in kept.values() for axis in axes]
     return tuple(
         kept[factor] if factor in kept else prefix_without_overlap(other.get(factor, ()), used)
@@ -178,7 +178,7 @@ def _candidates(tensors: Sequence[TensorAxes], tensor_sizes: Sequence[int], mesh
 def _blockers(rule: OpShardingRule) -> list[set[int]]:
     """Return, for each factor, the factors immediately major to it in some dimension.
 
-    Those must be split completely before the factor can be split: otherwise a shard would not be contiguous.
+    They must be split completely before the factor can be split: otherwise a shard would not be contiguous.
     """
     blockers: list[set[int]] = [set() for _ in range(rule.num_factors)]
     for mapping in rule.tensors:

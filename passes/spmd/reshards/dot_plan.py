@@ -29,7 +29,7 @@ def plan_dot_result(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> Tens
         tensors: The rule, shardings and sizes of the left operand, the right operand and the result, which must have a
             sharding.
         mesh_name: The mesh of the sharding, by name or inlined.
-        mesh: That mesh.
+        mesh: The mesh itself.
 
     Returns:
         The sharding of the result before its reshard, or None to keep the one that it has.

@@ -1,4 +1,4 @@
-"""Elements that devices exchange in a pad, a slice or a reshape along split dimensions."""
+"""Communication cost of pads, slices and reshapes along split dimensions, in elements received."""
 
 import math
 
@@ -17,9 +17,14 @@ from sdy.stablehlo.slicing import SliceOp
 
 
 def elements_exchanged(op: PadOp | SliceOp, axes_per_dim: AxesPerDim, mesh: Mesh) -> int:
-    """Return the elements that all devices receive in `op`, whose operand and result are split over `axes_per_dim`.
+    """Return the number of elements that all devices receive in `op`, if operand and result are split alike.
 
-    The partitioner exchanges rows along one dimension after the other; where an exchange does not pay, it gathers them.
+    The partitioner exchanges rows along one dimension after the other, or gathers a dimension if that is cheaper.
+
+    Args:
+        op: A pad or a slice.
+        axes_per_dim: The axes of each dimension, of both operand and result.
+        mesh: The mesh of the axes.
     """
     before, after = shape(op.operand.type), shape(op.result.type)
     if min((*before, *after), default=0) < 1:
@@ -39,9 +44,9 @@ def elements_exchanged(op: PadOp | SliceOp, axes_per_dim: AxesPerDim, mesh: Mesh
 
 
 def elements_exchanged_in_reshape(before: Layout, after: Layout) -> int:
-    """Return the elements that all devices receive in a reshape from one layout to the other.
+    """Return the number of elements that all devices receive in a reshape from `before` to `after`.
 
-    Where the partitioner cannot exchange them, it gathers the operand along the dimensions whose parts differ.
+    If the partitioner cannot exchange elements, it gathers the operand along the dimensions whose shards differ.
     """
     if before.sharding is None or after.sharding is None or 0 in before.shape:
         return 0

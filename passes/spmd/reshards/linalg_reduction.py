@@ -1,6 +1,6 @@
-"""How an operation of `linalg` combines elements along the loops that it reduces.
+"""Kind of reduction (sum, max or min) of operations of the `linalg` dialect, derived from their bodies.
 
-Its body takes an element of each operand, and yields what becomes of each element of `outs`:
+The body has an element of each operand as argument, and yields the new elements of `outs`:
 
     ^bb0(%a: f32, %b: f32, %out: f32):
       %0 = arith.mulf %a, %b : f32
@@ -29,9 +29,9 @@ _KINDS: dict[str, Reduction] = {
 
 
 def linalg_reduction(op: Operation) -> Reduction | None:
-    """How the partial results of `op` are combined, None if they cannot be.
+    """Return the reduction that combines partial results of `op`, or None if there is no such collective.
 
-    A sum can be only where it is known to start from zero, as each device adds what it starts from.
+    A sum must have `outs` that are known to be zero, because each device adds its partial sum to them.
     """
     blocks = op.regions[0].blocks if op.regions else ()
     if len(blocks) != 1 or not op.results:
@@ -45,7 +45,7 @@ def linalg_reduction(op: Operation) -> Reduction | None:
 
 
 def _kinds(body: Block, num_results: int) -> set[Reduction | None]:
-    """How `body` combines each of its last arguments, of which there is one for each result, with the others."""
+    """Return the reductions by which `body` combines its last `num_results` arguments with the others."""
     yielded: Sequence[SSAValue] = body.last_op.operands if body.last_op is not None else ()
     starts = body.args[len(body.args) - num_results :]
     return {_kind(value.owner, start) for value, start in zip(yielded, starts, strict=True)}
@@ -55,12 +55,12 @@ def _kind(combination: Operation | Block, start: SSAValue) -> Reduction | None:
     if not isinstance(combination, Operation) or start not in combination.operands or not start.has_one_use():
         return None
     if start.type == i1:
-        return None  # a sum of truth values is their parity, which no collective computes
+        return None  # a sum of i1 is the parity, which no collective computes
     return _KINDS.get(combination.name)
 
 
 def _is_zero(value: SSAValue) -> bool:
-    """Whether all elements of `value`, or it itself, are known to be zero."""
+    """Return whether `value`, a scalar or a tensor, is a constant or fill of zeros."""
     if isinstance(value.owner, Operation) and value.owner.name == "linalg.fill":
         return _is_zero(value.owner.operands[0])
     match constant_value(value):

@@ -1,4 +1,4 @@
-"""Deciding what to reshard around one operation, so that all its tensors split its factors alike."""
+"""Plan the reshards around one operation, such that its operands and results split each factor over the same axes."""
 
 import math
 from collections import Counter
@@ -15,14 +15,17 @@ from sdy.sharding import TensorSharding, equivalent
 
 Axes = tuple[AxisRef, ...]
 Meshes = Mapping[str | Mesh, Mesh]
-"""What the meshes that shardings name are."""
+"""The mesh that each mesh reference of a sharding, a name or an inlined mesh, stands for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tensors:
-    """An operation's rule and, for its operands and then its results, their shardings and sizes in elements.
+    """Sharding rule of an operation, with the shardings and sizes of its operands and results.
 
-    A tensor without a sharding has None, one without a static shape has size 0.
+    Attributes:
+        rule: The sharding rule.
+        shardings: The sharding of each operand, then of each result; None for a tensor without a sharding.
+        sizes: The number of elements of each operand, then of each result; 0 for a dynamic shape.
     """
 
     rule: OpShardingRule
@@ -32,11 +35,13 @@ class Tensors:
 
 @dataclass(frozen=True, slots=True)
 class OperationShardings:
-    """What to do about one operation.
+    """Planned shardings of one operation.
 
-    `shardings` has for each operand and result the sharding with which the operation is to run: an operand is resharded
-    to it, a result from it. It is None for a tensor that stays as it is. `axes_per_factor` split each factor then; over
-    `reduction_axes`, those of the reduction factors, the results are partial.
+    Attributes:
+        shardings: The sharding of each operand, then of each result, in which the operation is to run. Operands are
+            resharded to it, results from it. None for a tensor that keeps its sharding.
+        axes_per_factor: The axes that split each factor.
+        reduction_axes: The axes of the reduction factors, over which the results are partial sums.
     """
 
     shardings: tuple[TensorSharding | None, ...]
@@ -47,10 +52,15 @@ class OperationShardings:
 def plan_operation(
     tensors: Tensors, mesh_name: str | Mesh, meshes: Meshes, reshapes: bool, moves_axes: bool = True
 ) -> OperationShardings:
-    """The shardings with which an operation can run on one mesh without any communication but reductions.
+    """Plan shardings with which an operation runs on one mesh without communication, except for reductions.
 
-    `reshapes` says that the operation is a reshape, so that axes may move between factors of a dimension. With
-    `moves_axes`, those of factors that must be whole go to others, so that devices do not compute the same.
+    Args:
+        tensors: The operation's sharding rule, shardings and sizes.
+        mesh_name: The mesh of the planned shardings.
+        meshes: All meshes that the shardings refer to.
+        reshapes: Whether the operation is a reshape, in which axes may move between the factors of a dimension.
+        moves_axes: Whether to move the axes of need-replication factors to other factors. Otherwise devices that
+            differ only along these axes do the same computation.
     """
     mesh = meshes[mesh_name]
     elsewhere = frozenset(name for name, other in meshes.items() if other.device_ids != mesh.device_ids)
@@ -66,7 +76,7 @@ def _plan_operation(
     reshapes: bool,
     moves_axes: bool,
 ) -> OperationShardings:
-    """As `plan_operation`, `elsewhere` being the meshes that have the devices in another order."""
+    """Memoized part of `plan_operation`; `elsewhere` are the meshes with another order of devices than `mesh`."""
     rule = tensors.rule
     projection = project(rule, closed_if_missing(tensors, mesh_name), mesh)
     overflows = [any(factor.overflow for factor in tensor.factors.values()) for tensor in projection.tensors]
@@ -96,7 +106,7 @@ def _plan_operation(
 def plan_with_axes(
     tensors: Tensors, axes_per_factor: tuple[Axes, ...], mesh_name: str | Mesh, mesh: Mesh
 ) -> OperationShardings:
-    """The shardings with which each factor is split over `axes_per_factor`."""
+    """Return the plan that splits each factor over `axes_per_factor`."""
     rule = tensors.rule
     projection = project(rule, closed_if_missing(tensors, mesh_name), mesh)
     planned = [
@@ -111,7 +121,7 @@ def plan_with_axes(
 
 
 def summed_axes(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> Axes | None:
-    """The axes over which an operation sums when nothing is resharded; None where its operands disagree on them."""
+    """Return the axes of the reduction factors if nothing is resharded, or None if the operands disagree on them."""
     projection = project(tensors.rule, closed_if_missing(tensors, mesh_name), mesh)
     axes: list[AxisRef] = []
     for factor in tensors.rule.reduction:
@@ -127,7 +137,7 @@ def _axes_per_tensor(projection: ShardingProjection) -> list[dict[int, Axes]]:
 
 
 def closed_if_missing(tensors: Tensors, mesh_name: str | Mesh) -> list[TensorSharding]:
-    """The shardings of `tensors`, those that are missing closed on the mesh of this name."""
+    """Return the shardings of `tensors`, with a closed replicated sharding in place of each missing one."""
     return [
         sharding or TensorSharding.replicated_closed(mesh_name, len(mapping))
         for sharding, mapping in zip(tensors.shardings, tensors.rule.tensors, strict=True)
@@ -135,7 +145,7 @@ def closed_if_missing(tensors: Tensors, mesh_name: str | Mesh) -> list[TensorSha
 
 
 def with_axes(tensor: TensorFactors, mapping: TensorMapping, axes_per_factor: Mapping[int, Axes]) -> TensorFactors:
-    """`tensor` with its factors split over these axes and no others, also the factors that its projection left out."""
+    """Return `tensor` with every factor of `mapping` split over exactly these axes, also factors without an entry."""
     factors = {
         factor: replace(tensor.factors.get(factor, FactorSharding()), axes=axes_per_factor.get(factor, ()), overflow=())
         for dim in mapping
@@ -145,10 +155,13 @@ def with_axes(tensor: TensorFactors, mapping: TensorMapping, axes_per_factor: Ma
 
 
 def choose_mesh(shardings: Sequence[TensorSharding | None], meshes: Meshes) -> str | Mesh | None:
-    """The mesh that an operation runs on: of those its tensors are split over, the most common one.
+    """Choose the mesh on which an operation runs: the most common mesh of its split tensors.
 
-    None if no tensor has a sharding, if one device holds a tensor whole, or if the meshes differ in more than the order
-    of their devices. If no tensor is split, a mesh with its devices in their natural order is preferred.
+    If no tensor is split, prefer a mesh with the default device order.
+
+    Returns:
+        The mesh reference, or None if no tensor has a sharding, if a tensor is on a single device, or if the meshes
+        differ in more than the order of their devices.
     """
     given = [sharding for sharding in shardings if sharding is not None and not meshes[sharding.mesh].is_empty]
     if not given or len({meshes[sharding.mesh].axes for sharding in given}) > 1 or not meshes[given[0].mesh].axes:
@@ -171,10 +184,10 @@ def choose_mesh(shardings: Sequence[TensorSharding | None], meshes: Meshes) -> s
 def _axes_of_reshape(
     tensors: Tensors, projection: ShardingProjection, mesh_name: str | Mesh, mesh: Mesh
 ) -> tuple[Axes, ...]:
-    """The axes of each factor of a reshape some of whose axes do not fit the factor that they are on.
+    """Return the axes of each factor of a reshape in which some axes overflow their factor.
 
-    The axes of the side that is split more are distributed over the factors again, on each side in the order of its own
-    dimensions; what both sides can then take is kept.
+    The axes of the side with more shards are redistributed over the factors of each side, in the order of its
+    dimensions. Each factor keeps the common prefix of its axes on both sides.
     """
     rule = tensors.rule
     operand, result = projection.tensors
@@ -203,9 +216,9 @@ def _splits(tensor: TensorFactors, mesh: Mesh) -> int:
 def _distribute(
     axes: Sequence[AxisRef], tensor: TensorFactors, mapping: TensorMapping, rule: OpShardingRule, mesh: Mesh
 ) -> TensorFactors:
-    """`tensor` split over `axes`, each given to the first factor that can take it or, cut, to several.
+    """Return `tensor` with `axes` distributed over its factors: each axis, or its sub-axes, to the first that fit.
 
-    When an axis fits nowhere, it and those behind it overflow the last factor.
+    From the first axis that does not fit, the rest overflows the last factor.
     """
     factors = [factor for dim in mapping for factor in dim if factor in tensor.factors]
     sizes_left = {factor: rule.factor_sizes[factor] for factor in factors}

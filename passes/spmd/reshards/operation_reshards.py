@@ -1,4 +1,4 @@
-"""Resharding around one operation, so that the shardings of its operands and results are compatible."""
+"""Insert the reshards and all-reduces around one operation that make its shardings compatible."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -57,24 +57,27 @@ _DOTS = {DotOp, DotGeneralOp}
 
 
 Compatible: TypeAlias = dict[tuple[type[Operation], tuple[TensorSharding | None, ...]], set[OpShardingRule]]
-"""Operations without bodies around which nothing is to be done: by class and shardings, their rules.
+"""Memo of compatible operations without regions: sharding rules by class and shardings.
 
-All of a class are looked at in full, or none.
+An entry is valid for one value of `in_full` per class.
 """
 
 
 def reshard_around(
     op: Operation, in_full: bool, least_communication: bool, compatible: Compatible, manual_axes: ManualAxes
 ) -> None:
-    """Reshard operands and results of `op` so that they are compatible, and combine partial results.
+    """Reshard operands and results of `op` such that their shardings are compatible, and all-reduce partial results.
 
-    In a deep model most operations are compatible, and as one that was met before. These are remembered in
-    `compatible`, which is for one module and one choice of the following.
-
-    Without `in_full`, only what is unreduced is made explicit, and a dot product may get a cheaper sharding. With
-    `least_communication`, operands may be gathered instead of partial results added up; a concatenation may be left
-    split along the dimension that it concatenates, for `sdy-resolve-permutation-factors` to let devices exchange what
-    they need; and custom rules are followed, not only those of operators.
+    Args:
+        op: The operation.
+        in_full: Whether to insert all reshards. Otherwise only reductions along unreduced axes become explicit, and the
+            result of a dot product may be resharded where that is cheaper.
+        least_communication: Whether to minimize the bytes received. Operands may then be gathered instead of
+            all-reducing partial results, a concatenation may stay split along its dimension (devices exchange rows in
+            `sdy-resolve-permutation-factors`), and user-written rules apply to more than annotated operators.
+        compatible: Memo of the operations of this module that need no reshards, with these options. Most operations of
+            a deep model repeat an earlier one.
+        manual_axes: The manual axes around operations of the module.
     """
     shardings = _shardings(op)
     if (rules := compatible.get((op.__class__, shardings))) and sharding_rule(op) in rules:
@@ -102,13 +105,13 @@ def reshard_around(
     mesh = meshes[mesh_name]
     if is_custom:
         rule = whole_unless_passing_through(rule)
-    # Asked before anything stands between the operation and what its sums start from.
+    # Computed before reshards are inserted, which would hide the constant initial values of sums.
     reduction = operation_reduction(op)
     if reduction is None:
-        # Partial results that cannot be combined must not arise.
+        # No collective combines the partial results: replicate the reduction factors.
         rule = rule.with_replicated(rule.reduction)
     elif least_communication:
-        # Of no elements, each device knows the sum.
+        # A sum over zero elements needs no all-reduce.
         rule = rule.with_replicated([factor for factor in rule.reduction if rule.factor_sizes[factor] == 0])
     if least_communication and isinstance(op, ConcatenateOp):
         rule = rule_of_exchange(op, rule, shardings)
@@ -134,7 +137,7 @@ def reshard_around(
             from sdy.passes.spmd.reshards.spread_dot import spread
 
             plan = spread(op, tensors, plan, mesh_name, mesh, manual_axes.free(op, mesh))
-        # How a slice at an index that is data runs depends on the loops around it.
+        # The plan of a dynamic slice depends on the loops around it, so that it is not memoized.
         is_plain = not (op.regions or operator or is_custom or isinstance(op, DynamicSliceOp))
         if is_plain and not (any(plan.shardings) or plan.reduction_axes):
             compatible.setdefault((op.__class__, shardings), set()).add(own_rule)
@@ -163,12 +166,16 @@ def reshard_around(
 
 
 def _shardings(op: Operation) -> tuple[TensorSharding | None, ...]:
-    """Those of the operands, and then of the results."""
+    """Return the shardings of the operands, then of the results."""
     return tuple([get_sharding_behind_barriers(value) for value in (*op.operands, *op.results)])
 
 
 def _combine_operands(op: Operation) -> None:
-    """Combine operands along their unreduced axes, but for those of the results, all of which have the same."""
+    """All-reduce the operands along the unreduced axes that the results do not have.
+
+    Raises:
+        DiagnosticError: If `op` has no results, or results with different unreduced axes.
+    """
     if not op.results:
         raise op_error(op, "has operands with unreduced axes, but no results")
     results = [get_sharding(result) for result in op.results]
@@ -179,7 +186,7 @@ def _combine_operands(op: Operation) -> None:
 
 
 def _reshard_operation(op: Operation, plan: OperationShardings, mesh_name: str | Mesh) -> None:
-    """Reshard operands and results as `plan` says."""
+    """Insert the reshards of operands and results that `plan` requires."""
     if not any(plan.shardings):
         return
     before, after = InsertPoint.before(op), InsertPoint.after(op)
@@ -195,13 +202,17 @@ def _reshard_operation(op: Operation, plan: OperationShardings, mesh_name: str |
 
 
 def _compute_with(result: OpResult, sharding: TensorSharding, wanted: TensorSharding, at: InsertPoint) -> None:
-    """Let `result` be computed with `sharding`, and reshard it to what its users want."""
+    """Set the sharding of `result`, and insert a reshard to `wanted` for its users."""
     insert_for_other_uses(result, ReshardOp(result, wanted), at)
     set_sharding(result, sharding)
 
 
 def _declared_reduction_axes(op: Operation, tensors: Tensors, mesh: Mesh) -> Sequence[AxisRef]:
-    """The axes over which `op` sums if its results have unreduced axes, which says that sums are explicit."""
+    """Return the reduction axes of `op` if its results have unreduced axes, that is, if all-reduces are explicit.
+
+    Raises:
+        DiagnosticError: If the operands disagree on the axes of a reduction factor.
+    """
     sharding = get_sharding(op.results[0]) if op.results else None
     if sharding is None or not sharding.unreduced:
         return ()
@@ -212,7 +223,7 @@ def _declared_reduction_axes(op: Operation, tensors: Tensors, mesh: Mesh) -> Seq
 
 
 def _is_combined(result: OpResult, axes: Sequence[AxisRef]) -> bool:
-    """Whether whatever uses `result` combines it along `axes`, as a pass before this one has made explicit."""
+    """Return whether all users of `result` are all-reduces over `axes`, inserted by an earlier pass."""
     users = [use.operation for use in result.uses]
     return bool(users) and all(
         isinstance(user, AllReduceOp) and tuple(user.reduction_axes.data) == tuple(axes) for user in users
@@ -222,7 +233,7 @@ def _is_combined(result: OpResult, axes: Sequence[AxisRef]) -> bool:
 def _combine_results(
     op: Operation, axes_of_results: Sequence[Sequence[AxisRef]], reduction: Reduction, mesh_name: str | Mesh, mesh: Mesh
 ) -> None:
-    """Combine each result along the axes over which it is partial, but for the unreduced axes of the results."""
+    """Insert an all-reduce of each result over the axes along which it is partial, except for its unreduced axes."""
     if not any(axes_of_results):
         return
     first = get_sharding(op.results[0])

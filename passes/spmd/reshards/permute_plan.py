@@ -1,4 +1,4 @@
-"""The second step of a plan of collectives: a permute, in which each device sends what it has to one other."""
+"""Second step of the greedy reshard planner: a collective-permute, in which each device sends its shard to another."""
 
 from itertools import chain
 
@@ -8,7 +8,7 @@ from sdy.passes.spmd.reshards.collective_steps import CollectivePermute
 
 
 def collective_permute(plan: CollectivePlan) -> None:
-    """Replace what is misplaced by what is wanted, or bring it in an order in which it can be moved on."""
+    """Permute if that replaces misplaced axes by wanted ones, or orders them such that all-to-alls can move them."""
     permuted = _should_permute(plan) and _permute(plan)
     if not permuted and not plan.reorder_devices:
         return
@@ -20,21 +20,24 @@ def _should_permute(plan: CollectivePlan) -> bool:
     destinations = plan.destinations()
     if any(_has_replacement(plan, dim) or _is_tangled(plan, d, destinations) for d, dim in enumerate(plan.dims)):
         return True
-    # An axis to be gathered can give way to one that is still to be sliced.
+    # A permute can replace an axis that would be gathered by one that would be sliced.
     incoming = [axis for dim in plan.dims for axis in dim.wanted if plan.is_free(axis)]
     outgoing = [axis for dim in plan.dims for axis in dim.misplaced if axis not in destinations]
     return bool(incoming and outgoing) and divide(incoming[-1].size_in(plan.mesh), outgoing[-1].size_in(plan.mesh))
 
 
 def _has_replacement(plan: CollectivePlan, dim: DimAxes) -> bool:
-    """Whether the first misplaced axis can be replaced by the first one wanted, or by a part of it."""
+    """Return whether the sizes of the first misplaced and the first wanted axis allow replacing one by the other."""
     if not dim.misplaced or not dim.wanted:
         return False
     return divide(dim.misplaced[0].size_in(plan.mesh), dim.wanted[0].size_in(plan.mesh))
 
 
 def _is_tangled(plan: CollectivePlan, d: int, destinations: dict[AxisRef, tuple[int, int]]) -> bool:
-    """Whether the misplaced axes of dimension `d` cannot leave it from the end, in groups that stay in order."""
+    """Return whether no sequence of all-to-alls can move the misplaced axes of dimension `d` to their places.
+
+    All-to-alls move suffixes, and keep the order of their axes.
+    """
     dim = plan.dims[d]
     seen: set[int] = set()
     previous: tuple[int, int] | None = None
@@ -53,11 +56,14 @@ def _is_tangled(plan: CollectivePlan, d: int, destinations: dict[AxisRef, tuple[
 
 
 def _permute(plan: CollectivePlan) -> bool:
-    """Choose new axes for what is misplaced, each dimension staying as split as it is; False where none do.
+    """Choose new axes in place of the misplaced ones, with the same number of shards in each dimension.
 
-    Axes that a dimension wants come first, in place. Axes wanted elsewhere go to the end of any dimension that is
-    not split enough yet, from where all-to-alls can move them. Axes to be gathered fill what is left, in front of
-    those, and stay where they were as far as possible.
+    The axes that a dimension wants come first. The axes that another dimension wants go to the end, from where
+    all-to-alls can move them. The axes to be gathered fill the rest, in between, and stay in their dimension if
+    possible.
+
+    Returns:
+        Whether there is such a choice; otherwise `plan` is unchanged.
     """
     before = [dim.copy() for dim in plan.dims]
     was_wanted = set(chain(*(dim.wanted for dim in plan.dims)))

@@ -1,4 +1,4 @@
-"""How an operation combines elements, and the partial results of devices, along the factors that it reduces."""
+"""Kind of reduction (sum, max or min) by which an operation combines elements along its reduction factors."""
 
 from xdsl.dialects.builtin import TensorType, i1
 from xdsl.ir import Operation, Region, SSAValue
@@ -17,7 +17,7 @@ _KINDS_OF_TRUTH: dict[type[Operation], Reduction] = {AndOp: "min", OrOp: "max", 
 
 
 def region_reduction(region: Region) -> Reduction | None:
-    """How `region` combines two elements, None if partial results cannot be combined so."""
+    """Return the reduction that the body `region` computes, or None if no all-reduce can compute it."""
     terminator = region.block.last_op
     assert terminator is not None
     kinds: set[Reduction | None] = set()
@@ -29,9 +29,11 @@ def region_reduction(region: Region) -> Reduction | None:
 
 
 def operation_reduction(op: Operation) -> Reduction | None:
-    """How the partial results of `op` are combined where its reduction factors are split, None if they cannot be.
+    """Return the reduction that combines the partial results of `op` if its reduction factors are split.
 
-    They cannot in a sum that starts from another value than zero, as each device would add that value.
+    Returns:
+        The kind of all-reduce. None if no all-reduce combines them, or if `op` is a sum with a nonzero initial value,
+        which each device would add.
     """
     match op:
         case ReduceOp():
@@ -47,5 +49,5 @@ def operation_reduction(op: Operation) -> Reduction | None:
 
 def _is_known_nonzero(value: SSAValue) -> bool:
     elements = constant_elements(value)
-    # A complex number is a pair.
+    # Complex elements are pairs.
     return elements is not None and any(element not in (0, (0, 0)) for element in elements.iter_values())

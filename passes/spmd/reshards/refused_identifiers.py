@@ -1,4 +1,4 @@
-"""Identifiers of an annotated operator along which it cannot be padded, and so is computed in fewer parts."""
+"""Identifiers of an annotated operator that are split into fewer shards because they cannot be padded."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def refused_identifiers(
     op: Operation, rule: "OperatorRule", axes: Sequence[Sequence[AxisRef]], mesh: Mesh
 ) -> dict[str, str]:
-    """Return the identifiers along which `op` must be whole where these axes split its factors, and why."""
+    """Return the identifiers that must be replicated if `axes` split the factors of `op`, each with the reason."""
     call = call_of(op)
     operator = operator_of(call) if call else None
     if call is None or operator is None:
@@ -31,9 +31,9 @@ def refused_identifiers(
 def identifiers_cut_unevenly(
     rule: "OperatorRule", shardings: Sequence[TensorSharding | None], mesh: Mesh
 ) -> dict[str, str]:
-    """Return the identifiers that are the major part of a dimension and not divided by its axes, and what that means.
+    """Return the major identifiers of composite dimensions that their axes do not divide, each with an explanation.
 
-    Only the axes that divide such an identifier split it.
+    An identifier is split only over the axes that divide it.
     """
     found: dict[str, str] = {}
     annotation = rule.fitted.annotation
@@ -49,7 +49,14 @@ def identifiers_cut_unevenly(
 def warn_of_refused_identifiers(
     op: Operation, rule: "OperatorRule", refused: Mapping[str, str], before: Sequence[TensorSharding | None]
 ) -> None:
-    """Warn that `op`, whose tensors had the shardings `before`, is not split by all axes along `refused`."""
+    """Warn that `op` is not split over all of its axes along the `refused` identifiers.
+
+    Args:
+        op: The operation, after its reshards.
+        rule: The rule of the operator.
+        refused: The reason for each identifier.
+        before: The shardings of the operands and results before the reshards.
+    """
     sizes = ", ".join(f"`{name}` of size {rule.fitted.sizes[name]}" for name in refused)
     what = f"is computed in fewer parts along {sizes}, which its axes do not divide"
     notes = [f"`{name}`: {reason}" for name, reason in refused.items()]

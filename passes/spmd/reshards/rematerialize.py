@@ -1,7 +1,7 @@
-"""Rematerialization instead of resharding: a value is computed once more, from operands that are cheaper to reshard.
+"""Rematerialization instead of resharding: recompute a value in another layout from operands cheaper to reshard.
 
-Every device can make constants and iotas. A value that is cast up is resharded before the cast, which here sends a
-quarter of the bytes:
+Constants and iotas are free on every device. A value that is cast to a wider type is resharded before the cast, which
+sends a quarter of the bytes in
 
     %0 = stablehlo.convert %arg0 : (tensor<8xi8>) -> tensor<8xf32>
     %1 = sdy.reshard %0 <@mesh, [{}]> : tensor<8xf32>
@@ -31,7 +31,7 @@ from sdy.stablehlo.constants import ConstantOp, IotaOp
 from sdy.stablehlo.shape import ReshapeOp, TransposeOp
 
 _MOST_OPERATIONS = 64
-"""Most operations of a chain that is rematerialized."""
+"""Limit on the length of a chain of rematerialized operations."""
 
 _LEAVES = (ConstantOp, IotaOp, ShardedConstantOp)
 
@@ -43,33 +43,33 @@ IsResharded = Callable[[SSAValue, TensorSharding], bool]
 
 
 def rematerialize(reshard: ReshardOp, reshard_operand: Reshard, is_resharded: IsResharded) -> SSAValue | None:
-    """Compute the resharded value once more, if its operands are cheaper to reshard.
+    """Rematerialize the input of a reshard in its target layout, if that receives fewer bytes than the reshard.
 
     Args:
         reshard: The reshard of a value without partial sums. The new operations are inserted before it.
-        reshard_operand: Makes a value of another layout from an operand of the chain that is rematerialized.
-        is_resharded: Whether collectives in the block have made a value of that layout already.
+        reshard_operand: Function that reshards an operand of the rematerialized chain to a layout.
+        is_resharded: Function that returns whether collectives of the block have resharded a value to a layout already.
 
     Returns:
-        The value in the layout of `reshard`; None where no other way than resharding it sends fewer bytes.
+        The value in the layout of `reshard`, or None if resharding it is cheapest.
     """
     way = _Ways(reshard, is_resharded).cheapest(reshard.input, reshard.sharding.data, _MOST_OPERATIONS)
     return None if way.maker is None else _make(way, InsertPoint.before(reshard), reshard_operand, {})
 
 
 def bytes_received(value: SSAValue, sharding: TensorSharding, anchor: Operation) -> float:
-    """Return the bytes that all devices receive so that `anchor` has `value` in the layout `sharding`."""
+    """Return the bytes that all devices receive to reshard `value`, an operand of `anchor`, or rematerialize it."""
     return _Ways(anchor, _none_yet).cheapest(value, sharding, _MOST_OPERATIONS).received
 
 
 def _none_yet(value: SSAValue, sharding: TensorSharding) -> bool:
-    """Return False: no collectives have been made yet."""
+    """Return False: no value has been resharded yet."""
     return False
 
 
 @dataclass(frozen=True)
 class _Leaf:
-    """A value that is resharded, and the bytes that all devices receive."""
+    """Reshard at the beginning of a rematerialized chain, with the bytes that all devices receive."""
 
     value: SSAValue
     sharding: TensorSharding
@@ -78,9 +78,14 @@ class _Leaf:
 
 @dataclass(frozen=True)
 class _Way:
-    """A way to have `value` in the layout `sharding`: a copy of `maker` after those of `operands`, or a reshard.
+    """Recipe for `value` in the layout `sharding`: a copy of its defining operation, or a reshard.
 
-    The `leaves` are resharded, each once, whatever the number of its users.
+    Attributes:
+        value: The value.
+        sharding: The layout.
+        leaves: All reshards in the recipe; a reshard with several users counts once.
+        maker: The operation to copy, or None to reshard `value`.
+        operands: The recipes of the copy's operands.
     """
 
     value: SSAValue
@@ -96,7 +101,7 @@ class _Way:
 
 
 class _Ways:
-    """The cheapest way to each value behind a reshard."""
+    """Memoized search for the cheapest recipe of a value in a layout."""
 
     def __init__(self, anchor: Operation, is_resharded: IsResharded):
         self._anchor = anchor
@@ -105,7 +110,7 @@ class _Ways:
         self._known: dict[tuple[SSAValue, TensorSharding], _Way] = {}
 
     def cheapest(self, value: SSAValue, sharding: TensorSharding, most_operations: int) -> _Way:
-        """Return the way that receives the fewest bytes; of equal ones, resharding, unless all devices make `value`."""
+        """Return the recipe that receives the fewest bytes; on a tie, a reshard, unless the recipe has no reshards."""
         key = value, sharding
         if key not in self._known:
             leaf = _Leaf(value, sharding, self._bytes_resharded(value, sharding))
@@ -130,7 +135,7 @@ class _Ways:
         return _Way(value, sharding, leaves, op, tuple(ways.values()))
 
     def _is_resharded_anyway(self, value: SSAValue, sharding: TensorSharding) -> bool:
-        """Whether another reshard in the block makes `value` of this layout, which then is made once."""
+        """Return whether another reshard in the block brings `value` to this layout, which then serves both."""
         if value is self._input:
             return False
         others = [use.operation for use in value.uses if isinstance(use.operation, ReshardOp)]

@@ -1,7 +1,6 @@
-"""What the reshards around an operation cost, for a choice of the shardings of its operands and results.
+"""Communication cost of the reshards around an operation, given the shardings of its operands and results.
 
-Reshards that follow each other count as one: from what an operand was before the first to what a result is behind the
-last.
+A chain of reshards counts as one, from the sharding before the first to the sharding after the last.
 """
 
 import math
@@ -24,14 +23,19 @@ from sdy.stablehlo.control_flow import WhileOp
 
 
 def elements_around(op: Operation, shardings: Sequence[TensorSharding | None]) -> int:
-    """The elements that all devices receive in reshards where operands, then results, of `op` have `shardings`."""
+    """Return the elements that all devices receive in reshards around `op`.
+
+    Args:
+        op: The operation.
+        shardings: The shardings of its operands, then of its results, in which it runs.
+    """
     results = zip(op.results, shardings[len(op.operands) :], strict=True)
     behind = sum(elements_behind(value, sharding) for value, sharding in results)
     return sum(_elements_before(op, shardings).values()) + behind
 
 
 def _elements_before(op: Operation, shardings: Sequence[TensorSharding | None]) -> dict[SSAValue, int]:
-    """What is received in reshards of each operand."""
+    """Return the elements that all devices receive in the reshards of each operand."""
     received: dict[SSAValue, int] = defaultdict(int)
     for value, sharding in set(zip(op.operands, shardings, strict=False)):
         received[value] += elements_resharded(value, get_sharding(before_reshards(value)), sharding, op)
@@ -39,12 +43,12 @@ def _elements_before(op: Operation, shardings: Sequence[TensorSharding | None]) 
 
 
 def iterations(op: Operation) -> int:
-    """How often `op` runs: the product of the trip counts of the loops around it, 1 for those that are not known."""
+    """Return how often `op` runs: the product of the trip counts of the enclosing loops, 1 for each unknown one."""
     return math.prod(map(_trip_count, loops_around(op)))
 
 
 def iterations_of_operand(op: Operation, value: SSAValue) -> int:
-    """How many values `value`, which `op` uses, has in all: as `iterations`, without loops in which it is invariant."""
+    """Return how often `value`, an operand of `op`, is resharded: `iterations` without the loops that can hoist it."""
     loops = list(loops_around(op))
     while loops:
         invariants = LoopInvariants(loops[0])
@@ -61,7 +65,7 @@ def _trip_count(loop: WhileOp) -> int:
 
 
 def elements_behind(value: OpResult, sharding: TensorSharding | None) -> int:
-    """The elements that all devices receive in reshards of `value`, an operation's result, if it has `sharding`."""
+    """Return the elements that all devices receive in reshards of `value` for its users, if it has `sharding`."""
     wanted = dict.fromkeys(shardings_of_uses(value))
     return sum(elements_resharded(value, sharding, target, value.op) for target in wanted)
 
@@ -69,9 +73,9 @@ def elements_behind(value: OpResult, sharding: TensorSharding | None) -> int:
 def elements_resharded(
     value: SSAValue, source: TensorSharding | None, target: TensorSharding | None, anchor: Operation
 ) -> int:
-    """The elements that all devices receive where `value` goes from one sharding to another.
+    """Return the elements that all devices receive in a reshard of `value` from `source` to `target`.
 
-    A value without a sharding is whole on each device; so counts one that is on a single device.
+    A value without a sharding, or on a single device, counts as replicated.
     """
     over_devices = [sharding for sharding in (source, target) if sharding is not None and sharding.dims]
     if not over_devices:
@@ -83,9 +87,9 @@ def elements_resharded(
 
 
 def before_reshards(value: SSAValue) -> SSAValue:
-    """What `value` is resharded from, by reshards whose result nothing else uses.
+    """Return the input of the chain of reshards, each with one use, that ends at `value`.
 
-    A reshard of an all-reduce is not one of them: both become one reduce-scatter.
+    The chain does not include a reshard of an all-reduce, because both become one reduce-scatter.
     """
     while isinstance(reshard := value.owner, ReshardOp) and value.has_one_use():
         if isinstance(reshard.input.owner, AllReduceOp):
@@ -95,7 +99,7 @@ def before_reshards(value: SSAValue) -> SSAValue:
 
 
 def shardings_of_uses(value: SSAValue) -> Iterator[TensorSharding | None]:
-    """Yield the shardings in which `value` is used: those of reshards, of its function's results, or its own."""
+    """Yield the sharding that each use of `value` needs: of a reshard, of a function result, or the value's own."""
     for use in value.uses:
         match use.operation:
             case ReshardOp() as reshard:

@@ -1,4 +1,4 @@
-"""Searching for a plan of collectives: axes are cut into pieces, and a path over these becomes collectives again."""
+"""Optimal plan of a reshard: split axes into prime sub-axes, search the graph of layouts, read off the collectives."""
 
 import itertools
 import math
@@ -20,13 +20,13 @@ from sdy.passes.spmd.reshards.collective_steps import (
 )
 
 _MOST_PIECES = 4
-"""Between layouts over more pieces there are too many paths."""
+"""Limit on the number of sub-axes: the number of layouts is exponential in it."""
 
 
 def is_exhaustive(source: AxesPerDim, target: AxesPerDim, mesh: Mesh) -> bool:
-    """Return whether the search from `source` to `target` is over pieces that are cut no other way.
+    """Return whether the search from `source` to `target` covers all ways to split axes into sub-axes.
 
-    An axis of size 6 can be cut into 2 x 3 or 3 x 2, of which the search takes one.
+    An axis of size 6 can be split into 2 x 3 or 3 x 2; the search considers only one of them.
     """
     before, after = (tuple(itertools.chain(*axes_per_dim)) for axes_per_dim in (source, target))
     pieces = [prime_pieces(axis, mesh) for axis in (*before, *subtract(after, before, mesh))]
@@ -37,11 +37,18 @@ def is_exhaustive(source: AxesPerDim, target: AxesPerDim, mesh: Mesh) -> bool:
 def cheaper_plan(
     known: Sequence[Collective], source: AxesPerDim, target: AxesPerDim, shape: tuple[int, ...], mesh: Mesh
 ) -> tuple[Collective, ...] | None:
-    """Search for the plan on which devices receive the fewest elements.
+    """Search for the plan that receives the fewest elements.
+
+    Args:
+        known: The best plan so far.
+        source: The axes of each dimension before the reshard.
+        target: The axes of each dimension after it.
+        shape: The global shape of the tensor.
+        mesh: The mesh of the axes.
 
     Returns:
-        The steps from `source` to `target`, or None where devices receive no fewer elements than with the steps that
-        are `known`, or where the axes have too many pieces.
+        The steps of a plan that receives fewer elements than `known`, or None if the search finds none, or if the axes
+        have too many prime sub-axes.
     """
     plan = CollectivePlan(source, target, shape, mesh, reorder_devices=False)
     start = [[*dim.placed, *dim.misplaced] for dim in plan.dims]
@@ -68,7 +75,7 @@ def cheaper_plan(
 
 
 def _steps(path: Sequence[AxesPerDim], mesh: Mesh) -> Iterator[Collective]:
-    """The collectives that lead from each sharding of `path` to the next; slices in a row, and gathers, are one."""
+    """Yield the collectives from each sharding of `path` to the next, with consecutive slices or gathers merged."""
     before = path[0]
     for after, following in itertools.zip_longest(path[1:], path[2:]):
         if following and (
@@ -81,7 +88,7 @@ def _steps(path: Sequence[AxesPerDim], mesh: Mesh) -> Iterator[Collective]:
 
 
 def _collectives(before: AxesPerDim, after: AxesPerDim, mesh: Mesh) -> Iterator[Collective]:
-    """The collective that leads from one sharding to another, or the all-to-alls that canonicalization makes one."""
+    """Yield the collective from `before` to `after`, or the all-to-alls that canonicalization merges into one."""
     sizes, new_sizes = ([total_size(axes, mesh) for axes in each] for each in (before, after))
     gone, come = (
         [axes[len(others) :] for axes, others in zip(*each, strict=True)] for each in ((before, after), (after, before))
@@ -102,7 +109,7 @@ def _collectives(before: AxesPerDim, after: AxesPerDim, mesh: Mesh) -> Iterator[
 
 
 def _begins(first: AxesPerDim, second: AxesPerDim) -> bool:
-    """Whether the axes of each dimension in `second` begin with those in `first`."""
+    """Return whether the axes of each dimension in `first` are a prefix of those in `second`."""
     return all(axes == longer[: len(axes)] for axes, longer in zip(first, second, strict=True))
 
 

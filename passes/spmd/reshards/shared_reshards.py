@@ -1,10 +1,11 @@
-"""Reshards of one value to one layout that several operations share.
+"""Cost of a reshard that several operations share: each pays only for what the others do not save.
 
     %1 = stablehlo.slice %0 [1:9]    tensor<9xf32> [{}] -> tensor<8xf32> [{"x"}]
     %2 = stablehlo.slice %0 [0:8]    tensor<9xf32> [{}] -> tensor<8xf32> [{"x"}]
 
-Alone, each slice would be resharded behind it. Both can also have %0 resharded, once, and exchange rows. Then each
-saves its own reshard, so the first slice has to be charged only what the second does not save.
+If only one slice is considered, resharding its result is cheapest. But both slices can share one reshard of %0, and
+exchange rows. Then each saves the reshard of its result, so the first slice is charged for the shared reshard minus
+the savings of the second.
 """
 
 from collections.abc import Iterator
@@ -28,12 +29,12 @@ from sdy.stablehlo.slicing import SliceOp
 
 
 def charge(received: float, value: SSAValue, sharding: TensorSharding, op: Operation, mesh: Mesh) -> float:
-    """Return what `op` has to save so that a reshard of `value` to `sharding` pays, given what its other users save.
+    """Return the share of a reshard of `value` that `op` is charged: its bytes minus the savings of the other users.
 
     Args:
         received: The bytes that all devices receive in the reshard.
-        value: The value that is resharded, an operand of `op` or what a reshard makes one of.
-        sharding: The layout that it is resharded to.
+        value: The value that is resharded: an operand of `op`, or the input of a reshard that produces one.
+        sharding: The target of the reshard.
         op: One of the users.
         mesh: The mesh of all layouts.
     """
@@ -51,7 +52,10 @@ def charge(received: float, value: SSAValue, sharding: TensorSharding, op: Opera
 
 
 def _users(value: SSAValue) -> Iterator[tuple[Operation, SSAValue]]:
-    """Yield the users of `value`, and of values that an elementwise operation makes of it and of constants alone."""
+    """Yield the users of `value` and the operands they use, looking through reshards and elementwise operations.
+
+    An elementwise operation is looked through if its other operands are constants.
+    """
     for use in value.uses:
         user = use.operation
         if isinstance(user, ReshardOp):
@@ -64,7 +68,7 @@ def _users(value: SSAValue) -> Iterator[tuple[Operation, SSAValue]]:
 
 
 def _variable(op: Operation) -> SSAValue | None:
-    """Return the operand of an elementwise operation whose other operands are constants; None if there are several."""
+    """Return the only non-constant operand of an elementwise operation; None for any other operation."""
     variable = [operand for operand in op.operands if not _is_filled(operand)]
     if has_trait(op, Elementwise) and len(op.results) == 1 and not op.regions and len(variable) == 1:
         return variable[0]
@@ -72,7 +76,7 @@ def _variable(op: Operation) -> SSAValue | None:
 
 
 def _is_filled(value: SSAValue) -> bool:
-    """Whether `value` is a constant or a scalar that is broadcast, which no device receives."""
+    """Return whether `value` is a constant or a broadcast scalar, which needs no communication."""
     op = value.owner
     return isinstance(op, ConstantOp) or (isinstance(op, BroadcastInDimOp) and is_scalar(op.operand))
 
@@ -80,7 +84,7 @@ def _is_filled(value: SSAValue) -> bool:
 def _saved(
     op: Operation, operand: SSAValue, source: TensorSharding, target: TensorSharding, received: float, mesh: Mesh
 ) -> float:
-    """Return the bytes that all devices receive less around `op` if its operand has the layout `target`."""
+    """Return the bytes that all devices save around `op` if its operand has the layout `target` instead of `source`."""
     wanted = get_sharding(op.results[0]) if len(op.results) == 1 else None
     if wanted is None:
         return 0.0

@@ -1,4 +1,4 @@
-"""Operations that one device computes alone, for all others."""
+"""Operations with a single-device (maximal) sharding: one device computes them for all others."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ from sdy.sharding import TensorSharding
 
 
 def refuse_single_device(function: FuncOp) -> None:
-    """DiagnosticError if an argument or a result of `function` is on a single device only."""
+    """Raise DiagnosticError if an argument or a result of `function` has a single-device sharding."""
     counts = {"argument": len(function.function_type.inputs), "result": len(function.function_type.outputs)}
     for kind, get in (("argument", func_arg_sharding), ("result", func_result_sharding)):
         for index in range(counts[kind]):
@@ -33,17 +33,19 @@ def refuse_single_device(function: FuncOp) -> None:
 
 
 def runs_on_one_device(op: Operation, result_shardings: Sequence[TensorSharding | None]) -> bool:
-    """Whether a single device is to compute `op`, whose results have these shardings; a reshard brings them there."""
+    """Return whether `op`, with results of these shardings, runs on a single device; False for a reshard to one."""
     return not isinstance(op, ReshardOp) and any(is_on_one_device(sharding, op) for sharding in result_shardings)
 
 
 def insert_single_device_reshards(op: Operation) -> None:
     """Reshard the operands of `op` to the one device that computes it, and its results from there.
 
-    In between, each tensor is replicated, and a result that is wanted on that device alone stays replicated. A token
-    needs no reshard: it moves to the mesh of all devices, unless no tensor beside it names the one device. A module
-    without a mesh of several devices is left unchanged. Raises DiagnosticError if the results are on different single
-    devices.
+    Each reshard goes through a replicated tensor, and a result with a single-device sharding stays replicated. A token
+    needs no reshard: its sharding moves to the mesh of all devices if another result is a tensor. A module without a
+    mesh of several devices is left unchanged.
+
+    Raises:
+        DiagnosticError: If the results are on different single devices.
     """
     if device_of(op) is None:
         return
@@ -92,9 +94,10 @@ def _bring_result(
 
 
 def device_of(op: Operation) -> int | None:
-    """The one device that is to compute `op`, as the shardings of its results say; None if there is none.
+    """Return the single device that the shardings of the results of `op` name, or None if they name none.
 
-    Raises DiagnosticError if the results are on different single devices.
+    Raises:
+        DiagnosticError: If the results are on different single devices.
     """
     alone = [mesh_of(each, op).device_ids for each in _shardings(op) if each is not None and is_on_one_device(each, op)]
     if len(set(alone)) > 1:
@@ -103,11 +106,11 @@ def device_of(op: Operation) -> int | None:
 
 
 def _shardings(op: Operation) -> Sequence[TensorSharding | None]:
-    """The shardings of the results of `op`; of one that has none, such as a print, its own."""
+    """Return the shardings of the results of `op`, or its own sharding if it has no results, such as a print."""
     return [get_sharding(result) for result in op.results] if op.results else result_shardings(op)
 
 
 def is_on_one_device(sharding: TensorSharding | None, anchor: Operation) -> bool:
-    """Whether this is a sharding on a mesh of one device, which has the whole tensor."""
-    # What names axes is on a mesh that has some: most shardings need no look at theirs.
+    """Return whether `sharding` is on a maximal mesh, that of a single device."""
+    # A maximal mesh has no axes, so that a sharding with axes needs no mesh lookup.
     return sharding is not None and sharding.is_fully_replicated and mesh_of(sharding, anchor).is_maximal

@@ -1,4 +1,4 @@
-"""The first step of a plan of collectives: an all-slice, for which nothing is sent."""
+"""First step of the greedy reshard planner: an all-slice, which sends nothing."""
 
 import math
 from collections.abc import Sequence
@@ -10,10 +10,10 @@ from sdy.passes.spmd.reshards.collective_steps import AllSlice
 
 
 def all_slice(plan: CollectivePlan) -> None:
-    """Slice along free axes that are wanted, where they are wanted or else on any dimension that may be split further.
+    """Slice along free wanted axes: in the dimension that wants them, or else in any that may be split further.
 
-    A dimension is split no further than the target splits it, as another collective would have to undo that. An axis
-    sliced elsewhere than it is wanted makes the all-to-alls that follow smaller.
+    No dimension is split further than in the target, because another collective would have to undo that. An axis that
+    is sliced in another dimension than the one that wants it makes the subsequent all-to-alls smaller.
     """
     splits_left: list[int] = []
     for dim in plan.dims:
@@ -47,11 +47,11 @@ def all_slice(plan: CollectivePlan) -> None:
 
 
 def _slices_before_all_to_all(plan: CollectivePlan, splits_left: list[int]) -> list[list[AxisRef]]:
-    """Slice where an all-to-all will start, for axes that are wanted right behind those it is going to move.
+    """Slice free axes in the source dimension of an all-to-all that moves them into place with its own axes.
 
-    Moving "x" from dimension 0 to dimension 1, which wants {"x", "y"}, is best done after slicing "y" behind "x"
-    on dimension 0: both then move at once, where slicing "y" on dimension 1 would leave the two in wrong order.
-    Both count among what dimension 1 may be split further.
+    If dimension 0 is split over "x" and dimension 1 wants {"x", "y"}, first slice "y" in dimension 0: then one
+    all-to-all moves both. Slicing "y" in dimension 1 would leave the two in the wrong order. Both axes count towards
+    the `splits_left` of dimension 1.
     """
     sliced: list[list[AxisRef]] = []
     for d, dim in enumerate(plan.dims):
@@ -65,11 +65,11 @@ def _slices_before_all_to_all(plan: CollectivePlan, splits_left: list[int]) -> l
 
 
 def _extended_move(plan: CollectivePlan, d: int) -> tuple[int, list[AxisRef]]:
-    """A dimension, and the axes that an all-to-all from dimension `d` to it can bring straight into place.
+    """Return the target and the axes of an all-to-all from dimension `d` that brings axes into their final position.
 
-    The first of them stand at the end of `d`, the others are free. There are none unless `d` wants nothing else,
-    nothing is misplaced on the other dimension, all that `d` has for it stands at its end, in order, and the
-    free axes divide what is left of dimension `d`.
+    The axes are a suffix of `d`, followed by free axes. There are none unless `d` wants no axes, the target dimension
+    has no misplaced axes, all axes of `d` that the target wants are in this suffix, in order, and the shard of `d` is
+    divisible by the free axes.
     """
     dim = plan.dims[d]
     destinations = plan.destinations()

@@ -1,16 +1,16 @@
-"""Splitting a matrix product over axes that nothing else splits, where that costs nothing.
+"""Split a matrix product over unused axes if that needs no additional communication.
 
-With axes "x" and "y" of 2 and 4 devices, and a product that needs its right operand whole along what "x" splits,
+With axes "x" of size 2 and "y" of size 4, and a product that must all-gather its right operand along "x",
 
     [{"x"}, {}] . [{"x"}, {}] -> [{"x"}, {}]
 
-devices that differ along "y" only would gather the same and compute the same. Each can as well take its columns of the
-right operand, so that it gathers and computes a quarter, and in the end gather the columns of the result:
+devices that differ only along "y" would gather the same rows and do the same computation. Instead, each device can
+slice its columns of the right operand, gather and compute a quarter, and all-gather the columns of the result:
 
     [{"x"}, {}] . [{}, {"y"}] -> [{"x"}, {"y"}]
 
-A device of n receives n-1 of n parts of what it gathers. So here it receives as much as before, of 64 x 64 elements
-1/8 + 3/8 instead of 1/2, and never has the whole right operand.
+In an all-gather of n shards, a device receives n-1 of them. With 64 x 64 elements, it receives the same fraction of
+them, 1/8 + 3/8 instead of 1/2, and never holds the full right operand.
 """
 
 from collections.abc import Iterator
@@ -30,9 +30,15 @@ from sdy.sharding import TensorSharding
 def spread(
     op: Operation, tensors: Tensors, plan: OperationShardings, mesh_name: str | Mesh, mesh: Mesh, free: Axes
 ) -> OperationShardings:
-    """Return `plan`, or a plan that splits another factor of the product `op` and lets devices receive no more.
+    """Return the cheapest of `plan` and the plans that split one factor of the result over the unused axes as well.
 
-    That factor is split over all of the `free` axes, which can split values at `op`, that `plan` does not use.
+    Args:
+        op: The matrix product.
+        tensors: Its sharding rule, shardings and sizes.
+        plan: The plan to improve, which is returned unchanged if it reshards no operand.
+        mesh_name: The mesh of the planned shardings.
+        mesh: The mesh itself.
+        free: The axes that are not manual at `op`.
     """
     if not any(plan.shardings[: len(op.operands)]):
         return plan
@@ -41,13 +47,16 @@ def spread(
 
 
 def _received(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh) -> float:
-    """The elements that all devices receive in reshards and where partial products are added up."""
+    """Return the elements that all devices receive in reshards and in the all-reduce of partial sums."""
     shardings = [new or old for new, old in zip(plan.shardings, tensors.shardings, strict=True)]
     return elements_around(op, shardings) + _received_in_sum(op.results[0], shardings[-1], plan.reduction_axes, mesh)
 
 
 def _received_in_sum(result: SSAValue, sharding: TensorSharding | None, axes: Axes, mesh: Mesh) -> float:
-    """What all devices receive where `result` is summed over `axes`: half where next these split a dimension of it."""
+    """Return the elements that all devices receive in the all-reduce of `result` over `axes`.
+
+    A reduce-scatter, if the wanted sharding splits a dimension over these axes next, receives half.
+    """
     wanted, sizes = get_sharding(result), shape(result.type)
     before = sharding.dim_axes if sharding else ((),) * len(sizes)
     after = wanted.dim_axes if wanted else before

@@ -1,4 +1,4 @@
-"""The factors of a call of `@ApproxTopK`: the searched dimension is needed whole, even where all of it is kept."""
+"""Factors of calls of `@ApproxTopK`, whose searched dimension must be replicated, even if the result has its size."""
 
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr
 
@@ -9,7 +9,7 @@ _TARGETS = ("ApproxTopK", "PartialReduce")
 
 
 def rule_of_top_k(op: CustomCallOp, rule: OpShardingRule) -> OpShardingRule:
-    """Return `rule` with the searched dimension whole, if `op` is an approximate search."""
+    """Return `rule` with the searched dimension replicated if `op` is an approximate top-k."""
     if op.call_target_name.data not in _TARGETS:
         return rule
     config = op.attributes.get("mhlo.backend_config")

@@ -1,4 +1,4 @@
-"""Making explicit where a value is combined along unreduced axes, or becomes unreduced along some."""
+"""Insert the collectives that remove or add unreduced axes of a value at one of its uses."""
 
 from xdsl.ir import Operation, SSAValue, Use
 from xdsl.rewriter import InsertPoint
@@ -22,9 +22,10 @@ from sdy.sharding import TensorSharding
 
 
 def combine_for_use(use: Use, target: TensorSharding | None, at: InsertPoint) -> None:
-    """Insert an all-reduce over the axes along which the used value is unreduced and `target` is not.
+    """Insert an all-reduce over the unreduced axes of the used value that `target` does not have.
 
-    Raises DiagnosticError if the two are on different meshes.
+    Raises:
+        DiagnosticError: If the two shardings are on different meshes.
     """
     source = get_sharding(used_value(use))
     if source is not None and source.unreduced:
@@ -34,9 +35,13 @@ def combine_for_use(use: Use, target: TensorSharding | None, at: InsertPoint) ->
 
 
 def unreduce_for_use(use: Use, target: TensorSharding | None, at: InsertPoint) -> bool:
-    """Bring the used value to `target` if that is unreduced along more axes than the value; whether it was.
+    """Bring the used value to `target` if that has unreduced axes that the value lacks.
 
-    Raises DiagnosticError if the two are on different meshes, or the value is unreduced along other axes.
+    Returns:
+        Whether operations were inserted.
+
+    Raises:
+        DiagnosticError: If the two shardings are on different meshes, or each has unreduced axes that the other lacks.
     """
     source = get_sharding(used_value(use))
     if source is None or target is None or not target.unreduced:

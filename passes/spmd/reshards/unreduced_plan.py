@@ -1,8 +1,8 @@
-"""Planning how a value comes to be unreduced along more axes, or reduced along some.
+"""Plan the collectives that remove or add unreduced axes of a value.
 
-Along an unreduced axis each device holds a partial result. A value becomes unreduced along an axis without any data
-being sent: where it is replicated, all devices but one take zeros for theirs; where a dimension is split over the axis,
-each device pads its part with zeros to the whole.
+Along an unreduced axis, each device holds a partial sum. Adding an unreduced axis needs no communication: if the value
+is replicated along the axis, all devices but the first replace it by zeros; if the axis splits a dimension, each device
+pads its shard with zeros to the full dimension.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ Axes = tuple[AxisRef, ...]
 
 @dataclass(frozen=True, slots=True)
 class AllReduce:
-    """Combine partial results along `axes`, which gives `after`."""
+    """All-reduce partial results over `axes`; `after` is the resulting sharding."""
 
     axes: Axes
     after: TensorSharding
@@ -25,14 +25,14 @@ class AllReduce:
 
 @dataclass(frozen=True, slots=True)
 class Reshard:
-    """Lay the value out as `after`."""
+    """Reshard the value to `after`."""
 
     after: TensorSharding
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicatedToUnreduced:
-    """Take the value for partial along `axes`, along which it is replicated, which gives `after`."""
+    """Make `axes` unreduced, along which the value is replicated; `after` is the resulting sharding."""
 
     axes: Axes
     after: TensorSharding
@@ -40,7 +40,7 @@ class ReplicatedToUnreduced:
 
 @dataclass(frozen=True, slots=True)
 class ShardedToUnreduced:
-    """Take the value for partial along the `axes` that end each dimension, which gives `after`."""
+    """Make unreduced the minor-most `axes` of each dimension; `after` is the resulting sharding."""
 
     axes: tuple[Axes, ...]
     after: TensorSharding
@@ -50,7 +50,7 @@ UnreductionStep = AllReduce | Reshard | ReplicatedToUnreduced | ShardedToUnreduc
 
 
 def plan_reduction(source: TensorSharding, target: TensorSharding | None, mesh: Mesh) -> AllReduce | None:
-    """The all-reduce over the unreduced axes of `source` that are not unreduced in `target`; None if there are none."""
+    """Return the all-reduce over the unreduced axes of `source` that `target` lacks, or None if it lacks none."""
     kept = target.unreduced if target is not None else ()
     axes = subtract(source.unreduced, kept, mesh)
     if not axes:
@@ -59,10 +59,13 @@ def plan_reduction(source: TensorSharding, target: TensorSharding | None, mesh: 
 
 
 def plan_unreduction(source: TensorSharding, target: TensorSharding, mesh: Mesh) -> tuple[UnreductionStep, ...]:
-    """The steps from `source` to `target`, both on `mesh`, which has more unreduced axes; () if it has not.
+    """Return the steps from `source` to a `target` with more unreduced axes, both on `mesh`; () if it has no more.
 
-    An axis that ends a dimension of `source` and becomes unreduced leaves that dimension last of all. The axes of other
-    dimensions are brought to where `target` has them first. ValueError if `source` is unreduced along other axes.
+    First reshard the dimensions from which no unreduced axis comes, then add the unreduced axes of replicated values,
+    then those that split dimensions.
+
+    Raises:
+        ValueError: If `source` has unreduced axes that `target` lacks, and vice versa.
     """
     added = subtract(target.unreduced, source.unreduced, mesh)
     if not added:
@@ -91,5 +94,5 @@ def plan_unreduction(source: TensorSharding, target: TensorSharding, mesh: Mesh)
 
 
 def in_mesh_order(axes: Iterable[AxisRef], mesh: Mesh) -> Axes:
-    """`axes`, none of which overlap, in the order of the mesh, neighbours that continue each other made one."""
+    """Return the disjoint `axes` in the order of the mesh, with adjacent sub-axes merged."""
     return merge_sub_axes(sorted(axes, key=mesh_order(mesh)), mesh)
