@@ -1,10 +1,10 @@
-"""Whatever is done to the bytes of a program, they are read or refused, and what jaxlib does not survive is an error.
+"""Fuzzing of the bytecode reader: damaged bytecode is read or refused, and a crash of jaxlib becomes an error.
 
     python tests/support/bytecode_campaign.py --count 10000 --seed 0
 
-Each is what `sdy.to_bytecode` or `jax.export` makes of a program, damaged. A process forked for it asks jaxlib for the
-text, as `jaxlib_converter.py` does, and our parser reads it. The outcomes are counted and printed as JSON: how
-many are "read" and "refused", at how many jaxlib "dies" or "hangs", and what else our own code raises, which is wrong.
+Each input is the output of `sdy.to_bytecode` or `jax.export`, damaged. A forked process asks jaxlib for the text, as
+`jaxlib_converter.py` does, and our parser reads it. The outcomes are printed as JSON: the number of inputs that are
+"read" or "refused", those at which jaxlib "dies" or "hangs", and other exceptions of our own code, which are bugs.
 """
 
 import argparse
@@ -29,14 +29,14 @@ from sdy.text.bytecode import conversion, jaxlib_converter
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 5
-"""For one of them, after which it hangs."""
+"""Timeout of one input, after which it counts as hanging."""
 
 NAME = "damaged.mlirbc"
-"""What the file is called, which each error names."""
+"""File name in error messages."""
 
 
 def programs() -> list[bytes]:
-    """What is damaged: small programs in each of the forms."""
+    """Return the undamaged bytecode: small programs in each of the forms."""
     module = sdy.parse((ROOT / "lit_tests" / "dialect" / "computations.mlir").read_text())
     exported = export.export(jax.jit(lambda x: jax.numpy.sin(x) @ x))(np.zeros((4, 4), np.float32))
     return [
@@ -48,7 +48,7 @@ def programs() -> list[bytes]:
 
 
 def damaged(data: bytes, choices: random.Random) -> bytes:
-    """`data` cut off, with other bytes in it, with some left out, or with some twice."""
+    """Truncate `data`, or overwrite, delete or duplicate some of its bytes."""
     changed = bytearray(data)
     start, end = choices.randrange(len(data)), choices.randrange(1, 16)
     match choices.choices(("cut", "change", "remove", "repeat"), (1, 6, 1, 1))[0]:
@@ -65,7 +65,7 @@ def damaged(data: bytes, choices: random.Random) -> bytes:
 
 
 def _in_this_process(data: bytes, what: str, *options: str) -> bytes | conversion.Refusal:
-    """What jaxlib makes of `data`, in this process."""
+    """Convert `data` with jaxlib in this process, in place of `jaxlib_converter.py`."""
     signal.alarm(SECONDS)
     status, answer = jaxlib_converter.run_command(what, options, data)
     signal.alarm(0)
@@ -78,7 +78,7 @@ def _in_this_process(data: bytes, what: str, *options: str) -> bytes | conversio
 
 
 def _fare(data: bytes) -> str:
-    """What comes of `data`, in a process that ends with it."""
+    """Return the outcome of `data`; may end the process."""
     conversion.run_jaxlib = _in_this_process
     try:
         with capture():
@@ -89,18 +89,18 @@ def _fare(data: bytes) -> str:
 
 
 def fare(data: bytes) -> str:
-    """What comes of `data`, in a process of its own."""
+    """Return the outcome of `data`, in a forked process."""
     return said(partial(_fare, data))
 
 
 def main(words: Sequence[str]) -> None:
-    """Print what comes of as many as the command line asks for."""
+    """Count and print the outcomes of `--count` inputs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args(words)
     choices = random.Random(arguments.seed)
-    with multiprocessing.get_context("spawn").Pool(1) as pool:  # what has compiled in jax cannot be forked
+    with multiprocessing.get_context("spawn").Pool(1) as pool:  # a process in which jax has compiled cannot be forked
         whole = pool.apply(programs)
     for data in whole:
         assert fare(data) == "read", fare(data)

@@ -1,12 +1,12 @@
-"""Take the test files of a public repository through bytecode, and say which modules do not come back as they were.
+"""Bytecode round trip of the test files of a public repository.
 
     python tests/support/bytecode_of_files.py CHECKOUT [TEXT ...]
 
-CHECKOUT is a work tree of openxla/shardy or openxla/stablehlo; with TEXT only files whose path contains one of the
-texts are taken. Each file is split at its `// -----` lines. Of a part that is not meant to fail and that our parser
-takes, what is parsed from its bytecode is to be printed, with locations, as the part is. A file of bytecode beside one
-of text, a portable artifact that a release of StableHLO wrote, is to be read as what the text is, written as one now.
-jaxlib converts in a process forked for each part. Parts that differ are named, what is refused is counted by reason.
+CHECKOUT is a work tree of openxla/shardy or openxla/stablehlo; with TEXT, only files whose path contains one of the
+texts are read. Each file is split at its `// -----` lines. A part that is expected to parse, and does, is written as
+bytecode and parsed from it; both modules must print alike, with locations. A portable artifact beside a text file,
+written by a release of StableHLO, must parse to the same module as a portable artifact written from the text now.
+jaxlib converts in a forked process for each part. Parts that differ are listed; refused parts are counted by reason.
 """
 
 import re
@@ -30,10 +30,10 @@ from sdy.text.bytecode import conversion, jaxlib_converter
 from sdy.tools.split_input import split
 
 SECONDS = 60
-"""For one part, after which it hangs."""
+"""Timeout of one part, after which it counts as hanging."""
 
 EQUAL = "equal"
-"""The other outcomes are in `OUTCOMES`; after a colon there may be more to say."""
+"""An outcome beside those of `OUTCOMES`. Details may follow an outcome after a colon."""
 
 OUTCOMES = (
     EQUAL,
@@ -55,11 +55,11 @@ def _in_this_process(data: bytes, what: str, *options: str) -> bytes:
 
 
 class RefusedByJaxlibError(Exception):
-    """jaxlib does not convert what it was given."""
+    """jaxlib refuses to convert its input."""
 
 
 def there_and_back(text: str, name: str) -> str:
-    """What comes of one part, given as text."""
+    """Return the outcome of the round trip of one part, given as text."""
     if re.search(r"expected-error|expected-\w+-re", text):
         return "meant to fail"
     conversion.run_jaxlib = _in_this_process
@@ -89,7 +89,7 @@ def _context() -> Context:
 
 
 def of_release(data: bytes, text: str, name: str) -> str:
-    """What comes of an artifact that a release of StableHLO wrote of `text`."""
+    """Return the outcome of reading `data`, a portable artifact that a release of StableHLO wrote from `text`."""
     conversion.run_jaxlib = _in_this_process
     signal.alarm(SECONDS)
     with capture():
@@ -113,13 +113,13 @@ def _compared(before: str, after: str) -> str:
 
 
 def _reason(problem: Exception) -> str:
-    """What is wrong, without the names in it."""
+    """Return the error message without the names in it."""
     message = problem.message if isinstance(problem, DiagnosticError) else str(problem)
     return re.sub(r"'[^']*'|\d+", "*", message)[:200]
 
 
 def attempts(checkout: Path, wanted: list[str]) -> list[tuple[str, Callable[[], str]]]:
-    """What is to be done: the name of each part, and what says what comes of it."""
+    """Return each part's name and the function that returns its outcome."""
     found: list[tuple[str, Callable[[], str]]] = []
     for file in sorted(checkout.rglob("*.mlir")):
         name = str(file.relative_to(checkout))

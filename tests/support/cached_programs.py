@@ -1,6 +1,6 @@
-"""`python cached_programs.py FOLDER`: functions, called as by so many processes that have jax's persistent cache there.
+"""`python cached_programs.py FOLDER`: functions for tests of jax's persistent compilation cache, which is FOLDER.
 
-Prints as JSON, for each, how often it was partitioned, how many warnings there were, and what its results are.
+Prints as JSON, for each function, the number of partitionings and of warnings, and the results.
 """
 
 import json
@@ -52,13 +52,13 @@ def factor(a: jax.Array) -> jax.Array:
 
 
 def annotated(a: jax.Array) -> jax.Array:
-    """What calls a target that others could annotate."""
+    """Call a custom-call target whose sharding rule a plugin could register."""
     product: Any = getattr(jax.lax.linalg, "householder_product")  # noqa: B009
     return product(a, a[0])
 
 
 def nothing(operations: Sequence[Operation]) -> None:
-    """A policy."""
+    """Apply a policy that shards nothing."""
 
 
 CALLS: dict[str, Callable[[], Any]] = {

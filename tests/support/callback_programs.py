@@ -1,9 +1,9 @@
-"""`python callback_programs.py [--repeat N] [NAME...]`: what Python functions see that programs call, by `jax.jit` too.
+"""`python callback_programs.py [--repeat N] [NAME...]`: the calls that callbacks receive under `sdy.jit` and `jax.jit`.
 
-Each program is a function of jax that calls Python, alone or as an annotated operator, in one of the places where that
-can stand. It is compiled `--repeat` times as the plain function by `jax.jit`, and as it is by `sdy.jit` and `jax.jit`.
-Objects that nothing refers to are collected in between. Prints as JSON, for each program, how many runs saw other calls
-or gave another result; a process that does not survive prints nothing.
+Each program is a jax function that calls Python, directly or in an annotated operator, in one of the places where a
+callback is allowed. The reference is the plain function under `jax.jit`, compiled `--repeat` times; the program is
+compiled as often by `sdy.jit` and by `jax.jit`, with garbage collections in between. Prints as JSON, for each program,
+the number of runs whose calls or results differ from the reference; a process that crashes prints nothing.
 """
 
 import argparse
@@ -36,7 +36,7 @@ CALLS: list[str] = []
 
 
 def see(*values: Any) -> None:
-    """Note a call."""
+    """Record a call."""
     CALLS.append(str([np.asarray(value).round(3).tolist() for value in values]))
 
 
@@ -140,13 +140,13 @@ OPERATORS: dict[Function, tuple[str, ...]] = {
     told_backwards: ("call", *_DIFFERENTIABLE, "remat"),
     both_ways: ("call", *_DIFFERENTIABLE),
 }
-"""The functions that are annotated operators, and where they stand."""
+"""The functions that are annotated operators, and the positions that each is used in."""
 
 _numbers = count()
 
 
 def operator(function: Function, **options: Any) -> Function:
-    """`function` as an annotated operator, each time another one."""
+    """Return `function` as a new annotated operator."""
 
     def apply(x: jax.Array) -> jax.Array:
         return function(x)
@@ -155,7 +155,7 @@ def operator(function: Function, **options: Any) -> Function:
 
 
 def with_backward() -> Function:
-    """An operator of which both ways call Python."""
+    """Return an operator whose forward and backward functions call Python."""
 
     def backward(x: jax.Array, gradient: jax.Array) -> jax.Array:
         return pure(gradient)
@@ -169,7 +169,7 @@ def used(use: Callable[[Function], Function], make: Callable[..., Function], *ar
 
 
 def partitioned_by_author(function: Function) -> Function:
-    """A function that each device computes of its part, as the function alone in `shard_map`."""
+    """Return a function that each device applies to its shard, as `shard_map` does."""
     made = custom_partitioning(function)
     made.def_partition(
         lambda mesh, arguments, result: (mesh, function, result.sharding, (arguments[0].sharding,)),
@@ -189,7 +189,7 @@ def among_others(function: Function) -> Function:
 
 
 def programs() -> dict[str, tuple[Function, Callable[[], Function], tuple[Any, ...]]]:
-    """By name: the plain function, what makes the function with an operator, and what compiles the latter."""
+    """Return, by name, the plain function, a constructor of its form with an operator, and the jits to compile it."""
     both, ours = (sdy.jit, jax.jit), (sdy.jit,)
     found: dict[str, tuple[Function, Callable[[], Function], tuple[Any, ...]]] = {}
     for function, places in OPERATORS.items():
@@ -203,12 +203,12 @@ def programs() -> dict[str, tuple[Function, Callable[[], Function], tuple[Any, .
     for function in (debug_callback, pure, unordered):
         plain = among_others(USES["shard_map"](function))
         make = partial(among_others, partitioned_by_author(function))
-        found[f"custom_partitioning {function.__name__}"] = plain, make, ours  # jax loses callbacks
+        found[f"custom_partitioning {function.__name__}"] = plain, make, ours  # jax loses callbacks here
     return found
 
 
 def ran(jit: Any, function: Function) -> tuple[Any, list[str]]:
-    """What the function gives, compiled by `jit` and called, and the calls that were seen, in no order."""
+    """Compile `function` with `jit`, call it, and return its result and the recorded calls, sorted."""
     CALLS.clear()
     x = jax.device_put(X, NamedSharding(MESH, P("x", "y")))
     compiled = jit(function).lower(x).compile()

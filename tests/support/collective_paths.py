@@ -1,6 +1,6 @@
 """The cheapest sequences of collectives by Dijkstra's algorithm over all shardings.
 
-A second, slower way to what `sdy.passes.spmd.reshards.collective_search` finds.
+A slow reference for `sdy.passes.spmd.reshards.collective_search`.
 """
 
 import heapq
@@ -33,7 +33,7 @@ class Collectives:
             ]
 
     def received_from(self, source: AxesPerDim) -> dict[AxesPerDim, int]:
-        """The fewest elements that all devices receive on the way from `source` to each sharding."""
+        """Return, for each sharding, the fewest elements that all devices receive to reach it from `source`."""
         received = {source: 0}
         entry = itertools.count()
         queue = [(0, next(entry), source)]
@@ -50,7 +50,7 @@ class Collectives:
 
 
 def collectives(before: AxesPerDim, after: AxesPerDim, mesh: Mesh) -> list[Collective]:
-    """The one collective from a sharding to another, or the all-to-alls that can be one; none where it takes more."""
+    """Return the collectives that reshard `before` to `after` in one step, empty if it takes several steps."""
     changed = [dim for dim, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
     if not changed:
         return []
@@ -75,6 +75,6 @@ def collectives(before: AxesPerDim, after: AxesPerDim, mesh: Mesh) -> list[Colle
 
 
 def _behind(first: Axes, longer: Axes, mesh: Mesh) -> Axes:
-    """The axes of `longer` behind `first`, () where it does not begin with `first`."""
+    """Return the axes of `longer` after the prefix `first`, () if `first` is not a prefix."""
     more = merge_sub_axes(subtract(longer, first, mesh), mesh)
     return more if merge_sub_axes((*first, *more), mesh) == longer else ()

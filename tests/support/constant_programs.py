@@ -1,6 +1,6 @@
-"""Small functions around a constant: each way to make a value, to compute from it, and to use what came of it.
+"""Small functions around a constant: every way to create a value, to compute from it, and to use the result.
 
-A function makes one value, takes up to two steps from it, and uses the value of each step as often as it is told.
+A function creates one value, applies up to two steps to it, and uses the value of each step a given number of times.
 """
 
 import math
@@ -11,7 +11,7 @@ from itertools import product
 Shape = tuple[int, ...]
 
 SHAPES: tuple[Shape, ...] = ((), (1,), (1, 1), (4,), (2, 2))
-"""Of one element with any number of dimensions, and of several."""
+"""Shapes of one element at several ranks, and of several elements."""
 
 
 def type_of(shape: Shape, element: str = "i32") -> str:
@@ -30,12 +30,12 @@ SOURCES: dict[str, Callable[[Shape], str | None]] = {
     "expanded constant": lambda s: f"stablehlo.broadcast_in_dim %one, dims = [] : (tensor<i32>) -> {type_of(s)}",
     "no constant": lambda s: f"stablehlo.custom_call @source() : () -> {type_of(s)}",
 }
-"""How a value of a shape is made, if one can be; `%scalar` is an argument and `%one` a constant."""
+"""The operation that creates a value of a shape, or None; `%scalar` is an argument and `%one` a constant."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """An operation on `{v}` of type `{t}`, that has `{n}` dimensions, whose result has this shape, or the same."""
+    """An operation on `{v}` of type `{t}`; `to` is the shape of its result, by default the operand's."""
 
     text: str
     to: Shape | None = None
@@ -65,7 +65,7 @@ _CALLED = {
     "varies": ("stablehlo.custom_call @copy(%p) : ({t}) -> {t}", None),
     "scalar": ("stablehlo.reshape %p : ({t}) -> tensor<i32>", ()),
 }
-"""What functions and named computations do with their argument `%p`, and the shape of what they return."""
+"""Bodies of functions and named computations with argument `%p`, and the shapes of their results."""
 
 STEPS: dict[str, Step] = {
     **_to_each_shape("stablehlo.reshape {v} : ({t}) -> {to}", lambda shape, to: math.prod(shape) == math.prod(to)),
@@ -119,7 +119,7 @@ STEPS: dict[str, Step] = {
 
 @dataclass(frozen=True)
 class Uses:
-    """How often the value of each step is used, where, and after which step's value a sharding group has it."""
+    """Number of uses of each step's value, their position, and the step whose value joins a sharding group."""
 
     counts: tuple[int, int, int]
     at_end: bool = False
@@ -137,7 +137,7 @@ USES = (
 
 
 def function(name: str, source: str, shape: Shape, steps: Sequence[str], uses: Uses) -> str | None:
-    """The text of one function; None where the value can't be made, or a step can't be taken from it."""
+    """Return the text of one function, or None if the value does not exist or a step does not take its shape."""
     made = SOURCES[source](shape)
     if made is None:
         return None
@@ -178,7 +178,7 @@ def _written(step: Step, value: str, shape: Shape, to: Shape) -> str:
 
 
 def called_functions() -> Iterator[str]:
-    """The functions that the others call."""
+    """Yield the functions that the others call."""
     for what, (does, to) in _CALLED.items():
         for shape in filter(_is_one_element, SHAPES):
             type_, result = type_of(shape), type_of(shape if to is None else to)
@@ -189,5 +189,5 @@ def called_functions() -> Iterator[str]:
 
 
 def cases(num_steps: int) -> list[tuple[str, Shape, tuple[str, ...], Uses]]:
-    """All that can be asked of `function`, with this number of steps; for some there is no function."""
+    """Return all arguments of `function` with this number of steps; it returns None for some."""
     return list(product(SOURCES, SHAPES, product(STEPS, repeat=num_steps), USES))

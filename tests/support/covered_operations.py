@@ -1,6 +1,6 @@
-"""Which operations of both dialects a program of `jax_programs` lowers to, which shows that they are read and printed.
+"""For each operation of both dialects, a program of `jax_programs` that lowers to it.
 
-All others are shown by files of lit_tests/stablehlo.
+The programs show that these operations are parsed and printed; files of lit_tests/stablehlo show it of all others.
 """
 
 _TABLE = """
@@ -131,4 +131,4 @@ SWITCHED_OFF_IN_JAX = {
     "chlo.scan": "cumulative reductions on GPUs would lower to it, but their rule never says that they may",
     "stablehlo.replica_id": "where programs were mapped over replicas; those of today are mapped over partitions",
 }
-"""Operations that the lowering rules of some version of JAX name and no program reaches."""
+"""Operations that lowering rules of some JAX version name but no program reaches."""

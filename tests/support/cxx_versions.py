@@ -1,7 +1,8 @@
-"""What the C++ in one version of jaxlib does and in another does not, for the tests that compare with it.
+"""Differences between the C++ of jaxlib versions, for the tests that compare with it.
 
-We do what the newest does, but for main's results, edges that tell nothing, returned ends of chains and other plans, of
-which Shardy's own tests say otherwise. A test asks `lacks` for what the installed one does not do yet.
+We follow the newest version, except for "main's results", "edges that tell nothing", "returned ends of chains" and
+"other plans", where Shardy's own tests expect the older behavior. A test calls `lacks` for a behavior that the
+installed version may not have.
 """
 
 import re
@@ -47,11 +48,11 @@ SINCE: dict[str, tuple[Version, str]] = {
         "a decimal is rounded to its type; before, it is rounded to 64 bits first, and from there to the type",
     ),
 }
-"""The first version in which the C++ does so, and what that is."""
+"""The first version with each behavior, and its description."""
 
 
 def lacks(what: str) -> bool:
-    """Whether the installed version is older than what is asked for."""
+    """Return whether the installed version is older than the behavior."""
     since, _ = SINCE[what]
     return since > INSTALLED
 
@@ -61,14 +62,14 @@ OTHER_RULES: dict[str, tuple[Version, str]] = {
     "stablehlo.dynamic_update_slice": ((0, 11, 2), "a dimension that is updated in part need not be whole"),
     "stablehlo.reshape": ((0, 12, 0), "dimensions of size one that come or go must be whole"),
 }
-"""Operations that have another rule since some version, where ours is that of Shardy's own tests."""
+"""Operations whose sharding rule changed in some version, where ours follows Shardy's own tests."""
 
 
 def has_another_rule(operation: str) -> bool:
-    """Whether the installed version has another rule than ours for an operation."""
+    """Return whether the installed version has a different sharding rule for the operation."""
     return operation in OTHER_RULES and OTHER_RULES[operation][0] <= INSTALLED
 
 
 def with_known_reductions(text: str) -> str:
-    """A module as the C++ reads it: where that only knows sums, other reductions are written as sums."""
+    """Replace other reductions by sums if the installed C++ parses only sums."""
     return re.sub(r"sdy\.all_reduce (max|min) ", "sdy.all_reduce ", text) if lacks("reductions") else text

@@ -1,15 +1,15 @@
-"""The code blocks of a page: found, run one after the other, and compared with the output that the page shows.
+"""Code blocks of a page, run in order and compared with the output that the page shows.
 
     python tests/support/doc_blocks.py docs/tutorial.md
 
-    python    run, all of a page in one process and one namespace, as the lines of one file called like the page
-    text      behind one of these: what it prints
-    console   lines that begin with `$ ` are run by a shell, the others are what they print, errors included
+    python    run, all of a page in one process and one namespace, as the lines of one file named like the page
+    text      the output of the block before it
+    console   lines that begin with `$ ` are run by a shell, the others are their output, errors included
     sh        run by a shell
-    mlir      read and verified
-    toml      read
+    mlir      parsed and verified
+    toml      parsed
 
-In what is shown, `...` stands for anything. A block whose title is `not run: REASON` is left out.
+In expected output, `...` matches anything. A block whose title is `not run: REASON` is skipped.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ _HOW = doctest.ELLIPSIS | doctest.REPORT_NDIFF
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block of a page: its place, its language, why it is not run if so, and what is in it."""
+    """A fenced block of a page: its position, its language, the reason for which it is not run, and its text."""
 
     place: str
     language: str
@@ -42,7 +42,7 @@ class Block:
 
 
 def blocks(page: Path) -> Iterator[Block]:
-    """The fenced blocks of a page, in order; what is only indented is refused, as nobody would run it."""
+    """Return the fenced blocks of a page, in order. Raises on indented blocks, which nothing would run."""
     for token in MarkdownIt().parse(page.read_text()):
         place = f"{page.name}:{token.map[0] + 1 if token.map else '?'}"
         if token.type == "code_block":
@@ -53,7 +53,7 @@ def blocks(page: Path) -> Iterator[Block]:
 
 
 def run(page: Path) -> Iterator[str]:
-    """Run the blocks of a page in this process; what is wrong, in words."""
+    """Run the blocks of a page in this process and return the problems as messages."""
     runner = _Runner(page.stem)
     for block in blocks(page):
         if not block.not_run:
@@ -72,7 +72,7 @@ class _Runner:
         self._names: dict[str, Any] = {"__name__": "__main__"}
 
     def run(self, block: Block) -> None:
-        """Run a block, and add what is wrong to `problems`."""
+        """Run a block, and append its problems to `problems`."""
         languages: dict[str, Callable[[str], object]] = {
             "python": self._python,
             "text": self._text,
@@ -119,7 +119,7 @@ class _Runner:
         sdy.parse(text)
 
     def _compare(self, shown: str, printed: str) -> None:
-        # What follows a line is not seen on a page, nor is an empty line at the end.
+        # A page renders no trailing spaces and no empty line at the end.
         shown, printed = ("\n".join(map(str.rstrip, each.strip("\n").splitlines())) + "\n" for each in (shown, printed))
         if not doctest.OutputChecker().check_output(shown, printed, _HOW):
             wanted = doctest.Example("", shown)

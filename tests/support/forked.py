@@ -1,4 +1,4 @@
-"""What a function says, of a process that may not survive it."""
+"""Call of a function that may crash or hang, in a forked process."""
 
 import os
 import signal
@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 
 def said(function: Callable[[], str]) -> str:
-    """What `function` returns, or what it raises as Python shows it, in a process of its own, forked for it.
+    """Return the result of `function`, or the repr of the exception that it raises, from a forked process.
 
-    Of a process that does not come to that, "hangs" where `signal.alarm` ended it, else "dies".
+    If the process does not return, the result is "hangs" if `signal.alarm` ended it, else "dies".
     """
     reader, writer = os.pipe()
     if (child := os.fork()) == 0:

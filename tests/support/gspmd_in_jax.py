@@ -1,10 +1,11 @@
-"""Programs as jax lowers them for GSPMD, in a process of its own, and what XLA's partitioner GSPMD makes of programs.
+"""Programs lowered by jax for GSPMD, and their execution by XLA's GSPMD partitioner, in a separate process.
 
-python gspmd_in_jax.py lower FOLDER         writes each program to FOLDER/NAME.mlir
-python gspmd_in_jax.py run FOLDER           runs each FOLDER/NAME.mlir on 8 devices, and writes the results to NAME.npz
-python gspmd_in_jax.py through-hlo FOLDER   writes each program, lowered for Shardy and through HLO and back, likewise
+    python gspmd_in_jax.py lower FOLDER         writes each program to FOLDER/NAME.mlir
+    python gspmd_in_jax.py run FOLDER           runs each FOLDER/NAME.mlir on 8 devices, and writes the results to
+    NAME.npz
+    python gspmd_in_jax.py through-hlo FOLDER   writes each program, lowered for Shardy and converted to HLO and back
 
-The first two exit with 3 where jax has no GSPMD.
+The first two exit with 3 if jax has no GSPMD.
 """
 
 import sys
@@ -26,7 +27,7 @@ SHAPES = ((16, 32), (32, 64))
 
 @contextmanager
 def lowering_for_gspmd() -> Generator[None]:
-    """Let jax lower for GSPMD within a `with` block. Raises AttributeError where jax has none."""
+    """Let jax lower for GSPMD within a `with` block. Raises AttributeError if jax has no GSPMD."""
     jax.config.update("jax_use_shardy_partitioner", False)
     try:
         yield

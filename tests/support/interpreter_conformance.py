@@ -1,9 +1,9 @@
-"""Run the StableHLO repository's own tests of its interpreter in ours, and name what fails.
+"""Run the StableHLO repository's tests of its interpreter in ours, and list the failures.
 
     python tests/support/interpreter_conformance.py CHECKOUT [TEXT]
 
 CHECKOUT is a work tree of openxla/stablehlo; with TEXT only files whose name contains it are run. Each part of each
-file is a program that passes if what it expects holds.
+file is a program that passes if its checks succeed.
 """
 
 import sys
@@ -27,7 +27,7 @@ def main() -> int:
                 passed += 1
             except DiagnosticError as problem:
                 print(f"{file.relative_to(folder)} part {number}: {problem}")
-            except Exception as problem:  # what we get wrong is to be named like the rest
+            except Exception as problem:  # our crashes are listed as failures too
                 print(f"{file.relative_to(folder)} part {number}: {type(problem).__name__}: {problem}"[-600:])
     print(f"parts that pass: {passed} of {total}")
     return 0 if passed == total else 1

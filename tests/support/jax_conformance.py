@@ -1,12 +1,12 @@
-"""Run jax's own tests of jit, pjit and shard_map with `sdy.jit` for `jax.jit`, and say which pass under jax alone.
+"""Run jax's tests of jit, pjit and shard_map with `sdy.jit` as `jax.jit`, and list those that pass under jax alone.
 
     python tests/support/jax_conformance.py CHECKOUT [--keep FOLDER] [TEXT ...]
 
-CHECKOUT is a work tree of jax-ml/jax at the version that is installed, whose tests need absl-py; with TEXT only tests
-whose name contains one of the texts are run. Each file is run once as it is and once with `sdy.jit`, on eight virtual
-CPU devices, in a process that is started again where a test ended it or took too long. What each test said, with its
-traceback, is kept in FOLDER as JSON lines, and what is there already is not run again. `jax_differences.toml` has the
-reasons of the tests that pass under jax alone; where one has none, the exit status is 1.
+CHECKOUT is a work tree of jax-ml/jax at the installed version, whose tests need absl-py; with TEXT only tests whose
+name contains one of the texts are run. Each file is run with the original `jax.jit` and with `sdy.jit`, on eight
+virtual CPU devices, in a process that is restarted after a crash or a timeout. FOLDER stores the outcome and the
+traceback of each test as JSON lines; tests that it already lists are not run again. `jax_differences.toml` has the
+reasons of the tests that pass under jax alone; if one has no reason, the exit status is 1.
 """
 
 import argparse
@@ -33,16 +33,16 @@ REASONS = Path(__file__).with_name("jax_differences.toml")
 SECONDS_FOR_A_TEST = 600
 
 Said = dict[str, dict[str, str]]
-"""For each test its outcome, "passed", "skipped" or "failed", and why."""
+"""Outcome of each test ("passed", "skipped" or "failed") and its reason."""
 
 
 def named(test: unittest.TestCase) -> str:
-    """The file, class and method of a test, without its parameters, which stand there with addresses in memory."""
+    """Return the file, class and method of a test, without its parameters, which contain memory addresses."""
     return test.id().split(" ")[0]
 
 
 class Told(unittest.TestResult):
-    """Writes each test's start and outcome as a line, so that the lines also tell which test ended the process."""
+    """Writer of a line for each test's start and outcome, which also shows the test that ended the process."""
 
     def __init__(self, out: TextIO):
         super().__init__()
@@ -78,15 +78,15 @@ class Told(unittest.TestResult):
 
 
 def tests_of(suite: unittest.TestSuite) -> Iterator[unittest.TestCase]:
-    """The tests of a suite and of those in it."""
+    """Yield the tests of a suite and of its nested suites."""
     for each in suite:
         yield from tests_of(each) if isinstance(each, unittest.TestSuite) else [each]
 
 
 def load(folder: Path, name: str, jit: Any) -> ModuleType:
-    """The module of tests `name` in `folder`, that finds `jit` as `jax.jit`, and wherever else it looks for that.
+    """Import the test module `name` of `folder` with `jit` in place of `jax.jit` and its aliases.
 
-    jax itself goes on with the real one, and so does what is made of it.
+    jax itself, and modules that it has loaded, keep the real one.
     """
     sys.path.insert(0, str(folder))
     with ExitStack() as while_loading:
@@ -103,7 +103,7 @@ def load(folder: Path, name: str, jit: Any) -> ModuleType:
 
 
 def work(folder: Path, name: str, jit: str, kept: Path, texts: list[str]) -> None:
-    """Run those tests of a file, under "jax" or "sdy", of which `kept` tells no start."""
+    """Run the tests of a file that `kept` does not list as started, with the jit of "jax" or "sdy"."""
     import jax
     from absl import flags
 
@@ -120,23 +120,23 @@ def work(folder: Path, name: str, jit: str, kept: Path, texts: list[str]) -> Non
 
 
 def is_wanted(test: str, texts: list[str]) -> bool:
-    """Whether the name of a test contains one of the texts, where there are any."""
+    """Return whether the name of a test contains one of `texts`, or `texts` is empty."""
     return not texts or any(text in test for text in texts)
 
 
 def read(kept: Path) -> Said:
-    """What is kept of each test that was started. One that ended its process failed."""
+    """Return the recorded outcomes. A test that started and has no outcome ended its process: it failed."""
     said: Said = {}
     for line in kept.read_text().splitlines() if kept.exists() else ():
         each = json.loads(line)
-        if said.get(each["test"], {}).get("outcome") != "failed":  # a part of the test may have failed before
+        if said.get(each["test"], {}).get("outcome") != "failed":  # an earlier subtest may have failed
             said[each["test"]] = each
     ended = {"outcome": "failed", "why": "ended its process, or took too long"}
     return {test: each if each["outcome"] != "started" else {**each, **ended} for test, each in said.items()}
 
 
 def run(checkout: Path, name: str, jit: str, kept: Path, texts: list[str]) -> Said:
-    """Run a file's tests until all have been started, in as many processes as that takes."""
+    """Run a file's tests until all have been started, restarting the process after each crash."""
     environment = {
         **os.environ,
         "JAX_PLATFORMS": "cpu",
@@ -152,12 +152,12 @@ def run(checkout: Path, name: str, jit: str, kept: Path, texts: list[str]) -> Sa
 
 
 def reason(test: str, table: dict[str, list[str]]) -> str | None:
-    """Why a test passes under jax alone, as the table has it."""
+    """Return the reason in `table` for a test that passes under jax alone."""
     return next((why for why, patterns in table.items() if any(fnmatchcase(test, each) for each in patterns)), None)
 
 
 def last_line(why: str) -> str:
-    """What a traceback ends with."""
+    """Return the last line of a traceback."""
     lines = [line for line in why.splitlines() if line.strip() and not line.startswith((" ", "-", "For simplicity"))]
     return lines[-1][:200] if lines else ""
 

@@ -1,4 +1,4 @@
-"""Small JAX programs that between them use all that JAX lowers to, as MLIR text."""
+"""Small JAX programs that together cover all operations that JAX lowers to, as MLIR text."""
 
 import functools
 from collections.abc import Callable
@@ -43,7 +43,7 @@ def boolean(*shape: int) -> jax.ShapeDtypeStruct:
 
 @dataclass(frozen=True)
 class Program:
-    """A function, the shapes to lower it for, in which sizes may be symbols, and the kind of device."""
+    """A function, the argument shapes to lower it for, whose sizes may be symbols, and the platform."""
 
     function: Function[Any]
     arguments: tuple[jax.ShapeDtypeStruct, ...]
@@ -51,13 +51,13 @@ class Program:
 
 
 def symbolic(*shapes: tuple[str, Any]) -> tuple[jax.ShapeDtypeStruct, ...]:
-    """Arguments whose sizes are symbols that they share: `symbolic(("b, 4", jnp.float32))`."""
+    """Return arguments that share symbolic sizes: `symbolic(("b, 4", jnp.float32))`."""
     scope = export.SymbolicScope()
     return tuple(jax.ShapeDtypeStruct(export.symbolic_shape(shape, scope=scope), dtype) for shape, dtype in shapes)
 
 
 def collective(function: Function[Any]) -> Callable[..., Any]:
-    """The function mapped over four devices on axis `x`, which are looked up when it is lowered."""
+    """Return the function mapped over the four devices of axis `x`, which lowering looks up."""
 
     def mapped(x: jax.Array) -> jax.Array:
         mesh = Mesh(np.array(jax.devices()[:4]), ("x",), axis_types=(AxisType.Auto,))
@@ -349,7 +349,7 @@ class Lowered(NamedTuple):
 
 @functools.cache
 def lowered(name: str) -> Lowered:
-    """The text of a program of the table."""
+    """Return a program of the table, lowered."""
     program = PROGRAMS[name]
     function = jax.jit(program.function)
     if not any(export.is_symbolic_dim(size) for argument in program.arguments for size in argument.shape):
@@ -359,7 +359,7 @@ def lowered(name: str) -> Lowered:
 
 
 def printed_by_mlir(text: str) -> Lowered:
-    """Both forms of a module. Raises MLIRError where MLIR refuses it."""
+    """Return both forms of a module. Raises MLIRError if MLIR refuses it."""
     with mlir.make_ir_context():
         module: Any = ir.Module.parse(text)
         return Lowered(str(module), module.operation.get_asm(print_generic_op_form=True))

@@ -1,9 +1,9 @@
-"""Programs that any number of hosts run together; as a script, one host of several.
+"""Programs for any number of hosts; as a script, one host of several.
 
     python many_hosts.py COORDINATOR COUNT INDEX OUTPUT.npz
 
-joins COUNT processes with 8 CPU devices in all, runs the programs, and saves the parts of the results that this host
-has, each as the array `NAME.DEVICE` where DEVICE is the place of the device in `jax.devices()`.
+joins COUNT processes with 8 CPU devices in all, runs the programs, and saves this host's shards of the results, each as
+the array `NAME.DEVICE` where DEVICE is the index of the device in `jax.devices()`.
 """
 
 import sys
@@ -29,7 +29,7 @@ def train_step(weights: jax.Array, batch: jax.Array) -> tuple[jax.Array, jax.Arr
 
 
 def run_programs() -> dict[str, jax.Array]:
-    """The results, by name, on a mesh whose devices lie on all hosts."""
+    """Return the results, by name, on a mesh over the devices of all hosts."""
     mesh = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
     data, model = NamedSharding(mesh, P("data")), NamedSharding(mesh, P(None, "model"))
 
@@ -56,7 +56,7 @@ def run_programs() -> dict[str, jax.Array]:
 
 
 def parts(results: dict[str, jax.Array]) -> dict[str, np.ndarray[Any, Any]]:
-    """What the devices of this host hold of each result."""
+    """Return the shards of each result on the devices of this host."""
     place = {device: index for index, device in enumerate(jax.devices())}
     return {
         f"{name}.{place[shard.device]}": np.asarray(shard.data)

@@ -1,4 +1,4 @@
-"""Texts of programs, and what a slip of the hand, a broken file or an ill wish makes of them."""
+"""Mutated program texts, as typos, broken files or an attacker may produce them."""
 
 import functools
 import random
@@ -28,7 +28,7 @@ _TYPES = (
 _WORDS = ("true", "false", "?", "*", "@mesh", "@main", "@nowhere", "dense<>", "[]", "{}", "unit", "()")
 
 Mutation = Callable[[str, random.Random], str]
-"""A change to a text, somewhere in it."""
+"""A change at a random position of a text."""
 
 
 def _one_of(pattern: re.Pattern[str], text: str, choices: random.Random) -> tuple[int, int]:
@@ -86,7 +86,7 @@ def _make_a_number_huge(text: str, choices: random.Random) -> str:
 
 
 def _decimal(number: int) -> str:
-    # Python writes no number of so many digits.
+    # Python refuses to print an integer with this many digits.
     return f"1{'0' * 5000}" if number == 10**5000 else str(number)
 
 
@@ -166,11 +166,11 @@ MUTATIONS: tuple[Mutation, ...] = (
     _delete_some_bytes,
     *5 * (_change_a_number_everywhere, _change_a_type_everywhere, _move_an_attribute),
 )
-"""Those that often leave a program of the right form, and so get further than the parser, are there more often."""
+"""Mutations by weight: those that often keep the program parseable, and so test more than the parser, are repeated."""
 
 
 def lit_texts(folders: str = "*") -> Iterator[str]:
-    """The programs of the lit tests in folders of this name, without comments."""
+    """Return the programs of the lit tests in matching folders, without comments."""
     for path in sorted((ROOT / "lit_tests").glob(f"{folders}/*.mlir")):
         for part in path.read_text().split("// -----\n"):
             lines = (line for line in part.splitlines(keepends=True) if not line.lstrip().startswith("//"))
@@ -190,13 +190,13 @@ def _corpus_texts() -> Iterator[str]:
 
 @functools.cache
 def _originals() -> tuple[list[str], list[float]]:
-    """What is mutated, and how often, which is less the larger it is."""
+    """Return the texts to mutate and their weights, which decrease with size."""
     texts = [*lit_texts(), *_corpus_texts(), (ROOT / "examples" / "transformer.mlir").read_text()]
     return texts, [1 / max(len(text), 1000) for text in texts]
 
 
 def mutated_text(seed: int, number: int) -> str:
-    """The text of this number among those of a seed: a program of the corpus or a lit test, changed in a few places."""
+    """Return the text with this number and seed: a program of the corpus or a lit test, changed in a few places."""
     choices = random.Random(f"{seed} {number}")
     texts, weights = _originals()
     (text,) = choices.choices(texts, weights)

@@ -1,10 +1,10 @@
-"""Whatever is done to a program's text, sdy-opt ends with a program or a diagnostic, soon and in little memory.
+"""Fuzzing of sdy-opt with mutated texts: each run ends with a program or a diagnostic, within its time and memory.
 
     python tests/support/mutation_campaign.py --count 100000 --seed 0
-    python tests/support/mutation_campaign.py --seed 0 --show 1234          # the text of one of them, and how it fares
+    python tests/support/mutation_campaign.py --seed 0 --show 1234          # print one of the texts and its outcome
 
-Each text goes through the parser, the verifiers, both pipelines or a single pass, and the printer, in a process that
-has 2 GB and 10 seconds for it. What comes of it is counted; what should not have is told by where it comes from.
+Each text goes through the parser, the verifiers, both pipelines or a single pass, and the printer, in a process with
+2 GB and 10 seconds. The outcomes are counted; bad ones are listed by the source line of the failure.
 """
 
 import argparse
@@ -31,39 +31,39 @@ from sdy.passes.driver import Source, Timing
 from sdy.tools.sdy_opt import attempt, parse_arguments
 
 SECONDS = 10
-"""Of processor time, for one text."""
+"""Processor time of one text."""
 BYTES = 2 << 30
 _PATIENCE = 12 * SECONDS
-"""Seconds on the clock after which a process that says nothing is taken to hang."""
+"""Wall-clock seconds without an answer after which a process counts as hanging."""
 
 PIPELINES = ("-sdy-propagation-pipeline", "-sdy-partition-pipeline")
 _SINGLE_PASSES = [name for name in PASSES if name != "sdy-save-module"]
 _ALONE = 0.2
-"""This part of the texts goes through a single pass instead of the pipelines."""
+"""Fraction of the texts that go through a single pass instead of the pipelines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a text fared: "read", "refused", or else what went wrong, where in the source, and what is known of it."""
+    """Outcome of a text: "read", "refused", or the kind of failure, its source line, and details."""
 
     kind: str
     place: str = ""
     details: str = ""
     spoils: bool = False
-    """Whether the process had better not be used again."""
+    """Whether the process must not be reused."""
 
     @property
     def is_good(self) -> bool:
-        """Whether this is how any text should fare."""
+        """Whether this is "read" or "refused"."""
         return self.kind in ("read", "refused")
 
 
 class _TooSlowError(BaseException):
-    """The time is over."""
+    """The time limit is exceeded."""
 
 
 def flags_for(seed: int, number: int) -> tuple[str, ...]:
-    """The flags that sdy-opt gets for a text of `mutated_text`: both pipelines, or any single pass."""
+    """Return the sdy-opt flags for a text of `mutated_text`: both pipelines, or a single pass."""
     choices = random.Random(f"{seed} {number} flags")
     if choices.random() >= _ALONE:
         return PIPELINES
@@ -71,7 +71,7 @@ def flags_for(seed: int, number: int) -> tuple[str, ...]:
 
 
 def outcome(text: str, flags: Sequence[str]) -> Outcome:
-    """What sdy-opt does with a text, in this process."""
+    """Return the outcome of sdy-opt on a text, in this process."""
     try:
         with capture():
             printed = attempt(Source(text, "mutated.mlir"), parse_arguments(flags), Timing())
@@ -85,7 +85,7 @@ def outcome(text: str, flags: Sequence[str]) -> Outcome:
 
 
 def _told(problem: BaseException) -> tuple[str, str]:
-    """The last place in the source of sdy, and the end of the traceback."""
+    """Return the last frame in the source of sdy, and the end of the traceback."""
     frames = traceback.extract_tb(problem.__traceback__)
     if isinstance(problem, _TooSlowError) and threading.active_count() > 1:
         # What was slow runs in a thread with a larger stack.
@@ -107,8 +107,8 @@ def _limit_memory() -> None:
 
 
 def _work(connection: Connection) -> None:
-    """Answer each text with its outcome, in a process of its own."""
-    outcome("module {}", PIPELINES)  # what this loads is not held against a text
+    """Answer each text with its outcome; runs in a process of its own."""
+    outcome("module {}", PIPELINES)  # load modules before the first text is timed
     _limit_memory()
     signal.signal(signal.SIGPROF, _too_slow)
     while True:
@@ -120,7 +120,7 @@ def _work(connection: Connection) -> None:
 
 
 class Worker:
-    """A process that tries texts one after the other, and is replaced when one has spoiled it."""
+    """A process that tries texts one after the other, replaced after an outcome that spoils it."""
 
     def __init__(self) -> None:
         self._start()
@@ -139,7 +139,7 @@ class Worker:
         self._connection.close()
 
     def outcome(self, text: str, flags: Sequence[str]) -> Outcome:
-        """How a text fares."""
+        """Return the outcome of a text."""
         self._connection.send((text, flags))
         found = Outcome("hangs", spoils=True)
         if self._connection.poll(_PATIENCE):
@@ -155,18 +155,18 @@ class Worker:
 
 @dataclass
 class Campaign:
-    """How the texts of a seed fared."""
+    """Counts of the outcomes of the texts of a seed."""
 
     seed: int
     counts: Counter[str] = field(default_factory=Counter[str])
     first: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
-    """The number of the first text that went wrong in a way, at a place."""
+    """The number of the first text of each failure and source line."""
     details: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
     slowest: tuple[float, int] = (0.0, 0)
-    """Seconds, and the number of the text that took them."""
+    """Seconds and number of the slowest text."""
 
     def run(self, numbers: Sequence[int]) -> None:
-        """Try the texts of these numbers."""
+        """Try the texts with these numbers."""
         worker = Worker()
         for number in numbers:
             text = mutated_text(self.seed, number)
@@ -189,7 +189,7 @@ class Campaign:
 
 
 def main() -> int:
-    """The command; its status is 1 where a text did not fare as it should."""
+    """Run the command line; the exit status is 1 if an outcome is bad."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=1000, help="how many texts to try")
     parser.add_argument("--seed", type=int, default=0, help="which texts they are")

@@ -1,7 +1,7 @@
-"""Every operation of the dialects, made wrong in ways that its definition alone rules out.
+"""Every operation of the dialects, changed in ways that its definition alone forbids.
 
-An operation is taken from a program that has it, with the function's arguments as its operands, and changed. The text
-of the change, in the generic form, is what a person might have written.
+Each case isolates an operation of a program, with the function's arguments as its operands, and changes it. The result
+is text in the generic form, as a user might write it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -40,7 +40,7 @@ def _programs() -> Iterator[ModuleOp]:
 
 
 def _alone(op: Operation, module: ModuleOp) -> str | None:
-    """A module with a function that has this operation and no other; None where it cannot be alone."""
+    """Return a module with a function of this operation only, or None if it cannot be isolated."""
     if op.has_trait(IsTerminator) or op.parent is None:
         return None
     inside = {value for nested in op.walk() for value in (*nested.results, *_arguments(nested))}
@@ -53,7 +53,7 @@ def _alone(op: Operation, module: ModuleOp) -> str | None:
     try:
         with capture():
             parse(text)
-    except DiagnosticError:  # it refers to functions that are not there
+    except DiagnosticError:  # it refers to functions that the module does not define
         return None
     return text
 
@@ -63,7 +63,7 @@ def _arguments(op: Operation) -> Iterator[SSAValue]:
 
 
 def operations() -> dict[str, str]:
-    """For the name of each operation the shortest module that has it alone."""
+    """Return, for each operation name, the shortest module with only that operation."""
     names = {op.name for dialect in (STABLEHLO, CHLO) for op in dialect.operations}
     shortest: dict[str, str] = {}
     for module in _programs():
@@ -74,7 +74,7 @@ def operations() -> dict[str, str]:
 
 
 def mutilations(text: str, name: str) -> Iterator[tuple[str, str]]:
-    """What is done to the operation called `name` of a module that has it alone, and the text of what comes out."""
+    """Yield the name and the text of each change to the operation `name` of its module."""
     whole = _read(text, name)[1]
     changes: list[tuple[str, Callable[[Operation], None]]] = [
         ("an operand more", lambda op: _replace(op, operands=[*op.operands, _argument(op, SCALAR)])),
@@ -103,7 +103,7 @@ def _read(text: str, name: str) -> tuple[ModuleOp, Operation]:
 
 
 def _argument(op: Operation, type_: Attribute) -> SSAValue:
-    """Another argument of the function that `op` is in."""
+    """Add an argument to the function that contains `op`."""
     function, block = op.parent_op(), op.parent
     assert isinstance(function, FuncOp)
     assert block is not None

@@ -1,8 +1,8 @@
-"""The annotations in nnScaler's public tests, with the shapes that they are inferred from and those that follow.
+"""Annotations from nnScaler's public tests, with the input shapes and the expected output shapes.
 
 Facts from tests/graph/function/test_dimops.py, test_functions.py and others of github.com/microsoft/nnscaler: the
-annotation, the shapes of the inputs (None for what is no tensor), the arguments that are sizes, the shapes of the
-outputs that are tensors.
+annotation, the shapes of the inputs (None if not a tensor), the arguments that are sizes, the shapes of the outputs
+that are tensors.
 """
 
 Shape = tuple[int, ...]
@@ -253,7 +253,7 @@ WRITTEN = {
     "a b, (b n) c^ -> a (1 1 1 b) n c^": "a b, (b n^) c^ -> a (1^ 1^ 1^ b) n^ c^",
     "a b, (d^ n) c -> a (c n) d^": "a b, (d^ n^) c -> a (c n^) d^",
 }
-"""Annotations, and as what they are understood: of a dimension made of several, only the first can be split."""
+"""Annotations and their normalized form: of a grouped dimension, only the first identifier can be sharded."""
 
 SPLIT = {
     "a b, b c -> a c": [(0, 0), (0, 1), (1, 1)],
@@ -265,4 +265,4 @@ SPLIT = {
     "a b, (b n) c^ -> a (1 1 1 b) n c^": [(0, 0), (0, 1)],
     "a b, (d^ n) c -> a (c n) d^": [(0, 0), (0, 1), (1, 1)],
 }
-"""Annotations, and the first places (input, dimension) of the identifiers that can be split."""
+"""Annotations, and the first positions (input, dimension) of the identifiers that can be sharded."""

@@ -1,7 +1,6 @@
-"""The C++ Shardy passes inside jaxlib, as an oracle to compare with.
+"""The C++ Shardy passes of jaxlib, as an oracle.
 
-They run in a child process, forked for each question, because a pass that meets something it does not expect aborts the
-process it is in.
+The passes run in a process forked for each request, because a pass aborts its process on input that it does not expect.
 """
 
 import difflib
@@ -49,12 +48,12 @@ for line in sys.stdin:
 
 
 class OracleError(Exception):
-    """The oracle refused its input, or did not survive it."""
+    """The oracle refuses its input, or crashes."""
 
 
 @functools.cache
 def _child() -> subprocess.Popen[str]:
-    """The process that has jaxlib loaded, and forks for each request."""
+    """Start the process that has jaxlib loaded and forks for each request."""
     command = [sys.executable, "-c", _CHILD]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True)
@@ -62,7 +61,7 @@ def _child() -> subprocess.Popen[str]:
 
 @functools.cache
 def _ask(text: str, pipelines: tuple[str, ...], flags: tuple[tuple[str, bool], ...], verify: bool) -> dict[str, Any]:
-    """The `texts` that there are at first and after each of the pipelines, up to the `error` if there is one."""
+    """Return the `texts` before and after each pipeline, up to the `error` if one fails."""
     child = _child()
     assert child.stdin is not None
     assert child.stdout is not None
@@ -79,11 +78,11 @@ def oracle(
     local_scope: bool = False,
     verify: bool = True,
 ) -> str:
-    """`text` after each of `passes`, as MLIR prints it, with the flags that `sdy.text.format` has as well.
+    """Return `text` after `passes`, as MLIR prints it with these flags of `sdy.text.format`.
 
-    A pass is named as in a pipeline, `sdy-close-shardings`; one that works on functions is written nested,
-    `func.func(sdy-insert-explicit-reshards{enable-full-version=true})`. With `verify` false, a pass may leave a module
-    that MLIR would not read. Raises OracleError.
+    A pass is named as in a pipeline, `sdy-close-shardings`; a function pass is nested,
+    `func.func(sdy-insert-explicit-reshards{enable-full-version=true})`. If `verify` is false, a pass may leave a module
+    that MLIR would not parse. Raises OracleError.
     """
     flags = {"print_generic_op_form": generic, "enable_debug_info": debuginfo, "use_local_scope": local_scope}
     answer = _ask(text, tuple(f"builtin.module({name})" for name in passes), tuple(flags.items()), verify)
@@ -93,9 +92,9 @@ def oracle(
 
 
 def oracle_after_each(text: str, *passes: str) -> list[str]:
-    """`text` as MLIR prints it, and after each of `passes`, one on what the other has made, up to one that refuses.
+    """Return `text` as MLIR prints it, and after each of `passes` in sequence, up to the first that fails.
 
-    Raises OracleError where `text` is refused or a pass does not survive.
+    Raises OracleError if `text` is refused or a pass crashes.
     """
     answer = _ask(text, tuple(f"builtin.module({name})" for name in passes), (), True)
     if not answer.get("texts"):
@@ -104,7 +103,7 @@ def oracle_after_each(text: str, *passes: str) -> list[str]:
 
 
 def assert_same(ours: str, theirs: str) -> None:
-    """Both texts are the same module: MLIR reads them and prints the same generic form of both."""
+    """Check that both texts are the same module: MLIR parses them and prints the same generic form."""
     first, second = (oracle(text, generic=True).splitlines() for text in (ours, theirs))
     if first != second:
         difference = difflib.unified_diff(second, first, "expected", "ours", lineterm="", n=1)

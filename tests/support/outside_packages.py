@@ -1,4 +1,4 @@
-"""Packages from outside, with entry points, that a process of its own finds."""
+"""Third-party packages with entry points, for tests in a separate process."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def installed(folder: Path, package: str, module: str, group: str, **entries: str) -> None:
-    """Make of `folder` a place to import from where `module` is a file, and `package` has entry points in `group`."""
+    """Make `folder` an import path with `module` as a file and the entry points of `package` in `group`."""
     metadata = folder / f"{package.replace('-', '_')}-0.1.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 0.1\n")
@@ -17,6 +17,6 @@ def installed(folder: Path, package: str, module: str, group: str, **entries: st
 
 
 def run(words: Sequence[str], place: Path, text: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a command where what is installed at `place` can be imported; `text` is its standard input."""
+    """Run a command that can import the packages installed at `place`; `text` is its standard input."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(place), os.environ.get("PYTHONPATH", "")])}
     return subprocess.run(words, env=environment, input=text, capture_output=True, text=True, check=False)

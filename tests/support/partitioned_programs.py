@@ -1,4 +1,4 @@
-"""JAX programs over a mesh of eight devices: what they are, their modules, and whether two of them compute the same."""
+"""JAX programs over a mesh of eight devices, their modules, and the comparison of their results."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,22 +27,22 @@ Axes = str | tuple[str, ...] | None
 
 @dataclass(frozen=True)
 class Argument:
-    """The shape of an argument, the axes that split its first dimensions, and its element type."""
+    """Shape, sharding of the leading dimensions, and element type of an argument."""
 
     shape: tuple[int, ...]
     axes: tuple[Axes, ...] = ()
     dtype: str = "float32"
 
     def on(self, mesh: jax.sharding.Mesh) -> jax.ShapeDtypeStruct:
-        """What JAX lowers a function for."""
+        """Return the argument as `jax.jit` lowers it on `mesh`."""
         return jax.ShapeDtypeStruct(self.shape, self.dtype, sharding=NamedSharding(mesh, PartitionSpec(*self.axes)))
 
 
 @dataclass(frozen=True)
 class Program:
-    """A function, its arguments, and the mesh over which they are split.
+    """A function, its arguments, and the mesh that shards them.
 
-    `tolerance` is how far a result may be off in floating point, relative to its largest element.
+    `tolerance` is the largest error of a floating-point result, relative to its largest element.
     """
 
     function: Function[Any]
@@ -51,49 +51,49 @@ class Program:
     tolerance: float = 1e-5
 
     def jax_mesh(self) -> jax.sharding.Mesh:
-        """The mesh as JAX has it, which takes eight devices."""
+        """Return the mesh as a `jax.sharding.Mesh` of eight devices."""
         return jax.make_mesh(tuple(self.mesh.values()), tuple(self.mesh), axis_types=(AxisType.Auto,) * len(self.mesh))
 
     def lowered(self) -> jax.stages.Lowered:
-        """The program as JAX lowers it, not partitioned yet."""
+        """Lower the program with JAX, unpartitioned."""
         mesh = self.jax_mesh()
         with jax.set_mesh(mesh):
             return jax.jit(self.function, keep_unused=True).lower(*(argument.on(mesh) for argument in self.arguments))
 
     def module(self) -> Any:
-        """The module of the whole program."""
+        """Return the unpartitioned module."""
         return from_jax(self.lowered())
 
 
 def program(
     function: Function[Any], *arguments: Argument, mesh: Mapping[str, int] = GRID, tolerance: float = 1e-5
 ) -> Program:
-    """The program of `function` on `arguments`."""
+    """Return the program that applies `function` to `arguments`."""
     return Program(function, arguments, mesh, tolerance)
 
 
 def ints(shape: tuple[int, ...], *axes: Axes) -> Argument:
-    """An argument of 32-bit integers, which are 0 to 7 when a program is run."""
+    """Declare an argument of 32-bit integers, with values 0 to 7."""
     return Argument(shape, axes, "int32")
 
 
 def constrain(x: jax.Array, *axes: Axes) -> jax.Array:
-    """`x` split over these axes of the program's mesh, also where they do not divide its dimensions."""
+    """Constrain `x` to these axes of the program's mesh, which need not divide its dimensions."""
     return jax.lax.with_sharding_constraint(x, PartitionSpec(*axes))
 
 
 def split(function: Function[Any]) -> Callable[..., Any]:
-    """`function` on arguments whose first dimension is split over "data", and the second, if any, over "model"."""
+    """Return a program of `function` whose arguments are sharded over "data" and "model" in dimensions 0 and 1."""
     return lambda *arguments: function(*(constrain(x, *(D, M)[: x.ndim]) for x in arguments))
 
 
 def lower(function: Function[Any], *arguments: Argument) -> Any:
-    """The module of `function` over the grid."""
+    """Return the module of `function` over the grid."""
     return Program(function, arguments).module()
 
 
 def partitioned(original: Any) -> Any:
-    """The program of one device for `original`, which is kept."""
+    """Return the program of one device for `original`, which stays unchanged."""
     module = original.clone()
     with capture():
         propagate(module)
@@ -102,7 +102,7 @@ def partitioned(original: Any) -> Any:
 
 
 def assert_same(results: Sequence[Any], expected: Sequence[Any], tolerance: float) -> None:
-    """Check that arrays are of the same types and close to each other; integers and booleans must be equal."""
+    """Check that arrays have equal types and close elements; integers and booleans must be equal."""
     for index, (result, wanted) in enumerate(zip(results, expected, strict=True)):
         assert (result.shape, result.dtype) == (wanted.shape, wanted.dtype)
         difference = largest_difference([result], [wanted], [f"result {index}"])
@@ -111,7 +111,7 @@ def assert_same(results: Sequence[Any], expected: Sequence[Any], tolerance: floa
 
 
 def assert_same_as_whole(original: Any, local: Any, tolerance: float = 0.0) -> None:
-    """Check that the module `local` of one device computes what `original`, of which it was made, does."""
+    """Check that the partitioned module `local` computes the same as `original`."""
     local_program, whole = compile(local), compile_unpartitioned(original)
     inputs = random_inputs(local_program.inputs, seed=0)
     assert_same(local_program(*inputs), whole(*inputs), tolerance)

@@ -1,4 +1,4 @@
-"""Partitioned programs of the corpus as plain StableHLO, with what each device is given, and what is to come of it."""
+"""Partitioned programs of the corpus as plain StableHLO, with the shards of arguments and the expected results."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ DEVICES = 8
 
 @dataclass(frozen=True)
 class PlainProgram:
-    """One program of the corpus: `inputs["0/1"]` is what device 1 has of argument 0, `whole` what comes of all."""
+    """Program of the corpus: `inputs["0/1"]` is argument 0's shard on device 1, `whole` the unpartitioned results."""
 
     name: str
     module: ModuleOp
@@ -44,7 +44,7 @@ class PlainProgram:
         return cls(name, local, parts, whole, interface)
 
     def check(self, parts: Mapping[str, np.ndarray]) -> None:
-        """Fail where what the devices have of the results is not what the whole program computes."""
+        """Check that the shards of the results are those of the unpartitioned results."""
         for number, placed in enumerate(self._interface.outputs):
             of_devices = {device: parts[f"{number}/{device}"] for device in range(DEVICES)}
             result = of_devices[0] if placed is None else assemble(of_devices, placed.sharding.dim_axes, placed.mesh)

@@ -1,8 +1,8 @@
-"""`python plain_runner.py FOLDER ...`: programs of one device, each run on eight devices by PJRT alone.
+"""`python plain_runner.py FOLDER ...`: runs programs of one device on eight devices with PJRT alone.
 
-Nothing here is of this package: it stands for a compiler that knows StableHLO and nothing else. A folder has the
-program as `program.mlir`, StableHLO, or as `program.hlo`, a serialized HloModuleProto, and in `inputs`, pickled, arrays
-`0/1`, what device 1 has of argument 0. The results are written likewise, into `results`.
+Nothing here imports this package: it stands for a compiler that knows only StableHLO. A folder contains the program as
+`program.mlir`, StableHLO, or as `program.hlo`, a serialized HloModuleProto, and in `inputs`, pickled, arrays `0/1`, the
+shard of argument 0 on device 1. The results are written to `results` in the same form.
 """
 
 import os
@@ -25,7 +25,7 @@ from jaxlib.mlir import ir
 
 
 def main(folders: list[str]) -> None:
-    # jax looks for LAPACK, which programs may call, when it is first asked for something of it.
+    # jax registers LAPACK, which programs may call, on the first use of its linear algebra.
     jnp.linalg.cholesky(jnp.eye(2))
     for folder in map(Path, folders):
         inputs = pickle.loads((folder / "inputs").read_bytes())
@@ -35,17 +35,17 @@ def main(folders: list[str]) -> None:
 
 
 def program(folder: Path) -> str:
-    """The program of a folder as PJRT is to compile it."""
+    """Return the program of a folder as PJRT compiles it."""
     if (hlo := folder / "program.hlo").exists():
-        # PJRT takes MLIR alone. What XLA makes of the HLO keeps what that says of devices, but that the sharding of a
-        # loop can be for more results than it has.
+        # PJRT takes only MLIR. XLA's conversion of HLO keeps device assignments, but the sharding of a loop can
+        # have more results than the loop.
         back = _jax.mlir.xla_computation_to_mlir_module(XlaComputation(hlo.read_bytes()))
         return marked(back, "stablehlo.while")
     return as_it_is((folder / "program.mlir").read_text())
 
 
 def marked(program: str, *names: str) -> str:
-    """The program, of which each operation with results, or each of these names, says that it is for one device."""
+    """Mark each operation with results, or each operation in `names`, as being for one device."""
     with mlir.make_ir_context():
         module = ir.Module.parse(program)
 
@@ -59,7 +59,7 @@ def marked(program: str, *names: str) -> str:
 
 
 def run(program: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """What each device has of each result."""
+    """Run the program and return each device's shard of each result."""
     client = backend.get_backend("cpu")
     devices = client.devices()
     options = xla_client.CompileOptions()
@@ -69,7 +69,7 @@ def run(program: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]
     numbers = np.arange(len(devices)).reshape(1, -1)
     options.executable_build_options.device_assignment = xla_client.DeviceAssignment.create(numbers)
     executable = client.compile_and_load(program, xla_client.DeviceList(tuple(devices)), options)
-    # What each device has is what it has: nobody looks at whether replicas are the same.
+    # The shards of a device are taken as they come: replicas are not compared.
     each_its_own = NamedSharding(Mesh(np.array(devices), "devices"), PartitionSpec())
     given = []
     for number in range(len(inputs) // len(devices)):
@@ -82,7 +82,7 @@ def run(program: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]
 
 
 def as_it_is(program: str) -> str:
-    """The program, with a word to XLA's partitioner that each operation is for one device already."""
+    """Mark each operation as partitioned, for XLA's partitioner."""
     program = marked(program)
     with mlir.make_ir_context():
         module = ir.Module.parse(program)

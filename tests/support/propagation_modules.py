@@ -1,4 +1,4 @@
-"""Small modules with everything that can carry a sharding, by what they are about."""
+"""Small modules by subject, which cover every operation and attribute that can carry a sharding."""
 
 _MESH = 'sdy.mesh @mesh = <["a"=2, "b"=2, "c"=2]>\n'
 

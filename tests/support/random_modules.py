@@ -1,6 +1,6 @@
-"""Random modules to compare propagation on: a chain of operations over a random mesh, with random shardings.
+"""Random modules for comparisons of propagation: a chain of operations over a random mesh, with random shardings.
 
-Every choice comes from one `random.Random`, so that a seed names a module.
+All choices come from one `random.Random`, so a seed identifies a module.
 """
 
 import math
@@ -38,7 +38,7 @@ class Value:
 
 @dataclass
 class Maker:
-    """Makes one module; with `priorities`, dimensions may have one."""
+    """Generator of one module; with `priorities`, dimensions may have one."""
 
     choose: random.Random
     num_operations: int
@@ -48,10 +48,10 @@ class Maker:
     grouped: set[str] = field(default_factory=set[str])
     mesh: tuple[tuple[str, int], ...] = ()
     density: float = 0.0
-    """How likely an operation has a sharding."""
+    """Probability that an operation has a sharding."""
 
     def module(self) -> str:
-        """The text of the module."""
+        """Return the text of the module."""
         choose = self.choose
         self.mesh = choose.choice(MESHES)
         self.density = choose.choice((0.05, 0.15, 0.5))
@@ -61,7 +61,7 @@ class Maker:
             choose.choice(self.operations())()
         signature = ", ".join(f"{value.name}: {value.type}{self.argument_sharding(value)}" for value in arguments)
         returned = choose.sample(self.values, min(len(self.values), choose.randint(1, 3)))
-        if choose.random() < 0.8:  # else there may be dead operations
+        if choose.random() < 0.8:  # keep operations from being dead
             returned += [value for value in self.values[len(arguments) :] if not self.is_used(value)]
             returned = list({value.name: value for value in returned}.values())
         results = ", ".join(f"{value.type}{self.argument_sharding(value)}" for value in returned)
@@ -104,7 +104,7 @@ class Maker:
         return self.choose.choice(self.values[-4:] if self.choose.random() < 0.7 else self.values)
 
     def emit(self, shape: tuple[int, ...], text: str, sharded: bool = True) -> Value:
-        """Add the operation `text`, in which `{type}` is the type of the result, maybe with a sharding."""
+        """Append the operation `text`, in which `{type}` is the type of the result, possibly with a sharding."""
         value = Value(f"%{len(self.lines)}", tuple(shape))
         attribute = ""
         if sharded and self.choose.random() < self.density:
@@ -119,7 +119,7 @@ class Maker:
         self.emit(operand.shape, f"stablehlo.{self.choose.choice(UNARY)} {operand.name}{{attribute}} : {{type}}")
 
     def like(self, value: Value) -> Value:
-        """A value of the same shape as `value`."""
+        """Return a value with the same shape as `value`."""
         return self.choose.choice([other for other in self.values if other.shape == value.shape])
 
     def binary(self) -> None:
@@ -163,7 +163,7 @@ class Maker:
         self.emit(shape, f"stablehlo.reshape {operand.name}{{attribute}} : ({operand.type}) -> {{type}}")
 
     def refactor(self, size: int) -> tuple[int, ...]:
-        """Dimensions that multiply to `size`."""
+        """Return dimensions whose product is `size`."""
         dims: list[int] = []
         for _ in range(self.choose.randint(0, 2)):
             divisor = self.choose.choice([d for d in range(1, min(size, 48) + 1) if size % d == 0])
@@ -227,13 +227,13 @@ class Maker:
         self.edge(barrier)
 
     def edge(self, owner: Value) -> None:
-        """The data-flow edge of `owner`, which then has no other user."""
+        """Return the data-flow edge of `owner`, which then has no other user."""
         sharding = f" sharding={self.sharding(owner)}" if self.choose.random() < self.density else ""
         self.values.remove(owner)
         self.emit(owner.shape, f"sdy.data_flow_edge {owner.name}{sharding} : {{type}}", sharded=False)
 
     def loop(self) -> None:
-        """A loop whose body combines what it carries with something from outside."""
+        """Append a loop whose body combines its carried values with captured ones."""
         initial = self.pick()
         outside = self.like(initial)
         size = len(self.lines)
@@ -249,7 +249,7 @@ class Maker:
         self.edge(loop)
 
     def group(self) -> None:
-        """A new sharding group of two values that are in no group yet."""
+        """Append a new sharding group of two values that are in no group yet."""
         free = [value for value in self.values if value.name not in self.grouped]
         pairs = [(a, b) for a in free for b in free if a is not b and a.shape == b.shape]
         if not pairs:
@@ -272,7 +272,7 @@ class Maker:
         return f" {{sdy.sharding = #sdy.sharding{self.sharding(value)}}}"
 
     def sharding(self, value: Value) -> str:
-        """A valid sharding of `value`: each axis, or one half of it, is used at most once."""
+        """Return a valid sharding of `value`: each axis, or one half of it, is used at most once."""
         available = [part for name, size in self.mesh for part in self.parts(name, size)]
         self.choose.shuffle(available)
         dims: list[str] = []
@@ -294,7 +294,7 @@ class Maker:
         return f"<@mesh, [{', '.join(dims)}]{replicated}>"
 
     def parts(self, name: str, size: int) -> list[str]:
-        """The whole axis, or one half of it: two parts of one axis could turn out to be neighbours."""
+        """Return the full axis or one half of it. Two halves of one axis could become adjacent, which is invalid."""
         if size > 2 and size % 2 == 0 and self.choose.random() < 0.2:
             half = size // 2
             return [self.choose.choice([f'"{name}":(1){half}', f'"{name}":({half})2', f'"{name}":(1)2'])]
@@ -302,5 +302,5 @@ class Maker:
 
 
 def random_module(seed: int, num_operations: int = 12, priorities: bool = False) -> str:
-    """The module of `seed`: `num_operations` operations or a few more, none of them dead."""
+    """Return the module of `seed`: `num_operations` live operations or a few more."""
     return Maker(random.Random(seed), num_operations, priorities).module()

@@ -1,4 +1,4 @@
-"""Programs that people would bring, by theme, each small enough to be compiled in a moment."""
+"""Typical JAX programs by theme, each small enough to compile in a moment."""
 
 from corpus import (
     beyond_xla,
@@ -34,4 +34,4 @@ _THEMES = {
 PROGRAMS: dict[str, Program] = {
     f"{theme}: {name}": program for theme, module in _THEMES.items() for name, program in module.PROGRAMS.items()
 }
-"""All programs, each named by its theme and what it does."""
+"""All programs by name, "theme/program"."""

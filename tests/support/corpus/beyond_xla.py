@@ -1,4 +1,4 @@
-"""Programs that XLA's own partitioner, as jax 0.10.2 has it, does not compile, cannot run, or gets wrong."""
+"""Programs that XLA's own partitioner, in jax 0.10.2, refuses, cannot run, or computes wrongly."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ from partitioned_programs import Argument, D, M, Program, constrain, ints, progr
 
 
 def poisson(source: jax.Array) -> jax.Array:
-    """The potential of `source` on a torus, by Fourier transforms. XLA's program fails when it runs."""
+    """Solve Poisson's equation on a torus by Fourier transforms. XLA's program fails at run time."""
     rows, columns = (jnp.fft.fftfreq(size) for size in source.shape)
     waves = (2 * jnp.pi) ** 2 * (rows[:, None] ** 2 + columns**2)
     solved = jnp.fft.fft2(source) / jnp.where(waves == 0, 1, waves)
@@ -16,12 +16,12 @@ def poisson(source: jax.Array) -> jax.Array:
 
 
 def sort_gradient(x: jax.Array) -> jax.Array:
-    """XLA ends the process where the sorted dimension is split unevenly."""
+    """Differentiate a sort. XLA aborts if the sorted dimension is uneven."""
     return jax.grad(lambda x: jnp.sum(jnp.sin(jnp.sort(constrain(x, D, M), 0))))(x)
 
 
 def pool_gradient(x: jax.Array) -> jax.Array:
-    """XLA gives wrong numbers where windows overlap and the dimensions that they slide over are split unevenly."""
+    """Differentiate a max pool. XLA computes wrong numbers if windows overlap along uneven dimensions."""
 
     def loss(x: jax.Array) -> jax.Array:
         x = constrain(x, None, None, D, M)
@@ -31,13 +31,13 @@ def pool_gradient(x: jax.Array) -> jax.Array:
 
 
 def scatter_outside(t: jax.Array, indices: jax.Array, updates: jax.Array) -> jax.Array:
-    """Windows of three rows, some of them out of bounds. XLA gives wrong numbers where the indices are split."""
+    """Scatter windows of three rows, some out of bounds. XLA computes wrong numbers if the indices are sharded."""
     rows = lax.ScatterDimensionNumbers((1, 2), (), (0,))
     return lax.scatter_max(constrain(t, D, M), constrain((indices * 3 - 5)[:, None], D), updates, rows, mode="drop")
 
 
 def parity(x: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """XLA does not compile a reduction with xor over what is split."""
+    """Reduce with xor. XLA refuses this reduction of a sharded dimension."""
     return lax.reduce_xor(x, (0, 1)), lax.reduce_xor(x, (1,))
 
 

@@ -1,4 +1,4 @@
-"""Convolutions and pools, their gradients, and what else looks at neighbours."""
+"""Convolutions, pools, their gradients, and other stencils."""
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ def max_pool(images: jax.Array) -> jax.Array:
 
 
 def mean_pool(images: jax.Array) -> jax.Array:
-    """Overlapping windows that reach over the border."""
+    """Average overlapping windows that extend over the border."""
     sums, ones = (
         lax.reduce_window(x, 0.0, lax.add, (1, 1, 3, 3), (1, 1, 1, 1), "SAME") for x in (images, images * 0 + 1)
     )
@@ -24,7 +24,7 @@ def mean_pool(images: jax.Array) -> jax.Array:
 
 
 def causal(x: jax.Array, kernel: jax.Array) -> jax.Array:
-    """Along one dimension, with holes, from what came before."""
+    """Causal convolution along one dimension, with a dilated kernel."""
     return lax.conv_general_dilated(x, kernel, (1,), [(4, 0)], rhs_dilation=(2,))
 
 
@@ -45,17 +45,17 @@ def in_space(x: jax.Array, kernel: jax.Array) -> jax.Array:
 
 
 def patches(images: jax.Array, kernel: jax.Array) -> jax.Array:
-    """Images cut into patches of 4 by 4, each of which becomes a vector."""
+    """Embed images as patches of 4 by 4 pixels, each projected to a vector."""
     return lax.conv_general_dilated(images, kernel, (4, 4), "VALID").reshape(images.shape[0], kernel.shape[0], -1)
 
 
 def laplacian(x: jax.Array) -> jax.Array:
-    """A step of the heat equation on a torus."""
+    """Take a step of the heat equation on a torus."""
     return x + 0.1 * (sum(jnp.roll(x, by, dim) for by in (1, -1) for dim in (0, 1)) - 4 * x)
 
 
 def blurred(x: jax.Array) -> jax.Array:
-    """The mean of three neighbours, by slices of the padded whole."""
+    """Average three neighbours, by slices of the padded tensor."""
     padded = jnp.pad(x, ((1, 1), (0, 0)), "edge")
     return (padded[:-2] + padded[1:-1] + padded[2:]) / 3
 

@@ -1,4 +1,4 @@
-"""Decoding a token at a time, with the keys and values of those before it in a cache."""
+"""Autoregressive decoding, a token at a time, with a cache of keys and values."""
 
 import math
 from typing import Any
@@ -11,7 +11,7 @@ from partitioned_programs import CUBE, LINE, Argument, D, M, Program, X, Y, Z, i
 
 
 def attend(query: jax.Array, keys: jax.Array, values: jax.Array, length: jax.Array) -> jax.Array:
-    """[batch, heads, size] and caches [batch, places, heads, size] of which `length` places are filled."""
+    """Attend from [batch, heads, size] to caches [batch, places, heads, size] with `length` tokens."""
     scores = jnp.einsum("bhd,bshd->bhs", query, keys) / math.sqrt(query.shape[-1])
     weights = jax.nn.softmax(jnp.where(jnp.arange(keys.shape[1]) < length, scores, -1e9))
     return jnp.einsum("bhs,bshd->bhd", weights, values)
@@ -25,7 +25,7 @@ def decode(x: jax.Array, qkv: jax.Array, keys: jax.Array, values: jax.Array, pla
 
 
 def decode_each(x: jax.Array, qkv: jax.Array, keys: jax.Array, values: jax.Array, places: jax.Array) -> Any:
-    """Each sequence of the batch is at a place of its own."""
+    """Decode a token of each sequence of the batch, each at its own position."""
     q, k, v = jnp.einsum("bw,cwhd->cbhd", x, qkv)
     rows = jnp.arange(len(x))
     keys, values = keys.at[rows, places].set(k), values.at[rows, places].set(v)
@@ -35,14 +35,14 @@ def decode_each(x: jax.Array, qkv: jax.Array, keys: jax.Array, values: jax.Array
 
 
 def grouped_queries(query: jax.Array, keys: jax.Array, values: jax.Array) -> jax.Array:
-    """Several heads of the query share one of the keys and values."""
+    """Attend with several query heads for each head of keys and values."""
     query = query.reshape(query.shape[0], keys.shape[2], -1, query.shape[2])
     weights = jax.nn.softmax(jnp.einsum("bkgd,bskd->bkgs", query, keys))
     return jnp.einsum("bkgs,bskd->bkgd", weights, values).reshape(query.shape[0], -1, query.shape[3])
 
 
 def greedy(embedding: jax.Array, w: jax.Array, first: jax.Array) -> jax.Array:
-    """Six tokens after the first."""
+    """Decode six tokens greedily after the first."""
 
     def step(i: jax.Array, carry: Any) -> Any:
         state, tokens = carry
@@ -59,7 +59,7 @@ def sample(logits: jax.Array, key: jax.Array) -> jax.Array:
 
 
 def beams(scores: jax.Array, logits: jax.Array, keys: jax.Array) -> Any:
-    """The best of all continuations of the beams, and the caches of the beams that they continue."""
+    """Select the best continuations of the beams, and gather the caches of the beams that they continue."""
     total = (scores[..., None] + jax.nn.log_softmax(logits)).reshape(len(scores), -1)
     best, places = lax.top_k(total, scores.shape[1])
     parents = places // logits.shape[-1]
@@ -67,13 +67,13 @@ def beams(scores: jax.Array, logits: jax.Array, keys: jax.Array) -> Any:
 
 
 def paged(query: jax.Array, pages: jax.Array, table: jax.Array) -> jax.Array:
-    """The cache is pages that sequences share; `table` says which are those of each."""
+    """Attend to a paged cache; `table` holds the pages of each sequence."""
     keys = pages[table].reshape(len(query), -1, query.shape[-1])
     return jnp.einsum("bs,bsd->bd", jax.nn.softmax(jnp.einsum("bd,bsd->bs", query, keys)), keys)
 
 
 def rotate(x: jax.Array, places: jax.Array) -> jax.Array:
-    """Rotary embedding of [batch, heads, size]."""
+    """Apply a rotary embedding to [batch, heads, size]."""
     half = x.shape[-1] // 2
     angles = places[:, None, None] / 100.0 ** (jnp.arange(half) / half)
     a, b = x[..., :half], x[..., half:]

@@ -1,4 +1,4 @@
-"""Gathers, scatters, and slices that start where the data say."""
+"""Gathers, scatters, and slices with dynamic start indices."""
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ def segments(x: jax.Array, of: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def messages(nodes: jax.Array, sources: jax.Array, targets: jax.Array) -> jax.Array:
-    """A layer of a graph network."""
+    """Apply a message-passing layer of a graph network."""
     return jnp.zeros_like(nodes).at[targets].add(jnp.tanh(nodes[sources] + nodes[targets]))
 
 
@@ -25,7 +25,7 @@ def sparse_product(values: jax.Array, rows: jax.Array, columns: jax.Array, x: ja
 
 
 def windows(x: jax.Array, starts: jax.Array) -> jax.Array:
-    """A slice of three rows for each start."""
+    """Slice three rows from each start index."""
     return jax.vmap(lambda start: lax.dynamic_slice(x, (start, 0), (3, x.shape[1])))(starts)
 
 

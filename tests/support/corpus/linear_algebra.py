@@ -1,4 +1,4 @@
-"""Factorisations, solvers, and products of more than two tensors."""
+"""Factorizations, solvers, and products of more than two tensors."""
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ def regression(x: jax.Array, y: jax.Array) -> jax.Array:
 
 
 def newton(x: jax.Array, labels: jax.Array) -> jax.Array:
-    """Two steps of logistic regression by Newton's method."""
+    """Take two steps of logistic regression by Newton's method."""
     w = jnp.zeros(x.shape[1])
     for _ in range(2):
         p = jax.nn.sigmoid(x @ w)
@@ -28,7 +28,7 @@ def newton(x: jax.Array, labels: jax.Array) -> jax.Array:
 
 
 def orthogonalize(x: jax.Array) -> jax.Array:
-    """Newton-Schulz iteration, as the Muon optimiser does it."""
+    """Orthogonalize a matrix by Newton-Schulz iteration, as the Muon optimizer does."""
     x = x / jnp.sqrt(jnp.sum(x * x))
     for _ in range(3):
         square = x @ x.T

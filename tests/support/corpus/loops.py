@@ -26,7 +26,7 @@ def switch(i: jax.Array, x: jax.Array) -> jax.Array:
 
 
 def kalman(state: jax.Array, motion: jax.Array, seen: jax.Array) -> Any:
-    """A filter for each of a batch of states."""
+    """Run a Kalman filter for each state of a batch."""
 
     def step(carry: Any, seen: jax.Array) -> Any:
         mean, spread = carry
@@ -66,12 +66,12 @@ def nested(x: jax.Array) -> jax.Array:
 
 
 def matrix_powers(x: jax.Array) -> jax.Array:
-    """Products of all prefixes of a sequence of matrices."""
+    """Multiply all prefixes of a sequence of matrices."""
     return lax.associative_scan(jnp.matmul, x)
 
 
 def sliced(x: jax.Array) -> jax.Array:
-    """A row in each turn, out of one tensor and into another."""
+    """Read a row of one tensor and write a row of another in each iteration."""
 
     def step(i: jax.Array, out: jax.Array) -> jax.Array:
         row = lax.dynamic_index_in_dim(x, i, 0, False)
@@ -89,7 +89,7 @@ def life(board: jax.Array) -> jax.Array:
 
 
 def means(points: jax.Array, centres: jax.Array) -> jax.Array:
-    """Lloyd's algorithm."""
+    """Cluster points by k-means (Lloyd's algorithm)."""
 
     def step(_: jax.Array, centres: jax.Array) -> jax.Array:
         nearest = jnp.argmin(jnp.sum((points[:, None] - centres) ** 2, -1), 1)

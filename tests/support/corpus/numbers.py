@@ -1,4 +1,4 @@
-"""Elementwise operations, reductions, random numbers, and integers as bits."""
+"""Elementwise operations, reductions, random numbers, and bit operations."""
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ def xorshift(x: jax.Array) -> jax.Array:
 
 
 def checksum(x: jax.Array) -> jax.Array:
-    """Words mixed and folded together in every direction."""
+    """Mix words and fold them along every dimension."""
     x = xorshift(x.astype("uint32") + jnp.arange(x.size, dtype="uint32").reshape(x.shape))
     return lax.reduce_xor(x, (0,)) + x.sum(1).sum() + lax.population_count(x).max(0) + lax.clz(x).min(0)
 
@@ -30,18 +30,18 @@ def quantized_product(x: jax.Array, w: jax.Array) -> jax.Array:
 
 
 def packed(x: jax.Array) -> jax.Array:
-    """Eight booleans in a byte."""
+    """Pack eight booleans into a byte."""
     bits = (x % 2).reshape(x.shape[0], -1, 8)
     return jnp.sum(bits << jnp.arange(8), -1).astype("uint8")
 
 
 def sum_and_largest(x: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
-    """In one reduction."""
+    """Compute a sum and a maximum in one variadic reduction."""
     return lax.reduce((x, y), (0.0, -jnp.inf), lambda a, b: (a[0] + b[0], jnp.maximum(a[1], b[1])), (1,))
 
 
 def root_mean_square_norm(x: jax.Array, scale: jax.Array) -> jax.Array:
-    """As libraries mark it for compilers that have a kernel for it. What follows is to be split as it is."""
+    """Normalize by the root mean square, in a composite like those that libraries use to select a kernel."""
 
     def norm(x: jax.Array, scale: jax.Array, *, epsilon: float) -> jax.Array:
         return x * lax.rsqrt(jnp.mean(x * x, -1, keepdims=True) + epsilon) * scale
@@ -50,7 +50,7 @@ def root_mean_square_norm(x: jax.Array, scale: jax.Array) -> jax.Array:
 
 
 def composed(x: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
-    """The functions t -> x * t + y of each row, one after the other; which is first matters."""
+    """Compose the functions t -> x * t + y along each row; the order matters."""
     return lax.reduce((x % 3 - 1, y), (np.int32(1), np.int32(0)), lambda a, b: (a[0] * b[0], a[1] * b[0] + b[1]), (1,))
 
 

@@ -1,4 +1,4 @@
-"""Sorting, ranks, prefixes: what depends on an order along a dimension."""
+"""Sorts, ranks and prefix sums: computations that depend on the order along a dimension."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ def unique_counts(x: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def run_lengths(x: jax.Array) -> jax.Array:
-    """For each element, how many there are since the last multiple of three."""
+    """Count, for each element, the elements since the last multiple of three."""
     joined = lax.associative_scan(
         lambda a, b: (jnp.where(b[1], b[0], a[0] + b[0]), a[1] | b[1]), (x * 0 + 1, x % 3 == 0)
     )
@@ -23,17 +23,17 @@ def run_lengths(x: jax.Array) -> jax.Array:
 
 
 def first_largest(x: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Of several that are equal the first, and of what is not a number the first before all."""
+    """Return the index of the first maximum; a NaN counts as the maximum."""
     return jnp.argmax(jnp.round(x), 1), jnp.argmin(jnp.where(x > 1, jnp.nan, x), 0)
 
 
 def recurrence(decay: jax.Array, x: jax.Array) -> jax.Array:
-    """A linear recurrence in logarithmic depth, as state-space models have it."""
+    """Compute a linear recurrence in logarithmic depth, as state-space models do."""
     return lax.associative_scan(lambda a, b: (a[0] * b[0], a[1] * b[0] + b[1]), (jax.nn.sigmoid(decay), x), axis=1)[1]
 
 
 def record_holders(x: jax.Array) -> jax.Array:
-    """For each place of a row, where the largest element up to there is, of equal ones the first."""
+    """Return the index of each prefix's maximum along rows, the first one of equal elements."""
 
     def larger(a: Sequence[jax.Array], b: Sequence[jax.Array]) -> tuple[jax.Array, ...]:
         is_first = (a[0] > b[0]) | ((a[0] == b[0]) & (a[1] < b[1]))

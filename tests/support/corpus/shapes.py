@@ -1,4 +1,4 @@
-"""What only moves elements: reshapes that cut axes, transposes, slices, pads, and reshards."""
+"""Operations that only move elements: reshapes that split axes, transposes, slices, pads, and reshards."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ from partitioned_programs import CUBE, LINE, Argument, D, M, Program, X, Y, Z, c
 
 
 def shuffle_pixels(x: jax.Array) -> jax.Array:
-    """[batch, height, width, 4 channels] to twice the height and width."""
+    """Turn the 4 channels of [batch, height, width, 4] into twice the height and width."""
     batch, height, width, channels = x.shape
     x = x.reshape(batch, height, width, 2, 2, channels // 4).transpose(0, 1, 3, 2, 4, 5)
     return x.reshape(batch, 2 * height, 2 * width, channels // 4)
@@ -19,7 +19,7 @@ def split_heads(x: jax.Array) -> jax.Array:
 
 
 def round_robin(x: jax.Array) -> jax.Array:
-    """Through layouts over parts of axes and orders of axes, back to where it began."""
+    """Reshard through sub-axes and permuted axes, back to the initial sharding."""
     for axes in (((X, Y), Z), (Z, (Y, X)), ((Z, X), Y), (None, (X, Y, Z)), ((Y,), None), (X, Y)):
         x = constrain(x + 1, *axes)
     return x

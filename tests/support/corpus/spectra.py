@@ -8,12 +8,12 @@ from partitioned_programs import CUBE, LINE, Argument, D, M, Program, X, Y, Z, c
 
 
 def by_rows_and_columns(x: jax.Array) -> jax.Array:
-    """A transform of each dimension while the other one is split."""
+    """Transform each dimension while the other one is sharded."""
     return jnp.fft.fft(constrain(jnp.fft.fft(constrain(x, X)), None, X), axis=0)
 
 
 def long_convolution(x: jax.Array, kernel: jax.Array) -> jax.Array:
-    """Along time, as a product of spectra."""
+    """Convolve along time, as a product of spectra."""
     length = 2 * x.shape[-1]
     return jnp.fft.irfft(jnp.fft.rfft(x, length) * jnp.fft.rfft(kernel, length), length)[..., : x.shape[-1]]
 

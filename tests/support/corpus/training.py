@@ -1,4 +1,4 @@
-"""Steps of training: losses, their gradients, and the updates of what is learned."""
+"""Training steps: losses, their gradients, and the updates of parameters."""
 
 import math
 from typing import Any
@@ -56,7 +56,7 @@ def transformer_step(embedding: jax.Array, qkv: jax.Array, out: jax.Array, up: j
 
 
 def sequence_parallel_block(x: jax.Array, *weights: jax.Array) -> jax.Array:
-    """Between the halves of the block the sequence is split over the axis that splits the weights."""
+    """Apply a transformer block with sequence-sharded activations between its halves, over the axis of the weights."""
     qkv, out, up, down = weights
     x = constrain(x, D, M)
     x = constrain(x + attention(layer_norm(x), qkv, out), D, M)
@@ -64,7 +64,7 @@ def sequence_parallel_block(x: jax.Array, *weights: jax.Array) -> jax.Array:
 
 
 def scanned_layers(x: jax.Array, *stacked: jax.Array) -> jax.Array:
-    """The gradient for `x` of layers that are one loop and are computed again on the way back."""
+    """Differentiate a scan over layers with rematerialization, with respect to `x`."""
 
     def loss(x: jax.Array) -> jax.Array:
         layer = jax.checkpoint(lambda x, weights: (block(x, *weights), None))
@@ -78,7 +78,7 @@ def mixture_of_experts(x: jax.Array, gate: jax.Array, w: jax.Array) -> jax.Array
 
 
 def dispatched_experts(x: jax.Array, gate: jax.Array, up: jax.Array, down: jax.Array) -> jax.Array:
-    """Each token goes to its best expert, which takes up to its capacity."""
+    """Send each token to its best expert, up to the expert's capacity."""
     capacity = 8
     weights = jax.nn.softmax(x @ gate)
     chosen = jax.nn.one_hot(jnp.argmax(weights, -1), gate.shape[1], dtype="float32")
@@ -124,7 +124,7 @@ def recurrent_step(w: jax.Array, u: jax.Array, xs: jax.Array, y: jax.Array) -> A
 
 
 def accumulated_gradient(w: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
-    """Gradients of slices of the batch, added up in a loop."""
+    """Accumulate the gradients of microbatches in a loop."""
 
     def add(total: jax.Array, batch: Any) -> tuple[jax.Array, None]:
         x, y = batch
@@ -139,7 +139,7 @@ def low_rank_step(w: jax.Array, a: jax.Array, b: jax.Array, x: jax.Array) -> Any
 
 
 def narrow_step(w: jax.Array, x: jax.Array) -> jax.Array:
-    """Computed in bfloat16, kept in float32."""
+    """Take a step that computes in bfloat16 and stores parameters in float32."""
     gradient = jax.grad(lambda w: jnp.sum(jnp.tanh(x.astype("bfloat16") @ w) ** 2).astype("float32"))
     return w - 0.01 * gradient(w.astype("bfloat16")).astype("float32")
 

@@ -1,4 +1,4 @@
-"""Sizes that their axes do not divide."""
+"""Dimensions that their axes do not divide."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ from partitioned_programs import Argument, D, M, Program, constrain, program, sp
 
 
 def whole(*shape: int, dtype: str = "float32") -> Argument:
-    """An argument that each device has whole."""
+    """Declare a replicated argument."""
     return Argument(shape, (), dtype)
 
 

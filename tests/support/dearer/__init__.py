@@ -1,8 +1,8 @@
-"""Received bytes of small programs, `sdy.jit` beside `jax.jit`: nowhere dearer.
+"""Bytes received by small programs under `sdy.jit` and `jax.jit`: `sdy.jit` never receives more.
 
-case.py        a program that is being drawn: operands, a function, layouts of operands and results
-measure.py     both compilations of a case: received bytes, and numbers
+case.py        a program built from random choices: operands, a function, shardings of operands and results
+measure.py     both compilations of a case: bytes received, and results
 moves.py, resizes.py, indexed.py, ordered.py, windows.py
-               families of programs, each a function of choices to a case, in one file for each kind of operation
+               families of programs: functions from choices to a case, a file for each kind of operation
 campaign.py    many cases, counted by family: `python -m dearer.campaign --help` from tests/support
 """

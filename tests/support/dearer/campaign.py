@@ -1,9 +1,9 @@
-"""Many small programs, counted by family: `python -m dearer.campaign` from tests/support.
+"""Compare many small programs under `sdy.jit` and `jax.jit`: `python -m dearer.campaign` from tests/support.
 
 Draws `--count` programs of each family on each mesh, compiles each with `sdy.jit` and `jax.jit`, and prints those that
-receive more than 1.05 of jax.jit's bytes, compute other numbers, or are refused. The table at the end has for each
-family the number of programs, the geometric mean of the ratios of received bytes, and the largest ratio. The exit
-status is 1 if a program has a problem.
+receive more than 1.05 times the bytes of `jax.jit`, compute different numbers, or are refused. The table at the end
+lists for each family the number of programs, the geometric mean of the ratios of bytes received, and the largest
+ratio. The exit status is 1 if a program has a problem.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from multiprocessing import get_context
 import virtual_devices
 
 virtual_devices.set_up()
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"  # XLA warns of each reshard that it replicates for
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"  # silence XLA's warnings about replicating reshards
 
 from dearer.case import MESHES, Case, Draft, mesh_of  # noqa: E402
 from dearer.indexed import INDEXED  # noqa: E402
@@ -89,7 +89,7 @@ def main() -> int:
         if name not in FAMILIES:
             parser.error(f"no such family: {name}")
     tallies: list[Tally] = []
-    # A process for each family and mesh: compiled programs stay in a process's memory.
+    # A new process for each family and mesh frees the compiled programs.
     with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
         futures = [
             pool.submit(run, name, mesh, options.seed, options.count)

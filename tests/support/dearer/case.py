@@ -1,4 +1,4 @@
-"""Small programs for `sdy.jit` and `jax.jit`, drawn by choices: operands, a function, and layouts of both ends."""
+"""Small programs for `sdy.jit` and `jax.jit`: operands, a function, and shardings of operands and results."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +19,7 @@ from small_scope.choices import Choices, NoCaseError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Layout = tuple[tuple[str, ...], ...]
-"""For each dimension, the axes that split it, major first."""
+"""The axes that shard each dimension, major to minor."""
 
 MESHES = {"2": (2,), "4": (4,), "8": (8,), "2x2": (2, 2), "2x4": (2, 4), "2x2x2": (2, 2, 2)}
 _NAMES = ("x", "y", "z")
@@ -52,11 +52,11 @@ def _dealt(axes: tuple[str, ...], rank: int) -> Iterator[Layout]:
 
 @dataclass(frozen=True)
 class Case:
-    """A program, its operands, and the shardings that both compilers are given."""
+    """A program, its operands, and the shardings that both compilers receive."""
 
     text: str
     whole: Callable[..., Any]
-    """The program without constraints, for one device."""
+    """The unpartitioned program, without constraints."""
     function: Callable[..., Any]
     operands: Sequence[Array]
     in_shardings: Sequence[NamedSharding]
@@ -70,7 +70,7 @@ class Case:
 
 @dataclass
 class Draft:
-    """A program that is being drawn, by choices, for a mesh."""
+    """Builder of a program for a mesh, driven by choices."""
 
     choices: Choices
     mesh: Mesh
@@ -99,14 +99,15 @@ class Draft:
         return self.choices.of(layouts(rank, self.mesh.axis_names))
 
     def constrain(self, layout: Layout) -> Callable[[jax.Array], jax.Array]:
-        """Return a function that lays a value out so, for values in the middle of a program."""
+        """Return a function that constrains a value to `layout`, for intermediate values of a program."""
         return lambda value: lax.with_sharding_constraint(value, self._sharding(layout))
 
     def case(self, name: str, function: Function[Any]) -> Case:
-        """Return the program that applies `function` to the operands, its results in chosen layouts.
+        """Return the program that applies `function` to the operands, with results in chosen layouts.
 
-        jax takes only evenly split arguments and results. An operand that is split unevenly is a replicated argument
-        behind a constraint and a barrier; a result is reduced to one weighted sum behind its constraint.
+        jax accepts only even shardings of arguments and results. An unevenly sharded operand is therefore a replicated
+        argument followed by a constraint and a barrier; an unevenly sharded result is reduced to one weighted sum after
+        its constraint.
         """
         results = jax.tree.leaves(jax.eval_shape(function, *self._operands))
         if not results or any(math.prod(result.shape) == 0 for result in results):
@@ -153,7 +154,7 @@ class Draft:
 
 
 def _weighted_sum(value: jax.Array) -> jax.Array:
-    """Sum `value`, each element with another weight, so that elements that change places change the sum."""
+    """Sum `value` with a different weight for each element, so that moved elements change the sum."""
     weights = jnp.arange(value.size).reshape(value.shape) % 13 + 1.0
     return (value * weights).sum()
 

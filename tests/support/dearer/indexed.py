@@ -1,4 +1,4 @@
-"""Elements at indices that are data: gathers, scatters, and the gradients of both."""
+"""Elements at dynamic indices: gathers, scatters, and their gradients."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from dearer.case import Array, Case, Draft
 
 
 def take(draft: Draft) -> Case:
-    """Slices at indices along a dimension, or their gradient."""
+    """Take slices at indices along a dimension, or differentiate that."""
     shape = draft.shape(1, 3)
     draft.operand(shape)
     dim = draft.choices.below(len(shape))
@@ -24,7 +24,7 @@ def take(draft: Draft) -> Case:
 
 
 def take_elements(draft: Draft) -> Case:
-    """`x[rows, columns]`, or its gradient."""
+    """Take `x[rows, columns]`, or differentiate it."""
     shape = draft.shape(2, 3)
     draft.operand(shape)
     count = draft.shape(1, 1)
@@ -38,7 +38,7 @@ def take_elements(draft: Draft) -> Case:
 
 
 def take_along_axis(draft: Draft) -> Case:
-    """An element of each row, or several, at indices of the row; or the gradient."""
+    """Take elements of each row at per-row indices, or differentiate that."""
     shape = draft.shape(1, 3)
     draft.operand(shape)
     dim = draft.choices.below(len(shape))
@@ -52,7 +52,7 @@ def take_along_axis(draft: Draft) -> Case:
 
 
 def put(draft: Draft) -> Case:
-    """Rows that are added to, or that an extreme is taken with, at indices."""
+    """Combine rows at indices with updates, by sum, maximum or minimum."""
     shape = draft.shape(1, 3)
     draft.operand(shape)
     count = draft.size()
@@ -67,7 +67,7 @@ def put(draft: Draft) -> Case:
 
 
 def _indices(shape: tuple[int, ...], size: int) -> Array:
-    """Return indices into a dimension of this size, in no order and some of them several times."""
+    """Return unordered indices into a dimension of this size, some repeated."""
     return (np.arange(np.prod(shape)) * 7 % 31 % size).reshape(shape)
 
 

@@ -1,4 +1,4 @@
-"""Both compilations of a case: the bytes that devices receive, and whether the numbers are equal."""
+"""Measurement of a case: bytes received under both compilers, and equality of the results."""
 
 import math
 import warnings
@@ -15,15 +15,15 @@ from dearer.case import Array, Case
 from sdy.passes.jax.hlo_received import bytes_received
 
 MOST = 1.05
-"""Bytes received with `sdy.jit`, over those with `jax.jit`."""
+"""Largest accepted ratio of bytes received, `sdy.jit` over `jax.jit`."""
 
 NEGLIGIBLE_BYTES = 64
-"""Fewer received bytes than these are not compared."""
+"""Bytes received up to this number are not compared."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Received bytes a device, and what is wrong: "dearer", "wrong" or "refused", or nothing."""
+    """Bytes received per device, and the problem: "dearer", "wrong", "refused", or ""."""
 
     ours: float
     theirs: float
@@ -32,7 +32,7 @@ class Measured:
 
     @property
     def ratio(self) -> float:
-        """Our bytes over those of `jax.jit`, 1 where both are negligible or `jax.jit` refuses the program."""
+        """Ratio of our bytes received to those of `jax.jit`, 1 if both are negligible or `jax.jit` refuses it."""
         if max(self.ours, self.theirs) <= NEGLIGIBLE_BYTES or self.theirs == math.inf:
             return 1.0
         return max(self.ours, 1.0) / max(self.theirs, 1.0)
@@ -58,7 +58,7 @@ def measure(case: Case) -> Measured:
 
 
 def _compile(case: Case, jit: Callable[..., Any]) -> tuple[Any, float]:
-    """Return the compiled program and the bytes that a device receives in it."""
+    """Return the compiled program and the bytes that a device receives when it runs."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         jitted = jit(case.function, in_shardings=tuple(case.in_shardings), out_shardings=list(case.out_shardings))

@@ -1,4 +1,4 @@
-"""Values that only move: reshards, reshapes, transposes, rolls."""
+"""Programs that only move values: reshards, reshapes, transposes, rolls."""
 
 import math
 
@@ -10,13 +10,13 @@ from dearer.case import Case, Draft
 
 
 def reshard(draft: Draft) -> Case:
-    """A value from one layout to another."""
+    """Reshard a value."""
     draft.operand(draft.shape())
     return draft.case("reshard", lambda x: x * 2)
 
 
 def reshape(draft: Draft) -> Case:
-    """A reshape to another factorization of the number of elements."""
+    """Reshape to another factorization of the number of elements."""
     shape = draft.shape(1, 3)
     draft.operand(shape)
     count, result = math.prod(shape), list[int]()
@@ -27,7 +27,7 @@ def reshape(draft: Draft) -> Case:
 
 
 def transpose(draft: Draft) -> Case:
-    """A permutation of the dimensions."""
+    """Permute the dimensions."""
     shape = draft.shape(2, 3)
     draft.operand(shape)
     left = list(range(len(shape)))
@@ -36,7 +36,7 @@ def transpose(draft: Draft) -> Case:
 
 
 def roll(draft: Draft) -> Case:
-    """A rotation along one dimension."""
+    """Rotate along one dimension."""
     shape = draft.shape(1, 3)
     draft.operand(shape)
     dim = draft.choices.below(len(shape))
@@ -45,7 +45,7 @@ def roll(draft: Draft) -> Case:
 
 
 def cast_up(draft: Draft) -> Case:
-    """A cast to a wider type, and operations behind it that a reshard may be moved in front of."""
+    """Cast to a wider type, followed by operations that a reshard may be moved in front of."""
     narrow, wide = draft.choices.of(
         [("int8", "int32"), ("bool", "float32"), ("float16", "float32"), ("int8", "float32")]
     )

@@ -1,4 +1,4 @@
-"""Operations that need a dimension whole: sorts, the largest elements and their places, running sums, transforms."""
+"""Operations that need an unsharded dimension: sorts, top-k, argmax, prefix sums, Fourier transforms."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ _DTYPES = ("float32", "int8", "float16", "bfloat16", "int32")
 
 
 def top_k(draft: Draft) -> Case:
-    """The k largest elements of the last dimension, their indices, or both."""
+    """Return the k largest elements of the last dimension, their indices, or both."""
     shape = draft.shape(1, 3)
     x = draft.operand(shape, draft.choices.of(_DTYPES))
     k = draft.choices.of(range(1, x.shape[-1] + 1))
@@ -22,7 +22,7 @@ def top_k(draft: Draft) -> Case:
 
 
 def approx_top_k(draft: Draft) -> Case:
-    """The k approximately largest or smallest elements of a dimension."""
+    """Return the k approximately largest or smallest elements along a dimension."""
     x = draft.operand(draft.shape(1, 3), draft.choices.of(("float32", "bfloat16")))
     dim = draft.choices.below(x.ndim)
     k = draft.choices.of(range(1, x.shape[dim] + 1))
@@ -33,7 +33,7 @@ def approx_top_k(draft: Draft) -> Case:
 
 
 def place_of_extreme(draft: Draft) -> Case:
-    """The place of the largest or smallest element, along a dimension or of all."""
+    """Return the index of the largest or smallest element, along a dimension or of all elements."""
     x = draft.operand(draft.shape(1, 3), draft.choices.of(_DTYPES))
     dim = draft.choices.of((None, *range(x.ndim)))
     function = draft.choices.of((jnp.argmax, jnp.argmin))
@@ -41,7 +41,7 @@ def place_of_extreme(draft: Draft) -> Case:
 
 
 def sort(draft: Draft) -> Case:
-    """A sort along a dimension, alone or with the places that elements had."""
+    """Sort or argsort along a dimension."""
     x = draft.operand(draft.shape(1, 3), draft.choices.of(_DTYPES))
     dim = draft.choices.below(x.ndim)
     function = draft.choices.of((jnp.sort, jnp.argsort))
@@ -49,7 +49,7 @@ def sort(draft: Draft) -> Case:
 
 
 def running(draft: Draft) -> Case:
-    """A running sum, product, maximum or minimum along a dimension."""
+    """Compute a cumulative sum, product, maximum or minimum along a dimension."""
     x = draft.operand(draft.shape(1, 3), draft.choices.of(("float32", "int32")))
     dim, reverse = draft.choices.below(x.ndim), draft.choices.of((False, True))
     function = draft.choices.of((lax.cumsum, lax.cummax, lax.cummin, lax.cumprod))
@@ -57,7 +57,7 @@ def running(draft: Draft) -> Case:
 
 
 def fourier_transform(draft: Draft) -> Case:
-    """A Fourier transform of real or complex numbers along a dimension."""
+    """Transform real or complex numbers along a dimension."""
     x = draft.operand(draft.shape(1, 3), "float32")
     dim = draft.choices.below(x.ndim)
     kinds = ("rfft", "fft") if x.shape[dim] == 1 else ("rfft", "fft", "irfft")
@@ -77,7 +77,7 @@ def _parts(x: jax.Array) -> list[jax.Array]:
 
 
 def reduction(draft: Draft) -> Case:
-    """A reduction of any kind along some dimensions."""
+    """Reduce along some dimensions by a sum, maximum, product or any."""
     x = draft.operand(draft.shape(1, 3), "int32")
     dims = draft.choices.of(((0,), (x.ndim - 1,), tuple(range(x.ndim))))
     name, function = draft.choices.of((("sum", jnp.sum), ("max", jnp.max), ("prod", jnp.prod), ("any", jnp.any)))

@@ -1,4 +1,4 @@
-"""Dimensions that change their size: slices, pads, concatenations, and one after the other."""
+"""Operations that change the size of a dimension: slices, pads, concatenations, and sequences of them."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ from dearer.case import Case, Draft
 
 
 def concatenate(draft: Draft) -> Case:
-    """Two to four tensors one after the other, and zeros among them."""
+    """Concatenate two to four tensors, possibly after zeros."""
     sizes = [draft.size() for _ in range(draft.choices.of((2, 3, 4)))]
     for size in sizes:
         draft.operand((size, 8))
@@ -21,7 +21,7 @@ def concatenate(draft: Draft) -> Case:
 
 
 def slice_rows(draft: Draft) -> Case:
-    """A slice, at a place that a constant may say; with strides, XLA's partitioner refuses some."""
+    """Slice rows statically, or dynamically at a constant start. XLA's partitioner refuses some strided slices."""
     size = draft.size(2)
     draft.operand((size, 8))
     start = draft.choices.below(size - 1)
@@ -33,7 +33,7 @@ def slice_rows(draft: Draft) -> Case:
 
 
 def chunks(draft: Draft) -> Case:
-    """The product of the equal chunks of a dimension, or its gradient."""
+    """Multiply the equal chunks of a dimension, or differentiate that."""
     count, size = draft.choices.of((2, 3, 4)), draft.size()
     draft.operand((8, count * size))
     is_gradient = draft.choices.of((False, True))
@@ -49,7 +49,7 @@ def chunks(draft: Draft) -> Case:
 
 
 def pad(draft: Draft) -> Case:
-    """A pad with zeros or ones; of negative padding, XLA's partitioner refuses what has holes."""
+    """Pad with zeros or ones. XLA's partitioner refuses negative padding with interior padding."""
     size = draft.size()
     draft.operand((size, 8))
     low, high, interior = (draft.choices.of(range(4)) for _ in range(3))
@@ -63,7 +63,7 @@ def pad(draft: Draft) -> Case:
 
 
 def shift(draft: Draft) -> Case:
-    """Sums of shifts of one pad, or a shift that is a concatenation, or their gradients."""
+    """Sum shifted slices of a pad, or shift by a concatenation, or differentiate either."""
     size = draft.size(2)
     draft.operand((size, 8))
     count = draft.choices.of(range(1, min(4, size)))
@@ -80,7 +80,7 @@ def shift(draft: Draft) -> Case:
 
 
 def difference(draft: Draft) -> Case:
-    """The difference of rows that are one or two apart."""
+    """Subtract rows that are one or two apart."""
     size = draft.size(3)
     draft.operand((size, 8))
     apart = draft.choices.of((1, 2))

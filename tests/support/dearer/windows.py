@@ -1,4 +1,4 @@
-"""Windows that slide along split rows, and rows that are repeated: pooling, convolutions, repeats, tiles, strides."""
+"""Sliding windows over sharded rows, and repeated rows: pooling, convolutions, repeats, tiles, strides."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ from dearer.case import Case, Draft
 
 
 def pooling(draft: Draft) -> Case:
-    """Sums or maxima of windows over rows, or their gradient."""
+    """Pool windows of rows by sum or maximum, or differentiate that."""
     size = draft.size(2, 17)
     draft.operand((size, 8))
     window, stride = draft.choices.of(range(1, min(size, 4) + 1)), draft.choices.of((1, 1, 2, 3))
@@ -25,7 +25,7 @@ def pooling(draft: Draft) -> Case:
 
 
 def convolution(draft: Draft) -> Case:
-    """A convolution along rows, or its gradient by image or kernel; XLA's partitioner aborts on some uneven ones."""
+    """Convolve along rows, or differentiate by image or kernel. XLA's partitioner aborts on some uneven ones."""
     draft.operand((1, draft.choices.of((8, 16)), 8))
     window = draft.choices.of((2, 3, 4, 8))
     draft.operand((window, 8, 8))
@@ -40,28 +40,28 @@ def convolution(draft: Draft) -> Case:
 
 
 def repeat(draft: Draft) -> Case:
-    """Each row, several times; or the gradient."""
+    """Repeat each row, or differentiate that."""
     draft.operand((draft.size(), 8))
     count = draft.choices.of((2, 3, 4))
     return _case(draft, f"repeat {count}", lambda x: jnp.repeat(x, count, axis=0))
 
 
 def tile(draft: Draft) -> Case:
-    """All rows, several times; or the gradient."""
+    """Tile the rows, or differentiate that."""
     draft.operand((draft.size(1, 17), 8))
     count = draft.choices.of((2, 3, 4))
     return _case(draft, f"tile {count}", lambda x: jnp.tile(x, (count, 1)))
 
 
 def strided_rows(draft: Draft) -> Case:
-    """Every second or third row, or all in the opposite order; or the gradient."""
+    """Take every second or third row, or reverse the rows; or differentiate that."""
     draft.operand((draft.size(2, 17), 8))
     start, stride = draft.choices.of(((0, 2), (1, 2), (0, 3), (1, 3), (None, -1)))
     return _case(draft, f"[{start}::{stride}]", lambda x: x[start::stride])
 
 
 def _case(draft: Draft, name: str, function: Callable[..., jax.Array], arguments: tuple[int, ...] = (0,)) -> Case:
-    """Return the program of `function`, or of the gradient of a sum of squares by one of its arguments."""
+    """Return the program of `function`, or of the gradient of its sum of squares by one of its arguments."""
     argument = draft.choices.of((None, *arguments))
     if argument is None:
         return draft.case(name, function)

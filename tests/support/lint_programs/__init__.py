@@ -1,7 +1,7 @@
-"""Programs that people would write, each with one mistake that costs, and without it.
+"""Typical programs, each with one costly mistake, and corrected.
 
-The line of the mistake ends with the comment `# mistake`, or has it above. Nothing is run, so that sizes are those of
-real programs.
+The line of the mistake ends with the comment `# mistake`, or follows it. Nothing is run, so the sizes are those of real
+programs.
 """
 
 from lint_programs import attention, experts, kernels, layers, optimizers, projections, steps
@@ -12,4 +12,4 @@ PROGRAMS: dict[str, Planted] = {
     for module in (layers, attention, experts, kernels, optimizers, projections, steps)
     for name, planted in module.PROGRAMS.items()
 }
-"""All programs, by what is wrong with them."""
+"""All programs by mistake."""

@@ -1,4 +1,4 @@
-"""Attention, whose heads are split."""
+"""Attention with sharded heads."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def attend(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
 
 
 def few_heads(x: jax.Array, wq: jax.Array, wk: jax.Array, wv: jax.Array, wo: jax.Array) -> jax.Array:
-    """Three heads of keys, over four devices."""
+    """Attend with three heads of keys, sharded over four devices."""
     q = jnp.einsum("bsw,whgd->bshgd", x, wq)
     k, v = (jnp.einsum("bsw,whd->bshd", x, w) for w in (wk, wv))
     k, v = (lax.with_sharding_constraint(each, P("data", None, "model")) for each in (k, v))  # mistake
@@ -27,7 +27,7 @@ def few_heads(x: jax.Array, wq: jax.Array, wk: jax.Array, wv: jax.Array, wo: jax
 
 
 def shared_heads(x: jax.Array, wq: jax.Array, wk: jax.Array, wv: jax.Array, wo: jax.Array) -> jax.Array:
-    """Of the queries, the groups are split, and keys are on every device."""
+    """Attend with sharded groups of query heads and replicated keys."""
     q = lax.with_sharding_constraint(jnp.einsum("bsw,whgd->bshgd", x, wq), P("data", None, None, "model"))
     k, v = (jnp.einsum("bsw,whd->bshd", x, w) for w in (wk, wv))
     return jnp.einsum("bqhgd,hgdw->bqw", attend(q, k, v), wo)

@@ -1,4 +1,4 @@
-"""Mixtures of experts, and programs that leave a part of the mesh alone."""
+"""Mixtures of experts, and programs that leave a mesh axis unused."""
 
 import jax
 import jax.numpy as jnp

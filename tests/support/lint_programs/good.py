@@ -1,4 +1,4 @@
-"""Programs that are split as experts do it: there is nothing to tell of them."""
+"""Well-sharded programs, in which no rule finds anything."""
 
 import math
 from typing import Any
@@ -68,7 +68,7 @@ def stacked(specs: tuple[P, ...]) -> Any:
 
 
 def experts(x: jax.Array, gate: jax.Array, up: jax.Array, down: jax.Array) -> jax.Array:
-    """Tokens in groups, each group split over data; experts too, so that tokens go to them in an all-to-all."""
+    """Dispatch tokens in groups sharded over data to experts sharded over data, by an all-to-all."""
     chosen = jax.nn.one_hot(jnp.argmax(x @ gate, -1), gate.shape[-1])
     parts = constrained(jnp.einsum("gte,gtw->egtw", chosen, x), P("data"))
     made = jnp.einsum("egth,ehw->egtw", jax.nn.gelu(jnp.einsum("egtw,ewh->egth", parts, up)), down)
@@ -76,7 +76,7 @@ def experts(x: jax.Array, gate: jax.Array, up: jax.Array, down: jax.Array) -> ja
 
 
 def zero_step(w: jax.Array, mu: jax.Array, x: jax.Array) -> Any:
-    """The state is split further than the parameter."""
+    """Take an optimizer step whose state has more shards than the parameter (ZeRO)."""
     gradient = jax.grad(lambda w: jnp.mean((x @ w) ** 2))(w)
     mu = 0.9 * mu + 0.1 * constrained(gradient, P("data"))
     return w - 1e-3 * mu, mu

@@ -1,4 +1,4 @@
-"""Kernels that the compiler does not look into."""
+"""Kernels that are opaque to the compiler."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Layers one after the other: products, embeddings, and loops over them."""
+"""Sequences of layers: products, embeddings, and loops over them."""
 
 from typing import Any
 

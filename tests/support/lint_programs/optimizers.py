@@ -1,4 +1,4 @@
-"""Steps of training, with the state of an optimizer."""
+"""Training steps with optimizer state."""
 
 from typing import Any
 

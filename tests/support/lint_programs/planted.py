@@ -1,4 +1,4 @@
-"""What a program with a mistake is."""
+"""Data model of the programs with a planted mistake."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -16,13 +16,13 @@ MISTAKE = "# mistake"
 
 
 def tensor(*shape: int, split: P | None = None, dtype: str = "float32") -> "Tensor":
-    """An argument, of which nothing is said of how it is split, or that."""
+    """Return an argument with a sharding, or without one."""
     return Tensor(shape, split, dtype)
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """What is known of an argument."""
+    """Shape, sharding and element type of an argument."""
 
     shape: tuple[int, ...]
     split: P | None = None
@@ -41,11 +41,11 @@ class Written:
     arguments: tuple[Any, ...]
     donated: tuple[int, ...] = ()
     results: Any = None
-    """How the results are to be split: a tree of partition specs; None is as it comes."""
+    """The shardings of the results, a tree of partition specs; None leaves them to the compiler."""
     mesh: Mapping[str, int] = field(default_factory=lambda: GRID)
 
     def lowered(self) -> jax.stages.Lowered:
-        """What JAX makes of it."""
+        """Lower the function with JAX."""
         mesh = jax.make_mesh(tuple(self.mesh.values()), tuple(self.mesh), axis_types=(AxisType.Auto,) * len(self.mesh))
         is_tensor: Callable[[Any], bool] = lambda leaf: isinstance(leaf, Tensor)  # noqa: E731
         arguments = jax.tree.map(lambda each: each.on(mesh), self.arguments, is_leaf=is_tensor)
@@ -58,9 +58,9 @@ class Written:
 
 @dataclass(frozen=True)
 class Planted:
-    """A program with a mistake, which `rule` is to find, and without it.
+    """A program with a mistake that `rule` finds, and the corrected program.
 
-    `told` is the thread in which somebody met the like, empty where none is known.
+    `told` is the thread in which somebody reports the mistake, empty if none is known.
     """
 
     rule: str
@@ -68,10 +68,10 @@ class Planted:
     mistaken: Written
     cured: Written
     at: Function[Any] | None = None
-    """The function in which the mistake stands, where that is not the one that is lowered."""
+    """The function that contains the mistake, if it is not the lowered one."""
 
     def line(self) -> tuple[str, int]:
-        """The file and the line of the mistake."""
+        """Return the file and the line of the mistake."""
         function = self.at or self.mistaken.function
         lines, first = inspect.getsourcelines(function)
         (number,) = (number for number, line in enumerate(lines) if MISTAKE in line)

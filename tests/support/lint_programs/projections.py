@@ -1,4 +1,4 @@
-"""Several projections in one weight, whose product is cut into chunks."""
+"""Several projections in one weight, whose product is split into chunks."""
 
 from typing import Any
 
@@ -28,23 +28,23 @@ def interleaved_swiglu(x: jax.Array, w: jax.Array) -> jax.Array:
 
 
 def swiglu_by_columns(x: jax.Array, w: jax.Array) -> jax.Array:
-    """Columns of the chunks in turns, as some checkpoints have them."""
+    """Multiply by a weight whose chunks are interleaved by column, as in some checkpoints."""
     both = (x @ w).reshape(len(x), -1, 2)
     return gated(both[..., 0], both[..., 1])
 
 
 def swiglu_by_device(x: jax.Array, w: jax.Array) -> jax.Array:
-    """The program of one device, which cuts its own columns."""
+    """Multiply in the program of one device, which splits its own columns."""
     return jax.shard_map(swiglu, in_specs=(P("data"), COLUMNS), out_specs=P("data", "model"))(x, w)
 
 
 def halves_of_rows(x: jax.Array, w: jax.Array) -> jax.Array:
-    """Chunks along a dimension that nothing splits."""
+    """Split chunks along an unsharded dimension."""
     return gated(*jnp.split(x @ w, 2, 0))
 
 
 def sliced_vocabulary(x: jax.Array, w: jax.Array) -> jax.Array:
-    """One slice, which leaves out the padding."""
+    """Take one slice, which drops the padding."""
     return (x @ w)[:, : 2 * HIDDEN - 128]
 
 

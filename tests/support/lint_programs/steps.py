@@ -1,4 +1,4 @@
-"""Steps in parts: gradients that are added up, and numbers about them."""
+"""Steps over microbatches: accumulated gradients, and metrics of them."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def accumulated(w: jax.Array, batches: jax.Array) -> jax.Array:
 
 
 def accumulated_by_device(w: jax.Array, batches: jax.Array) -> jax.Array:
-    """Each device adds up its own gradients: a dimension of parts, which is summed at the end."""
+    """Accumulate gradients per device, in a sharded dimension that is summed at the end."""
     parts = batches.reshape(batches.shape[0], 8, -1, WIDTH)
 
     def add(total: jax.Array, x: jax.Array) -> tuple[jax.Array, None]:
