@@ -50,11 +50,11 @@ class Outcome:
     place: str = ""
     details: str = ""
     spoils: bool = False
-    """Whether the process must not be reused."""
+    """True if the process must not be reused."""
 
     @property
     def is_good(self) -> bool:
-        """Whether this is "read" or "refused"."""
+        """True for "read" and "refused"."""
         return self.kind in ("read", "refused")
 
 
@@ -88,7 +88,7 @@ def _told(problem: BaseException) -> tuple[str, str]:
     """Return the last frame in the source of sdy, and the end of the traceback."""
     frames = traceback.extract_tb(problem.__traceback__)
     if isinstance(problem, _TooSlowError) and threading.active_count() > 1:
-        # What was slow runs in a thread with a larger stack.
+        # Slow texts run in a thread with a larger stack.
         stacks = sys._current_frames()  # pyright: ignore[reportPrivateUsage]
         frames = max((traceback.extract_stack(frame) for frame in stacks.values()), key=len)
     ours = [frame for frame in frames if Path(frame.filename).is_relative_to(ROOT) and "tests" not in frame.filename]

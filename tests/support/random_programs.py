@@ -1,7 +1,7 @@
-"""Random JAX programs on integers, for which the order of summation does not matter.
+"""Random JAX programs on integers, whose results do not depend on the order of summation.
 
-Each is a chain of operations of all families on tensors of odd sizes, with constraints between them that split any
-dimension over any axes, whether or not they divide it. All choices are those of one `random.Random`.
+Each is a chain of operations of all families on tensors of odd sizes. Constraints between them shard any dimension over
+any axes, evenly or not. All choices come from one `random.Random`.
 """
 
 import random
@@ -18,7 +18,7 @@ MESHES = (GRID, LINE, CUBE)
 
 
 def random_program(choose: random.Random, num_operations: int) -> Program:
-    """A function of two matrices of integers, made of `num_operations` operations, over one of the meshes."""
+    """Return a function of two integer matrices with `num_operations` operations, over one of the meshes."""
     mesh = choose.choice(MESHES)
     sizes = [choose.choice(SIZES) for _ in range(3)]
 
@@ -36,7 +36,7 @@ def random_program(choose: random.Random, num_operations: int) -> Program:
 
 
 def _split(choose: random.Random, x: jax.Array, names: Sequence[str]) -> jax.Array:
-    """`x` split over some of the axes `names`, in any order, each over any dimension."""
+    """Constrain `x` to some of the axes `names`, in any order, each in any dimension."""
     axes: list[Axes] = [None] * x.ndim
     taken = choose.sample(names, choose.randint(1, len(names)))
     while taken and x.ndim:
@@ -115,7 +115,7 @@ def _reduce(choose: random.Random, x: jax.Array, values: Sequence[jax.Array]) ->
 
 
 def _along(operation: Callable[[jax.Array, int], jax.Array]) -> Operation:
-    """An operation along one dimension."""
+    """Return an operation along a random dimension."""
 
     def apply(choose: random.Random, x: jax.Array, values: Sequence[jax.Array]) -> jax.Array:
         return operation(x, choose.randrange(x.ndim)).astype("int32") if x.ndim else x
@@ -133,7 +133,7 @@ def _pad(choose: random.Random, x: jax.Array, values: Sequence[jax.Array]) -> ja
 
 
 def _indices(choose: random.Random) -> jax.Array:
-    """Some that are in bounds and some that may not be."""
+    """Return indices, some possibly out of bounds."""
     return jnp.arange(choose.choice(SIZES), dtype="int32") * choose.choice((-3, 1, 5))
 
 

@@ -1,5 +1,5 @@
 # ruff: noqa: E501
-"""Operations that MLIR refuses, by the names of HEADER's arguments; each stands after `%0 = `."""
+"""Operations that MLIR refuses, on the arguments that HEADER names; each is the text after `%0 = `."""
 
 HEADER = """func.func @wrong(%a: tensor<4x8xf32>, %b: tensor<8x3xf32>, %s: tensor<f32>, %h: tensor<4x8xf16>,
                  %i: tensor<4xi32>, %p: tensor<4xi1>, %n: tensor<i32>, %t: tuple<tensor<f32>, tensor<i32>>) {

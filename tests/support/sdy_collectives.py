@@ -1,4 +1,4 @@
-"""Collectives that change how a tensor is laid out, by what they do, and their programs for one device."""
+"""SDY collectives by the resharding that they perform, and their programs for one device."""
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -6,7 +6,7 @@ from sdy.passes.partitioning.convert_global_to_local import ConvertGlobalToLocal
 from sdy.text import context, parse
 
 DEVICE_ORDERS = {"natural": "", "permuted": ", device_ids=[3, 1, 0, 2, 7, 5, 6, 4]"}
-"""How the devices of a mesh of eight are numbered, as its text has it."""
+"""Device orders of a mesh of eight, as the text of `sdy.mesh`."""
 
 COLLECTIVES = {
     "all_gather": ('{"x"}, {}, {}, {}', 'sdy.all_gather [{"x"}, {}, {}, {}]', "{}, {}, {}, {}"),
@@ -36,11 +36,11 @@ COLLECTIVES = {
     ),
     "collective_permute of some axes": ('{"x"}, {}, {}, {}', "sdy.collective_permute", '{"y":(2)2}, {}, {}, {}'),
 }
-"""Each: the sharding before, the collective, the sharding after, of a tensor of rank 4 over <["x"=2, "y"=4]>."""
+"""Each: sharding before, collective, sharding after, of a tensor of rank 4 over <["x"=2, "y"=4]>."""
 
 
 def convert(text: str) -> ModuleOp:
-    """The program of one device, of a module that has all its collectives."""
+    """Return the program of one device for a module of all these collectives."""
     module = parse(text, "test.mlir")
     ConvertGlobalToLocalPass(compute_whole=True).apply(context(), module)
     return module

@@ -1,4 +1,4 @@
-"""Programs of one or a few operations on tensors that are split, in text."""
+"""Texts of programs of one or a few operations on sharded tensors."""
 
 import re
 
@@ -16,7 +16,7 @@ _SPLIT_TYPE = re.compile(r"(-> )?(tensor<[\w<>?]*>)\[([^\]]*)\]")
 
 
 def module(text: str, meshes: str = MESHES) -> ModuleOp:
-    """The module of a program in which `tensor<8x4xf32>[x, y]` is a type with the axes that split each dimension."""
+    """Return a module; `tensor<8x4xf32>[x, y]` in `text` is a type with the axes that shard each dimension."""
 
     def sharding(found: re.Match[str]) -> str:
         arrow, type_, split = found.groups()
@@ -32,7 +32,7 @@ SUM = """({
     %s = stablehlo.add %a, %b : tensor<f32>
     stablehlo.return %s : tensor<f32>
   })"""
-"""A reducer of numbers."""
+"""Reducer that adds numbers."""
 
 IN_PARTS = {
     "from one mesh to another": """
@@ -262,7 +262,7 @@ IN_PARTS = {
           return %1 : tensor<2x6x7xf32>
         }""",
 }
-"""What devices compute from the parts that they have, or send each other."""
+"""Programs that devices compute from shards, with collectives but without replicated computation."""
 
 WHOLE = {
     "stablehlo.rng_bit_generator": """
@@ -279,4 +279,4 @@ WHOLE = {
           return %arg0 : tensor<8x4xf32>
         }""",
 }
-"""What each device computes whole, by the name of the operation of which that is true."""
+"""Programs with an operation that each device computes replicated, by the name of the operation."""

@@ -1,13 +1,13 @@
-"""Run the public StableHLO repository's tests of its own dialects and say which parts pass.
+"""Run the public StableHLO repository's tests of its dialects and list the parts that pass.
 
     python tests/support/stablehlo_conformance.py CHECKOUT [TEXT ...]
 
 CHECKOUT is a work tree of openxla/stablehlo; with TEXT only files whose name contains one of the texts are run. Each
 file is split at its `// -----` lines as its RUN lines ask. A part passes if it gives the diagnostics that its comments
-announce and if FileCheck finds what is printed as its CHECK lines say, for each RUN line that only reads, verifies and
-prints; `--hlo-test-infer` prints inferred result types. Where a RUN line asks for another pass, for bytecode or for a
-debug build, or a part for the shapes of its results as a program, it is read and verified alone, and the table says so.
-Failing parts are named with the reason; a part that fails counts all its functions as failing.
+expect and if FileCheck accepts the output, for each RUN line that only parses, verifies and prints;
+`--hlo-test-infer` prints inferred result types. Where a RUN line uses another pass, bytecode or a debug build, or a
+part reifies the shapes of its results, it is only parsed and verified, and the table says so. Failing parts are listed
+with the reason; a failing part counts all its functions as failing.
 """
 
 import re
@@ -33,10 +33,10 @@ from sdy.tools.sdy_opt import Arguments, parse_arguments, process
 from sdy.tools.split_input import split
 
 FILES = ("future_type", "infer_*", "ops_*", "print_*", "replica_groups*", "verify_*", "chlo/*")
-"""The tests of what the dialects are, below `stablehlo/tests`; the others are about passes and interpreters."""
+"""The tests of the dialects, below `stablehlo/tests`; the others test passes and interpreters."""
 
 NOT_OF_THESE_DIALECTS = {"ops_interpreter.mlir"}
-"""Of the dialect that steers the reference interpreter."""
+"""Tests of the reference interpreter's own dialect."""
 
 _TOOL = "stablehlo-opt"
 _INFER = "--hlo-test-infer"
@@ -44,12 +44,12 @@ _REIFY = "hlo_test_infer.reify_return_type_shapes"
 
 
 class InferReturnTypes(ModulePass):
-    """Replace `hlo_test_infer.get_return_types` of a value by the types inferred for the operation that makes it."""
+    """Replace `hlo_test_infer.get_return_types` by the types inferred for the operand's defining operation."""
 
     name = "hlo-test-infer"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Write them as the attributes `types0`, `types1`, ..."""
+        """Attach the inferred types as attributes `types0`, `types1`, ..."""
         for asking in op.walk():
             if isinstance(asking, UnregisteredOp) and asking.op_name.data == "hlo_test_infer.get_return_types":
                 owners = [asked.owner for asked in asking.operands]
@@ -60,7 +60,7 @@ class InferReturnTypes(ModulePass):
 
 @dataclass(frozen=True)
 class Run:
-    """A RUN line that only reads, verifies and prints: the flags of each stage, and whether FileCheck is the last."""
+    """A RUN line that only parses, verifies and prints: the flags of each stage, and whether FileCheck is the last."""
 
     stages: tuple[Arguments, ...]
     checked: bool
@@ -68,20 +68,20 @@ class Run:
 
 @dataclass(frozen=True)
 class Runs:
-    """The RUN lines of a file that can be followed, and why the others cannot."""
+    """The supported RUN lines of a file, and the reasons why others are not supported."""
 
     followed: tuple[Run, ...]
     left_out: tuple[str, ...]
 
 
 def run_lines(text: str) -> list[str]:
-    """The commands after `RUN:`, those continued with a backslash joined."""
+    """Return the commands after `RUN:`, joining lines continued with a backslash."""
     commands: list[str] = re.findall(r"^// RUN:(.*)$", text, flags=re.MULTILINE)
     return "\n".join(commands).replace("\\\n", " ").split("\n")
 
 
 def read_runs(text: str) -> Runs:
-    """Tell the RUN lines that can be followed from those that cannot."""
+    """Separate the supported RUN lines from the others."""
     followed: list[Run] = []
     left_out: list[str] = []
     for line in run_lines(text):
@@ -99,7 +99,7 @@ def read_runs(text: str) -> Runs:
 
 
 def read_flags(command: list[str]) -> Arguments:
-    """What the flags of a command ask for. Raises DiagnosticError for a flag that cannot be followed."""
+    """Parse the flags of a command. Raises DiagnosticError for an unsupported flag."""
     arguments = parse_arguments([word for word in command[1:] if word not in ("%s", _INFER)])
     if _INFER in command:
         arguments.passes.append(InferReturnTypes())
@@ -107,7 +107,7 @@ def read_flags(command: list[str]) -> Arguments:
 
 
 def through_tool(part: Source, arguments: Arguments, wrong: list[str]) -> str:
-    """What is printed for a part after it was read and verified; what is wrong with it is added to `wrong`."""
+    """Return the output for a part after parsing and verifying it; append its problems to `wrong`."""
     printed = ""
     with capture() as diagnostics:
         try:
@@ -122,7 +122,7 @@ def through_tool(part: Source, arguments: Arguments, wrong: list[str]) -> str:
 
 
 def check(part: Source, printed: str, wrong: list[str]) -> None:
-    """Add to `wrong` what FileCheck says about the text that is printed for a part."""
+    """Append FileCheck's complaints about the output of a part to `wrong`."""
     if "// CHECK" not in part.text:
         return
     with TemporaryDirectory() as folder, redirect_stdout(StringIO()), redirect_stderr(StringIO()) as said:
@@ -135,7 +135,7 @@ def check(part: Source, printed: str, wrong: list[str]) -> None:
 
 
 def problems(part: Source, runs: Runs) -> list[str]:
-    """What is wrong with a part; nothing if it passes."""
+    """Return the problems of a part; empty if it passes."""
     wrong: list[str] = []
     for run in runs.followed:
         stage = part
@@ -149,12 +149,12 @@ def problems(part: Source, runs: Runs) -> list[str]:
 
 
 def functions(text: str) -> int:
-    """How many functions a part has; one where there are none but other things to test."""
+    """Count the functions of a part; 1 if it tests something else."""
     return max(1, len(re.findall(r"^ *(?:func\.)?func [^@\n]*@", text, flags=re.MULTILINE)))
 
 
 def row(name: str, counts: Counter[str], note: str = "") -> str:
-    """A line of the table."""
+    """Format a line of the table."""
     return (
         f"{name:44} {counts['good parts']:5} of {counts['parts']:5} {counts['good parts'] / counts['parts']:7.1%}"
         f" {counts['good functions']:5} of {counts['functions']:5}"

@@ -1,4 +1,4 @@
-"""Functions around one operation in which less is said about sizes: some are dynamic, some of those have a bound.
+"""Functions around one operation with less static shapes: some dimensions dynamic, some of those bounded.
 
 tensor<4x8xf32>     tensor<?x8xf32>     tensor<?x?xf32, #stablehlo.bounds<?, 9>>
 """
@@ -12,7 +12,7 @@ _TENSOR = re.compile(r"tensor<((?:[?\d]+x)*)(.*)>")
 
 
 def with_vague_sizes(function: str, rng: Random) -> str:
-    """`function` with the types of some operands and results made vague; those of constants stay as they are."""
+    """Make some dimensions of operand and result types of `function` dynamic, except those of constants."""
     signature = _SIGNATURE.search(function)
     assert signature is not None
     operands = [

@@ -1,4 +1,4 @@
-"""What JAX is told before anything initialises it: eight virtual CPU devices, and to compile soon, not for speed."""
+"""Environment of JAX in tests: eight virtual CPU devices, and XLA without optimizations, for fast compilation."""
 
 import os
 
@@ -6,6 +6,6 @@ _FLAGS = "--xla_force_host_platform_device_count=8 --xla_backend_optimization_le
 
 
 def set_up() -> None:
-    """Say so in the environment, for this process and those that it starts."""
+    """Set the environment variables for this process and its children."""
     os.environ["XLA_FLAGS"] = f"{_FLAGS} {os.environ.get('XLA_FLAGS', '')}"
     os.environ.setdefault("JAX_PLATFORMS", "cpu")

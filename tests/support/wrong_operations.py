@@ -1,7 +1,7 @@
-"""Operations with one or two mistakes in them: another size, element type, number, list or word than there should be.
+"""Operations with one or two mistakes: a wrong size, element type, number, list or keyword.
 
-What is changed is the text of a function around one operation in generic form, as the families of `random_operations`
-make it; the types of the function's arguments are changed with those of the operands.
+The mistakes change the text of a function around one operation in generic form, from the families of
+`random_operations`; the types of the function's arguments change with those of the operands.
 """
 
 import re
@@ -15,7 +15,7 @@ WORDS = (
     ("FFT", "IFFT", "RFFT", "IRFFT"),
     ("DEFAULT", "HIGH", "HIGHEST"),
 )
-"""Words that may stand in the same place."""
+"""Keywords that are allowed in the same positions."""
 
 _ARGUMENTS = re.compile(r"(?<=@NAME\()[^)]*(?=\))")
 _SIGNATURE = re.compile(r": \((.*)\) -> \((.*)\)(?=\n  return)")
@@ -27,7 +27,7 @@ _START_OF_LIST = re.compile(r"i\d+: |[^\[]*\[")
 
 
 def with_mistakes(function: str, rng: Random) -> str:
-    """`function` with one mistake or two."""
+    """Return `function` with one or two mistakes."""
     for _ in range(rng.choice((1, 1, 2))):
         function = rng.choice((_with_other_type, _with_other_properties))(function, rng)
     return function

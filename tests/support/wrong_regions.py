@@ -1,7 +1,7 @@
-"""Regions with a mistake in them: other types, an argument too many, other numbers of results than there should be.
+"""Regions with a mistake: wrong types, an extra argument, or a wrong number of results.
 
-What is changed is the text of a function around one operation in generic form, as the families of `random_operations`
-make it.
+The mistakes change the text of a function around one operation in generic form, from the families of
+`random_operations`.
 """
 
 import re
@@ -15,12 +15,12 @@ _TYPES = ("f32", "bf16", "f64", "i1", "i8", "i32", "complex<f32>", "1xf32", "?xf
 
 
 def has_region(function: str) -> bool:
-    """Whether the operation has a region to make a mistake in."""
+    """Return whether the operation has a region."""
     return _REGIONS.search(function) is not None
 
 
 def with_wrong_region(function: str, rng: Random) -> str:
-    """`function` with one change in the regions of its operation, which may be no mistake."""
+    """Return `function` with one change in the regions of its operation, which may happen to be valid."""
     change = rng.choice((_with_other_type, _with_other_type, _with_another_argument, _with_other_results))
     return _REGIONS.sub(lambda regions: change(regions[0], rng), function, count=1)
 

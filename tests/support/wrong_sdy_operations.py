@@ -1,7 +1,7 @@
-"""Programs with one operation or attribute of the SDY dialect and one mistake, in the generic and the pretty form.
+"""Programs with one operation or attribute of the SDY dialect and one mistake, in generic and pretty form.
 
-Each operation has a text that is right, in parts: properties, operands, types, regions. A mistake changes one part. The
-pretty forms are changed token by token. `cases()` yields all of them, over 40,000.
+Each operation has a valid text in sections: properties, operands, types, regions. A mistake changes one section; pretty
+forms are changed token by token. `cases()` yields all of them, over 40,000.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ def _body(type_: str) -> str:
 
 @dataclass(frozen=True)
 class Operation:
-    """An operation in its generic form. `%a` is an argument, `%e` an edge's operand, `%r` split over "x" in rows."""
+    """An operation in generic form. `%a` is an argument, `%e` an edge's operand, `%r` has its rows sharded over "x"."""
 
     name: str
     operands: tuple[str, ...] = ("%a",)
@@ -42,7 +42,7 @@ class Operation:
     attributes: dict[str, str] = field(default_factory=dict[str, str])
 
     def text(self) -> str:
-        """The operation, in a line or with its regions."""
+        """Return the operation as text."""
         results = (
             "%q = " if len(self.result_types) == 1 else f"%q:{len(self.result_types)} = " if self.result_types else ""
         )
@@ -110,7 +110,7 @@ VALUES = (
     *('#sdy.mesh<["q"=2]>', "#sdy<tensor_mapping[i]>", "#sdy.op_sharding_rule<([i])->([i]) {i=8}>", "loc(unknown)"),
     *("#sdy<sub_axis_info(2)4>", '#sdy<dimension_sharding{"x"}>', "#stablehlo<precision DEFAULT>", "#nowhere.x"),
 )
-"""Properties of every kind, right for some operation, and for the others of a wrong kind or value."""
+"""Properties of every kind: valid for some operation, of a wrong kind or value for the others."""
 
 TYPES = (
     *("tensor<8x8xf64>", "tensor<8xf32>", "tensor<8x8x1xf32>", "tensor<2x8xf32>", "tensor<?x8xf32>", "tensor<*xf32>"),
@@ -131,7 +131,7 @@ _END = '"sdy.return"(%x)'
 
 
 def _bodies(type_: str) -> Iterator[str]:
-    """Regions that are not as they should be, of an argument of this type."""
+    """Return wrong regions with an argument of this type."""
     argument = f"%x: {type_}"
     end = f"{_END} : ({type_}) -> ()"
     negate = f'%n = "stablehlo.negate"(%x) : ({type_}) -> {type_}'
@@ -167,7 +167,7 @@ def _bodies(type_: str) -> Iterator[str]:
 
 
 def _mistakes(op: Operation) -> Iterator[Operation]:
-    """The operation, each time with another mistake; some happen to be none."""
+    """Yield the operation with each mistake; some happen to be valid."""
     for key in op.properties:
         yield replace(op, properties={name: value for name, value in op.properties.items() if name != key})
         yield replace(
@@ -278,7 +278,7 @@ _TOKENS = (
 
 
 def _pretty_programs() -> Iterator[tuple[str, str]]:
-    """Every token of each pretty form left out, doubled, or replaced by another."""
+    """Yield pretty forms with one token dropped, doubled or replaced."""
     for name, text in _PRETTY.items():
         yield name, _place(name, text)
         for match in TOKEN.finditer(text):
@@ -303,11 +303,11 @@ ATTRIBUTES = (
     'propagation_one_step{step-0 = [{"x" = operand-0 -> [result-0]}]}',
     'propagation_edges<[{step-0 = [{"x" = operand-0 -> [result-0]}]}]>',
 )
-"""The attributes of the dialect, without `#sdy` and the brackets that are not their own."""
+"""The attributes of the dialect, without `#sdy` and outer brackets."""
 
 
 def _attribute_programs() -> Iterator[tuple[str, str]]:
-    """Every attribute alone, in both ways of writing it, and with every token changed."""
+    """Yield every attribute alone, in both syntaxes, and with one token changed."""
     for attribute in ATTRIBUTES:
         changed = [attribute]
         for match in TOKEN.finditer(attribute):
@@ -359,12 +359,12 @@ _PLACED = (
 
 
 def _placed_programs() -> Iterator[tuple[str, str]]:
-    """Operations in every kind of block."""
+    """Yield operations in every kind of block."""
     for (place, around), op in product(_PLACES, _PLACED):
         yield f"{op} {place}", around.replace("OP", op)
 
 
 def cases() -> Iterator[tuple[str, str]]:
-    """The name and the text of each program."""
+    """Yield the name and the text of each program."""
     for part in (_generic_programs(), _placed_programs(), _attribute_programs(), _pretty_programs()):
         yield from part

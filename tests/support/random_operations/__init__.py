@@ -1,6 +1,6 @@
-"""Random programs of one operation each, over all families of StableHLO and CHLO, in shapes that are often odd.
+"""Random programs of one operation each, from all families of StableHLO and CHLO, often with odd shapes.
 
-Each family is a function that takes a random generator and returns the text of one function around the operation.
+A family is a function that takes a random generator and returns the text of a function around one operation.
 """
 
 from random import Random
@@ -33,7 +33,7 @@ __all__ = [
 
 
 def programs(count: int, seed: int) -> str:
-    """A module of `count` functions, taken from all families in turn."""
+    """Return a module of `count` functions, from all families in turn."""
     rng = Random(seed)
     families = list(FAMILIES.items())
     functions: list[str] = []

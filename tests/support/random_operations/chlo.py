@@ -1,4 +1,4 @@
-"""CHLO's operations."""
+"""Operations of CHLO."""
 
 from random import Random
 
@@ -70,7 +70,7 @@ def top_k(rng: Random) -> str:
 
 @family
 def ragged_dot(rng: Random) -> str:
-    """One of the three kinds of raggedness, with or without a batching dimension."""
+    """Draw one of the three ragged modes, with or without a batching dimension."""
     m, k, n, groups = (rng.choice([1, 2, 3, 4]) for _ in range(4))
     batch = [2] * rng.randint(0, 1)
     count = len(batch)
@@ -100,6 +100,6 @@ def ragged_dot(rng: Random) -> str:
 
 
 def _broadcastable(rng: Random, shape: Shape) -> list[int]:
-    """Sizes that numpy broadcasts to these."""
+    """Return a shape that broadcasts with this one by numpy's rules."""
     sizes = [rng.choice([size, size, 1]) for size in shape]
     return sizes[rng.randint(0, len(sizes)) :] if rng.random() < 0.4 else sizes

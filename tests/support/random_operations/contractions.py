@@ -1,4 +1,4 @@
-"""Products, reductions and windows."""
+"""Dot products, reductions and windows."""
 
 from dataclasses import dataclass
 from random import Random
@@ -7,7 +7,7 @@ from random_operations.text import SIZES, Shape, array, body, family, function, 
 
 
 def precision(rng: Random) -> list[str]:
-    """Sometimes the precision of both operands, as an attribute."""
+    """Return a random precision of both operands as a property, or ""."""
     if rng.random() < 0.7:
         return []
     words = (rng.choice(["DEFAULT", "HIGH", "HIGHEST"]) for _ in range(2))
@@ -157,7 +157,7 @@ def select_and_scatter(rng: Random) -> str:
 
 @dataclass
 class Convolved:
-    """A random convolution of `lhs` and `rhs`, with `properties` other than its padding."""
+    """A random convolution of `lhs` and `rhs`; `properties` excludes its padding."""
 
     lhs: str
     rhs: str

@@ -1,4 +1,4 @@
-"""Operations on shapes that are operands, some of them constants."""
+"""Operations with dynamic shapes: shape operands, some of them constants."""
 
 from collections.abc import Sequence
 from random import Random
@@ -80,7 +80,7 @@ def set_dimension_size(rng: Random) -> str:
 def _function(
     rng: Random, name: str, operands: Sequence[str], columns: Sequence[Shape], result: Shape, properties: str = ""
 ) -> str:
-    """A function around an operation whose last operands are these columns of numbers, constants or arguments."""
+    """Return a function around an operation whose last operands are 1D tensors of `columns`, constants or arguments."""
     index = rng.choice(INDICES)
     types = [tensor([len(column)], index) for column in columns]
     is_constant = rng.random() < 0.6

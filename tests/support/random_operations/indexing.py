@@ -6,7 +6,7 @@ from random_operations.text import SIZES, array, body, family, function, random_
 
 
 class _Gathering:
-    """Shapes and dimension numbers that fit each other, for gather and scatter."""
+    """Consistent shapes and dimension numbers of a gather or scatter."""
 
     def __init__(self, rng: Random) -> None:
         self.input = [rng.choice(SIZES[1:]) for _ in range(rng.randint(1, 4))]

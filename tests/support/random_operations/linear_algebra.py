@@ -1,4 +1,4 @@
-"""Operations on matrices, custom calls, random numbers."""
+"""Operations on matrices, custom calls, random number generators."""
 
 from random import Random
 

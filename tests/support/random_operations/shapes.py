@@ -15,7 +15,7 @@ def broadcast_in_dim(rng: Random) -> str:
 
 
 def broadcast_sizes(rng: Random) -> tuple[list[int], list[int], list[int]]:
-    """The shape of an operand, which dimensions they become, and the shape of the result."""
+    """Return an operand shape, the result dimensions that it maps to, and the result shape."""
     result = random_shape(rng, 0, 5)
     dims = some(rng, range(len(result)))
     return [rng.choice([1, result[dim], result[dim]]) for dim in dims], dims, result
@@ -38,7 +38,7 @@ def reverse(rng: Random) -> str:
 
 @family
 def reshape(rng: Random) -> str:
-    """Two groupings of the same prime factors: often in the same order, and with ones between."""
+    """Reshape between two groupings of the same prime factors, often in the same order, with interspersed ones."""
     primes = [rng.choice([2, 2, 2, 3, 3, 5, 7]) for _ in range(rng.randint(0, 7))]
     if rng.random() < 0.05:
         primes.append(0)
@@ -81,7 +81,7 @@ def pad(rng: Random) -> str:
 
 
 def padded(rng: Random, shape: Shape) -> tuple[list[list[int]], list[int]]:
-    """The padding before, after and between the elements of each dimension, and the sizes that they make."""
+    """Return the low, high and interior padding of each dimension, and the padded shape."""
     low, high = ([rng.choice([0, 0, 1, 3]) for _ in shape] for _ in range(2))
     return [low, high, [0] * len(shape)], [sum(sizes) for sizes in zip(shape, low, high, strict=True)]
 
@@ -112,7 +112,7 @@ def dynamic_update_slice(rng: Random) -> str:
 
 @family
 def concatenate(rng: Random) -> str:
-    """Arguments and slices of them, of one tensor or of several."""
+    """Concatenate arguments and slices of them, of one tensor or of several."""
     shape = random_shape(rng, 1, 3)
     dim, count, same = rng.randrange(len(shape)), rng.randint(1, 3), rng.random() < 0.5
     ratio = rng.choice([0.0, 0.5, 1.0])

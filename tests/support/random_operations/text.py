@@ -1,4 +1,4 @@
-"""What the families share: their table, random shapes, and the text of a function around one operation."""
+"""The registry of families, random shapes, and the text of a function around one operation."""
 
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
@@ -11,7 +11,7 @@ FAMILIES: dict[str, Family] = {}
 
 
 def family(function: Family) -> Family:
-    """Count `function` among the families."""
+    """Register `function` as a family."""
     FAMILIES[function.__name__] = function
     return function
 
@@ -23,9 +23,9 @@ def tensor(shape: Shape, element: str = "f32") -> str:
 def function(
     name: str, operands: Sequence[str], results: Sequence[str], properties: str = "", region: str = "", before: str = ""
 ) -> str:
-    """A function around one operation in generic form, its operands `%0`, `%1`, ... being arguments.
+    """Return a function around one operation in generic form, with arguments `%0`, `%1`, ... as its operands.
 
-    `before` is text in front of the operation, which may replace the operand `%N` by defining `%vN`.
+    `before` is text in front of the operation; if it defines `%vN`, that value replaces operand `%N`.
     """
     arguments = ", ".join(f"%{index}: {type_}" for index, type_ in enumerate(operands))
     values = ", ".join(f"%v{index}" if f"%v{index} =" in before else f"%{index}" for index in range(len(operands)))
@@ -55,13 +55,13 @@ def random_shape(rng: Random, low: int = 0, high: int = 4) -> list[int]:
 
 
 def some(rng: Random, items: Iterable[int]) -> list[int]:
-    """A random subset in random order."""
+    """Return a random subset in random order."""
     items = list(items)
     return rng.sample(items, rng.randint(0, len(items)))
 
 
 def body(operation: str, element: str = "f32", pairs_of_arguments: int = 1) -> str:
-    """A region that combines argument `i` with argument `i + pairs_of_arguments`."""
+    """Return a region that combines argument `i` with argument `i + pairs_of_arguments`."""
     type_ = tensor([], element)
     arguments = ", ".join(f"%a{index}: {type_}" for index in range(2 * pairs_of_arguments))
     lines = "".join(

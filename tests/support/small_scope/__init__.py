@@ -1,13 +1,13 @@
-"""Small programs, all of them: each operation with small sizes, split in every way over small meshes.
+"""Exhaustive small programs: each operation with small shapes, in every sharding over small meshes.
 
-choices.py     a case as a sequence of choices, of which all can be taken in turn, or some at random
-shardings.py   the meshes, and the ways in which a tensor can be split over them
-program.py     the text of a case, and the arrays to run it with
+choices.py     a case as a sequence of choices, to enumerate or to sample
+shardings.py   the meshes, and all shardings of a tensor over them
+program.py     builder of a case's text and inputs
 shaping.py, indexing.py, windows.py, contractions.py, reductions.py, elementwise.py, linear_algebra.py,
 control_flow.py, manual.py, reshards.py
-               families of operations, each a function of choices to a program
-collectives.py the collectives in the bodies of manual computations
-check.py       a case partitioned and interpreted on all devices, beside the whole of it
-found.py       cases that once came out wrong, invalid, or not at all
+               families of operations: functions from choices to a program
+collectives.py collectives in the bodies of manual computations
+check.py       a case partitioned, interpreted on all devices, and compared with the unpartitioned program
+found.py       regression cases: once wrong, invalid, or refused
 campaign.py    many cases, counted: `python -m small_scope.campaign --help` from tests/support
 """

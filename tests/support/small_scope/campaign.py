@@ -1,7 +1,7 @@
-"""Many cases, counted by operation: `python -m small_scope.campaign` from tests/support.
+"""Check many cases, counted by operation: `python -m small_scope.campaign` from tests/support.
 
-Of each operation on each mesh, these are all cases where there are no more than `--count`, or else so many that are
-chosen at random, as the seed says. Prints those that do not come out right, with their text, and a table at the end.
+Checks all cases of each operation on each mesh if there are at most `--count`, else a random sample of that size.
+Prints the failing cases with their text, and a table at the end.
 """
 
 import argparse
@@ -44,7 +44,7 @@ OPERATIONS = {make.__name__.rstrip("_"): make for make in FAMILIES}
 
 @dataclass
 class Tally:
-    """What became of the cases of one operation on one mesh."""
+    """Counts of the verdicts on the cases of one operation on one mesh."""
 
     operation: str
     mesh: str
@@ -54,7 +54,7 @@ class Tally:
 
 
 def run(operation: str, mesh: str, count: int, seed: int, shown: int) -> Tally:
-    """Check at most `count` cases, keeping the first `shown` of each kind that did not come out right."""
+    """Check at most `count` cases, keeping the first `shown` failures of each kind."""
     tally, check, start = Tally(operation, mesh), Checker(), time.monotonic()
 
     def make(choices: Choices) -> Program:
@@ -71,7 +71,7 @@ def run(operation: str, mesh: str, count: int, seed: int, shown: int) -> Tally:
 
 
 def main() -> int:
-    """Run the campaign that the command line says; the exit status is 1 if a case did not come out right."""
+    """Run the campaign of the command line; the exit status is 1 if a case fails."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("operations", nargs="*", help=f"of {', '.join(OPERATIONS)}")
     parser.add_argument("--mesh", action="append", choices=MESHES, help="of these meshes only")
@@ -84,7 +84,7 @@ def main() -> int:
         if name not in OPERATIONS:
             parser.error(f"no such operation: {name}")
     tallies: list[Tally] = []
-    # Each operation and mesh has a process of its own, as what is interned stays.
+    # A new process for each operation and mesh frees the interned attributes.
     with ProcessPoolExecutor(options.workers, max_tasks_per_child=1) as pool:
         futures = [
             pool.submit(run, name, mesh, options.count, options.seed, options.shown)

@@ -1,4 +1,4 @@
-"""A case partitioned, accepted by MLIR, and interpreted on all devices, beside what the whole program computes."""
+"""Check of a case: partitioned, parsed by MLIR, interpreted on all devices, compared with the unpartitioned program."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,26 +18,26 @@ _CONTEXT = mlir.make_ir_context()
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a case: "right", "wrong", "invalid", "refused", "crashed" or "seen" before, and why."""
+    """Outcome of a case: "right", "wrong", "invalid", "refused", "crashed" or "seen" before, and the reason."""
 
     kind: str
     why: str = ""
 
 
 class Checker:
-    """Checks cases; those that partitioning is given the same module for are checked once."""
+    """Checker of cases, which skips cases whose propagated module it has already checked."""
 
     def __init__(self) -> None:
         self._seen: set[bytes] = set()
 
     def __call__(self, program: Program) -> Verdict:
-        """What becomes of `program`."""
+        """Return the verdict on `program`."""
         try:
             with capture():
                 module = sdy.parse(program.text)
                 whole = [sdy.interpret(module, *arrays) for arrays in program.inputs()]
                 sdy.propagate(module)
-                # Dimensions that may be split further are not told apart once they have been propagated.
+                # Partitioning treats open and closed dimensions alike.
                 given = sdy.format(module).replace(", ?", "").replace("?", "")
                 if (digest := sha256(given.encode()).digest()) in self._seen:
                     return Verdict("seen")
@@ -52,7 +52,7 @@ class Checker:
 def verdict_on_propagated(
     module: ModuleOp, inputs: Sequence[tuple[Array, ...]], whole: Sequence[tuple[Array, ...]]
 ) -> Verdict:
-    """What becomes of `module`, run with each of `inputs`, that is to compute the results `whole`."""
+    """Partition `module` and compare its results for each of `inputs` with the unpartitioned results `whole`."""
     sdy.partition(module)
     try:
         ir.Module.parse(sdy.format(module), _CONTEXT)
@@ -66,5 +66,5 @@ def verdict_on_propagated(
 
 
 def _equal(one: Array, other: Array) -> bool:
-    """Whether the elements are equal; those that are no integers, but for rounding."""
+    """Return whether the elements are equal; floating-point elements may differ by rounding."""
     return np.array_equal(one, other) if one.dtype.kind in "iub" else np.allclose(one, other, 1e-4, 1e-4, True)

@@ -1,4 +1,4 @@
-"""A case as a sequence of choices: the same function makes all cases there are, or some at random."""
+"""Nondeterministic choices: one function generates all cases, or random ones."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -13,24 +13,24 @@ class NoCaseError(Exception):
 
 
 class Choices:
-    """Makes each choice by a number below the number of options."""
+    """Source of choices, which picks indices below the number of options."""
 
     def __init__(self, choose: Callable[[int], int]):
         self._choose = choose
 
     def of(self, options: Sequence[T]) -> T:
-        """One of `options`. Raises NoCaseError where there are none."""
+        """Return one of `options`. Raises NoCaseError if empty."""
         if not options:
             raise NoCaseError
         return options[self._choose(len(options))]
 
     def below(self, end: int) -> int:
-        """A number from 0 on that is below `end`."""
+        """Return an integer in [0, end)."""
         return self.of(range(end))
 
 
 def every(make: Callable[[Choices], T]) -> Iterator[T]:
-    """All cases that `make` can make, those first whose last choices differ."""
+    """Enumerate all cases that `make` can return, varying the last choice fastest."""
     taken: list[int] = []
     counts: list[int] = []
 
@@ -52,7 +52,7 @@ def every(make: Callable[[Choices], T]) -> Iterator[T]:
 
 
 def some(make: Callable[[Choices], T], seed: int | str) -> Iterator[T]:
-    """Cases at random, without end; `seed` says which."""
+    """Yield random cases of `seed`, without end."""
     random = Random(seed)
     while True:
         try:

@@ -12,7 +12,7 @@ _REDUCERS = {"i32": ("add", "maximum"), "i1": ("or",)}
 
 
 def all_reduce(body: Program, value: Value, axis: AxisRef) -> Value:
-    """Return the sum of `value` over the devices along `axis`, or their maximum."""
+    """Return the sum of `value` over the devices along `axis`, or the maximum."""
     reducer = body.choices.of(_REDUCERS.get(value.element, ("add",)))
     return _collective(body, "all_reduce", value, value.shape, axis, "", region(reducer, value.element))
 
@@ -45,7 +45,7 @@ def _all_to_all(body: Program, value: Value, axis: AxisRef) -> Value:
 
 
 def _permute(body: Program, value: Value, axis: AxisRef) -> Value:
-    """Each device gets what the one before it has, or the first one zeros."""
+    """Shift `value` by one device along `axis`; the first device gets zeros."""
     around = body.choices.of((True, False))
     groups = device_groups([axis], body.mesh)
     pairs = [pair for group in groups for pair in zip(group, group[1:] + group[:1] * around, strict=False)]
@@ -54,7 +54,7 @@ def _permute(body: Program, value: Value, axis: AxisRef) -> Value:
 
 
 def _add_index(body: Program, value: Value, axis: AxisRef) -> Value:
-    """Add the place of the device along `axis`, found in a computation that is manual over all axes."""
+    """Add the device's index along `axis`, computed in a nested computation that is manual over all axes."""
     if value.element != "i32":
         return value
     index = body.op(_index_text(body, axis), (), operands=())

@@ -1,4 +1,4 @@
-"""Products."""
+"""Dot products."""
 
 from small_scope.program import Program
 

@@ -1,4 +1,4 @@
-"""Loops, branches and calls around what is split."""
+"""Loops, branches and calls around sharded values."""
 
 from small_scope.program import Program
 

@@ -1,4 +1,4 @@
-"""Operations on elements at the same place."""
+"""Elementwise operations."""
 
 from small_scope.indexing import region
 from small_scope.program import Program

@@ -1,4 +1,4 @@
-"""Cases that once came out wrong, invalid, or not at all."""
+"""Regression cases, which once were wrong, invalid, or refused."""
 
 
 def _main(mesh: str, arguments: str, results: str, body: str) -> str:
@@ -35,7 +35,7 @@ FOUND = {
         %2 = sdy.sharding_constraint %1 <@mesh, [{"x":(3)2, "x":(1)3}]> : tensor<6xi32>
         return %2 : tensor<6xi32>""",
     ),
-    "open and uneven, made whole": _main(
+    "open and uneven, then replicated": _main(
         '"x"=4, "y"=2',
         "%a: tensor<3x6xi32>",
         "tensor<3x6xi32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}",
@@ -73,7 +73,7 @@ FOUND = {
         %3 = sdy.sharding_constraint %2 <@mesh, [{"y":(1)2}, {"y":(2)2}]> : tensor<5x7xi32>
         return %3 : tensor<5x7xi32>""",
     ),
-    "a convolution of which the result alone is split": _main(
+    "a convolution with only its result sharded": _main(
         '"x"=2',
         "%a: tensor<1x1x8xi32>, %k: tensor<1x1x5xi32>",
         "tensor<1x1x4xi32>",

@@ -1,4 +1,4 @@
-"""Slices at places that are data, in range and out of it."""
+"""Slices, gathers and scatters at dynamic indices, in bounds and out of bounds."""
 
 import numpy as np
 
@@ -32,7 +32,7 @@ def _starts(program: Program, shape: tuple[int, ...], sizes: tuple[int, ...]) ->
 
 
 def gather(program: Program) -> Program:
-    """Rows of a matrix, or parts of rows, by a list of places along either dimension."""
+    """Gather rows of a matrix, or partial rows, by indices along either dimension."""
     rows, columns, count = program.size(1), program.size(1, 4), program.size()
     dim = program.choices.of((0, 1))
     collapsed = program.choices.of((True, False))
@@ -71,7 +71,7 @@ def gather_in_batches(program: Program) -> Program:
 
 
 def scatter(program: Program) -> Program:
-    """Rows of a matrix, or parts of columns, are changed at a list of places."""
+    """Scatter into rows of a matrix, or into partial columns."""
     rows, columns, count = program.size(1), program.size(1, 4), program.size()
     dim = program.choices.of((0, 1))
     inserted = program.choices.of((True, False))
@@ -96,7 +96,7 @@ def scatter(program: Program) -> Program:
 
 
 def region(reducer: str, element: str = "i32") -> str:
-    """A region that combines two elements."""
+    """Return a region that combines two elements."""
     type_ = f"tensor<{element}>"
     return (
         f"({{ ^bb0(%a: {type_}, %b: {type_}): %c = stablehlo.{reducer} %a, %b : {type_} "
@@ -105,7 +105,7 @@ def region(reducer: str, element: str = "i32") -> str:
 
 
 def _indices(program: Program, shape: tuple[int, ...], rows: int) -> Value:
-    """Places in range and out of it, no place twice where that can be helped."""
+    """Return indices in bounds and out of bounds, unique if possible."""
     count = int(np.prod(shape))
     numbers = np.asarray([(5 * place + 1) % (rows + 2) - 1 for place in range(count)]).reshape(shape)
     return program.constrained(program.whole(shape, numbers=numbers))

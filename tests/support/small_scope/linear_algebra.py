@@ -1,4 +1,4 @@
-"""Factorisations, solutions and spectra, of matrices in batches: numbers that are compared as far as rounding goes."""
+"""Batched factorizations, solves and Fourier transforms, compared up to rounding."""
 
 import numpy as np
 

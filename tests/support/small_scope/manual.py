@@ -1,7 +1,7 @@
-"""Programs that are written for each device along some axes, while other axes are still to be partitioned.
+"""Manual computations over some axes, with other axes still to partition.
 
-Each family of operations can be the body of a manual computation, or take operands from manual computations.
-Collectives along the manual axes move the results of bodies.
+Each family of operations can be the body of a manual computation, or take operands from manual computations. Results
+of bodies go through collectives along the manual axes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,14 +27,14 @@ from small_scope.windows import WINDOWS
 
 Family = Callable[[Program], Program]
 ManualDims = Mapping[str, int]
-"""The dimension of a value that each manual axis splits; axes that split none are left out."""
+"""The dimension of a value that each manual axis shards, if it shards one."""
 
 _MOST_ELEMENTS = 256
 
 
 def _with_body(program: Program, families: Sequence[Family]) -> Program:
-    """Write a manual computation whose body is of one of `families`, with collectives on its results."""
-    if not program.free.axes:  # within a computation that is manual over all of them
+    """Append a manual computation with a body of one of `families` and collectives on its results."""
+    if not program.free.axes:  # nested in a computation that is manual over all axes
         return program.choices.of(families)(program)
     axes = _some_axes(program)
     body = program.inside(axes)
@@ -60,7 +60,7 @@ def _computation(
     results: Sequence[Value],
     result_dims: Sequence[ManualDims],
 ) -> list[Value]:
-    """Write a manual computation over `axes` and return its results; `dims` say which dimensions the axes split."""
+    """Append a manual computation over `axes` and return its results; `dims` are the dimensions that the axes shard."""
     in_shardings = ", ".join(map(partial(_sharding, body), operands, operand_dims))
     out_shardings = ", ".join(map(partial(_sharding, body), results, result_dims))
     arguments = ", ".join(f"{value.name}: {value.type}" for value, _ in body.arguments)
@@ -77,7 +77,7 @@ def _computation(
 
 
 def _sharding(body: Program, value: Value, dims: ManualDims) -> str:
-    """Return the sharding of a value outside of the computation: manual axes, then free ones."""
+    """Return the sharding of a value outside the computation: manual axes, then free ones."""
     rank = len(value.shape)
     split = body.split(rank) or ((),) * rank
     end = body.choices.of(([], ["?"]))
@@ -90,7 +90,7 @@ def _sharding(body: Program, value: Value, dims: ManualDims) -> str:
 
 
 def _some_axes(program: Program) -> tuple[str, ...]:
-    """Some of the axes that are not manual yet."""
+    """Choose some of the free axes."""
     names = program.free.axis_names
     subsets = [subset for count in range(1, len(names) + 1) for subset in combinations(names, count)]
     return program.choices.of(subsets)
@@ -125,7 +125,7 @@ def _axis_or_part(body: Program, name: str) -> AxisRef:
 
 
 def _split_or_combined(body: Program, value: Value, axes: tuple[str, ...]) -> tuple[Value, ManualDims]:
-    """Choose the dimensions that manual axes split outside; combine `value` over the others, so that devices agree."""
+    """Choose the dimensions that manual axes shard; all-reduce `value` over the other axes, so that devices agree."""
     dims: dict[str, int] = {}
     for axis in axes:
         dim = body.choices.of((None, *range(len(value.shape))))
@@ -137,7 +137,7 @@ def _split_or_combined(body: Program, value: Value, axes: tuple[str, ...]) -> tu
 
 
 def _operands(program: Program, body: Program, axes: tuple[str, ...]) -> tuple[list[Value], list[ManualDims]]:
-    """Return an operand for each argument of `body`, whose parts differ, and the dimensions that axes split."""
+    """Return an operand for each argument of `body`, with unequal shards, and the dimensions that axes shard."""
     operands: list[Value] = []
     dims: list[ManualDims] = []
     for value, arrays in body.arguments:
@@ -158,7 +158,7 @@ def _outside(shape: Shape, dims: ManualDims, program: Program) -> Shape:
 
 
 def _with_more_parts(array: Array, shape: Shape) -> Array:
-    """Return an array of this shape whose first part is `array`, with greater numbers in the others."""
+    """Return an array of this shape whose first shard is `array`, with greater numbers in the other shards."""
     times = [after // before if before else 1 for before, after in zip(array.shape, shape, strict=True)]
     parts = np.arange(prod(times)).reshape(times)
     number_of_part = np.kron(parts, np.ones_like(array, int)) if shape else parts
@@ -170,7 +170,7 @@ def _used(program: Program, value: Value) -> Value:
     """Return `value`, its transpose, or its product with itself."""
     if value.element != "i32" or len(value.shape) != 2 or 0 in value.shape:
         return value
-    use = program.choices.of(("as it is", "transposed", "product"))
+    use = program.choices.of(("unchanged", "transposed", "product"))
     if use == "product":
         return _gram(program, value)
     if use == "transposed":
@@ -183,13 +183,13 @@ class _FromManual(Program):
     """A program whose arguments go through manual computations."""
 
     def argument(self, shape: Shape, element: str = "i32") -> Value:
-        """An argument that collectives have moved."""
+        """Add an argument, usually behind a manual computation with collectives."""
         value = super().argument(shape, element)
         return _through(self, value) if element == "i32" and self.choices.of((True, True, False)) else value
 
 
 def _through(program: Program, value: Value) -> Value:
-    """Return what a manual computation makes of `value`, in the same shape."""
+    """Return the result of a manual computation on `value`, of the same shape."""
     if not program.free.axes:
         return value
     axes = _some_axes(program)
@@ -223,13 +223,13 @@ def _inside(name: str, families: Sequence[Family]) -> Family:
 
 
 def around_manual(program: Program) -> Program:
-    """An operation of any family, whose operands come from manual computations."""
+    """Apply an operation of any family to operands from manual computations."""
     families = program.choices.of([*_GROUPS.values()])
     return program.choices.of(families)(_FromManual(program.choices, program.mesh))
 
 
 def manual_in_loop(program: Program) -> Program:
-    """Each turn of a loop goes through a manual computation."""
+    """Run a manual computation in each iteration of a loop."""
     shape = tuple(program.size(1) for _ in range(program.choices.of((1, 2))))
     value, turns = program.argument(shape), program.constant(0)
     turn = Program(program.choices, program.mesh, program.manual, f"{program.prefix}w")

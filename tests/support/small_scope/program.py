@@ -1,4 +1,4 @@
-"""The text of a case: arguments that are laid out by constraints, operations, results that are laid out so as well."""
+"""Builder of a case: constrained arguments, operations, and constrained results."""
 
 import math
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ _DTYPES = {
     "complex<f32>": np.complex64,
 }
 _APART = 64
-"""More elements than any argument has: each number says of which argument it is, and where it was there."""
+"""More than the elements of any argument, so that a number identifies its argument and its index."""
 
 
 @dataclass(frozen=True)
@@ -38,25 +38,25 @@ class Value:
 
     @property
     def type(self) -> str:
-        """Its type as text."""
+        """The tensor type as text."""
         return type_text(self.shape, self.element)
 
 
 def type_text(shape: Shape, element: str = "i32") -> str:
-    """A tensor type as text."""
+    """Return a tensor type as text."""
     return f"tensor<{''.join(f'{size}x' for size in shape)}{element}>"
 
 
 @dataclass
 class Program:
-    """A function that is being written, by choices, for a mesh."""
+    """Builder of a function for a mesh, driven by choices."""
 
     choices: Choices
     mesh: Mesh
     manual: tuple[str, ...] = ()
-    """Axes that split no value, as the function is the body of a manual computation over them."""
+    """Axes that shard no value, because the function is the body of a manual computation over them."""
     prefix: str = ""
-    """Begins the names of all values."""
+    """Prefix of the names of all values."""
     _arguments: list[Value] = field(default_factory=list[Value])
     _inputs: list[list[Array]] = field(default_factory=list[list[Array]])
     """For each argument, the arrays to run the program with."""
@@ -65,11 +65,11 @@ class Program:
     _functions: list[str] = field(default_factory=list[str])
 
     def size(self, least: int = 0, most: int = 7) -> int:
-        """A size of a dimension."""
+        """Choose the size of a dimension."""
         return self.choices.of(range(least, most + 1))
 
     def argument(self, shape: Shape, element: str = "i32") -> Value:
-        """An argument, split somehow, or an elementwise function of it, so that its padding is not zeros."""
+        """Add an argument in a chosen sharding, perhaps negated bitwise so that its padding is not zeros."""
         value = self.whole(shape, element)
         split = self.split(len(shape))
         if split is None:
@@ -80,18 +80,18 @@ class Program:
         return value
 
     def whole(self, shape: Shape, element: str = "i32", numbers: Array | None = None) -> Value:
-        """An argument that each device has whole; `numbers` are its elements, unless they say where they come from."""
+        """Add a replicated argument with elements `numbers`, by default distinct from those of other arguments."""
         if numbers is None:
             start = 1 + _APART * len(self._arguments)
             numbers = np.arange(start, start + math.prod(shape)).reshape(shape)
         return self._add_argument(shape, element, [numbers])
 
     def index(self, *numbers: int) -> Value:
-        """A scalar argument, to be run with each of these numbers."""
+        """Add a scalar argument, to run with each of these numbers."""
         return self._add_argument((), "i32", [np.asarray(number) for number in numbers])
 
     def op(self, text: str, shape: Shape, element: str = "i32", operands: tuple[Value, ...] | None = None) -> Value:
-        """An operation with one result. `operands` are those of which the types are to be written."""
+        """Append an operation with one result. The types of `operands` are written if given, else only the result's."""
         result = Value(self._name(), shape, element)
         types = result.type if operands is None else f"{_types(operands)} -> {result.type}"
         self._body.append(f"{result.name} = {text} : {types}")
@@ -100,7 +100,7 @@ class Program:
     def ops(
         self, text: str, results: Sequence[Shape], operands: Sequence[Value], elements: Sequence[str] = ()
     ) -> list[Value]:
-        """An operation with several results, of i32 unless `elements` says otherwise."""
+        """Append an operation with several results, of i32 by default."""
         name = self._name()
         values = [
             Value(f"{name}#{index}", shape, element)
@@ -113,49 +113,49 @@ class Program:
         return f"%{self.prefix}{len(self._body)}"
 
     def line(self, text: str) -> None:
-        """Operations in a syntax of their own."""
+        """Append operations as text."""
         self._body.append(text)
 
     def constant(self, number: int, element: str = "i32") -> Value:
-        """A scalar."""
+        """Append a scalar constant."""
         return self.op(f"stablehlo.constant dense<{number}>", (), element)
 
     def function(self, text: str) -> None:
-        """Another function of the module."""
+        """Add another function to the module."""
         self._functions.append(text)
 
     def result(self, *values: Value) -> "Program":
-        """Return `values`, split somehow."""
+        """Return `values` from the function, in chosen shardings."""
         for value in values:
             split = self.split(len(value.shape))
             self._results.append(value if split is None else self._constrained(value, split))
         return self
 
     def result_as_it_is(self, value: Value) -> "Program":
-        """Return `value`, split as the program makes it."""
+        """Return `value` from the function, without a constraint."""
         self._results.append(value)
         return self
 
     def constrained(self, value: Value) -> Value:
-        """`value` split somehow."""
+        """Constrain `value` to a chosen sharding, or leave it."""
         split = self.split(len(value.shape))
         return value if split is None else self._constrained(value, split)
 
     def closed(self, value: Value) -> Value:
-        """`value` split somehow, no dimension of it any further."""
+        """Constrain `value` to a chosen sharding with closed dimensions."""
         return self._constrained(value, self.choices.of(self.splits(len(value.shape))), ("",))
 
     def splits(self, rank: int) -> tuple[Split, ...]:
-        """Every way in which the dimensions of a tensor of this rank can be split over the axes that are not manual."""
+        """Return every split of a tensor of this rank over the free axes."""
         return splits(self.free, rank)
 
     @property
     def free(self) -> Mesh:
-        """The axes that are not manual."""
+        """The mesh of the axes that are not manual."""
         return Mesh.of({name: size for name, size in self.mesh.axes if name not in self.manual})
 
     def given(self, arrays: list[Array], shape: Shape, element: str = "i32") -> Value:
-        """An argument that each device has whole, to be run with each of these arrays."""
+        """Add a replicated argument, to run with each of these arrays."""
         return self._add_argument(shape, element, arrays)
 
     @property
@@ -165,22 +165,22 @@ class Program:
 
     @property
     def body(self) -> str:
-        """The operations."""
+        """The operations as text."""
         return "\n  ".join(self._body)
 
     def take_results(self) -> list[Value]:
-        """The results, none of which are left."""
+        """Return the results, and remove them from the program."""
         results, self._results = self._results, []
         return results
 
     def inside(self, axes: Sequence[str]) -> "Program":
-        """A body, still to be written, that is manual over these axes too, and whose functions are those of this."""
+        """Return a builder of a body that is manual over these axes too, and adds functions to the same module."""
         manual, prefix = (*self.manual, *axes), f"{self.prefix}m{len(self._body)}_"
         return Program(self.choices, self.mesh, manual, prefix, _functions=self._functions)
 
     @property
     def text(self) -> str:
-        """The module."""
+        """The module as text."""
         axes = ", ".join(f'"{name}"={size}' for name, size in self.mesh.axes)
         arguments = ", ".join(f"{value.name}: {value.type}" for value in self._arguments)
         results = ", ".join(value.type for value in self._results)
@@ -190,7 +190,7 @@ class Program:
         return "\n".join([f"sdy.mesh @mesh = <[{axes}]>", main, *self._functions])
 
     def inputs(self, most: int = 6) -> list[tuple[Array, ...]]:
-        """The arguments of each run of the program, evenly taken from all combinations where these are more."""
+        """Return at most `most` combinations of arguments, evenly sampled."""
         every = list(product(*self._inputs))
         return every[:: -(-len(every) // most)]
 
@@ -201,7 +201,7 @@ class Program:
         return value
 
     def split(self, rank: int) -> Split | None:
-        """A way to split a tensor of this rank; None for one that nothing is said of."""
+        """Choose a split of a tensor of this rank, or None for no constraint."""
         return self.choices.of((None, *self.splits(rank)[1:])) if rank else None
 
     def _constrained(self, value: Value, split: Split, ends: Sequence[str] = ("", "?")) -> Value:

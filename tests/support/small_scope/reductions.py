@@ -1,4 +1,4 @@
-"""What makes one of many, and orders."""
+"""Reductions, prefix sums and sorts."""
 
 from small_scope.indexing import region
 from small_scope.program import Program, Value, type_text

@@ -1,4 +1,4 @@
-"""From one layout to another, and on to a third."""
+"""Reshards, and sequences of two reshards."""
 
 from small_scope.program import Program
 

@@ -1,4 +1,4 @@
-"""Operations that only move elements: to other places, other shapes, other sizes."""
+"""Operations that only move elements: reshapes, transposes, broadcasts, pads and the like."""
 
 from math import prod
 

@@ -1,4 +1,4 @@
-"""Small meshes, and all the ways in which a tensor can be split over them, sub-axes among them."""
+"""Small meshes, and all splits of a tensor over them, with sub-axes."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -17,17 +17,17 @@ MESHES = {
 }
 
 Split = tuple[tuple[AxisRef, ...], ...]
-"""For each dimension, the axes that split it."""
+"""The axes that shard each dimension."""
 
 
 @cache
 def splits(mesh: Mesh, rank: int) -> tuple[Split, ...]:
-    """Every way in which the dimensions of a tensor of this rank can be split over some of the axes of `mesh`."""
+    """Return every split of a tensor of this rank over some of the axes of `mesh`."""
     return tuple(split for axes in _sequences(mesh) for split in _dealt(axes, rank, mesh))
 
 
 def _sequences(mesh: Mesh) -> Iterator[tuple[AxisRef, ...]]:
-    """All sequences of axes and sub-axes that may stand in one sharding."""
+    """Yield all sequences of axes and sub-axes that one sharding may contain."""
     pieces = [piece for name, size in mesh.axes for piece in _pieces(name, size)]
     for count in range(len(pieces) + 1):
         for chosen in combinations(pieces, count):
@@ -45,7 +45,7 @@ def _pieces(name: str, size: int) -> Iterator[AxisRef]:
 
 
 def _dealt(axes: tuple[AxisRef, ...], rank: int, mesh: Mesh) -> Iterator[Split]:
-    """The axes in order over the dimensions, in every way in which none could be written as one with its neighbour."""
+    """Yield every distribution of the ordered axes over the dimensions without adjacent axes that merge into one."""
     if rank == 0:
         if not axes:
             yield ()

@@ -1,11 +1,11 @@
-"""Operations with windows: of every size, stride, dilation and padding."""
+"""Windowed operations of every size, stride, dilation and padding."""
 
 from small_scope.indexing import region
 from small_scope.program import Program
 
 
 def _window(program: Program, size: int) -> tuple[int, int, int, int, int, int, int]:
-    """Window, stride, dilations of the base and the window, padding, and the size of the result, at least 0."""
+    """Choose window size, stride, base dilation, window dilation, padding, and the result's size (at least 0)."""
     window, stride = program.choices.of((1, 2, 3, 4)), program.choices.of((1, 2, 3))
     base, spread = program.choices.of((1, 2)), program.choices.of((1, 2))
     low, high = program.choices.of((0, 1, 2, -1)), program.choices.of((0, 1, 3, -1))
@@ -57,7 +57,7 @@ def select_and_scatter(program: Program) -> Program:
 
 
 def convolution(program: Program) -> Program:
-    """One spatial dimension; batch, features and groups of either kind."""
+    """Convolve along one spatial dimension, with batch groups or feature groups."""
     size = program.size()
     window, stride, base, spread, low, high, result = _window(program, size)
     kind, groups = program.choices.of((("plain", 1), ("features", 2), ("features", 3), ("batch", 2)))

@@ -1,4 +1,4 @@
-"""The numbers that programs run with: small ones, the extremes of a type, zeros of either sign, infinities, NaN."""
+"""Arrays that programs run with: small numbers, the extremes of a type, signed zeros, infinities, NaN."""
 
 from dataclasses import replace
 from typing import Any
@@ -27,21 +27,21 @@ _SPECIAL = (np.nan, np.inf, -np.inf, -0.0)
 
 
 def numbers_of(element: str, kind: str) -> Numbers:
-    """What is known of the numbers of such an array."""
+    """Return the bounds on the elements of a `random_array`."""
     if element == COMPLEX:
         return GIVEN
     return replace(GIVEN, finite=kind == "small") if element in REALS else WHOLE
 
 
 def dtype_of(element: str) -> np.dtype[Any]:
-    """The type of arrays of such elements."""
+    """Return the NumPy dtype of an element type."""
     return np.dtype(_DTYPES[element])
 
 
 def random_array(shape: Shape, element: str, kind: str, seed: tuple[int, ...]) -> Array:
-    """An array of numbers that are "small", or of which one in ten is "special", or of "any" integer.
+    """Return an array of "small" numbers, of small ones with a tenth of "special" ones, or of "any" integers.
 
-    Complex numbers are finite: what their products are otherwise depends on how XLA comes to compute them.
+    Complex numbers are small: products of others depend on the order in which XLA multiplies.
     """
     generator = np.random.default_rng(seed)
     dtype = dtype_of(element)
@@ -71,7 +71,7 @@ def _reals(generator: np.random.Generator, shape: Shape, kind: str) -> Array:
 
 
 def dense(array: Array, element: str) -> str:
-    """A constant of these elements, which are finite, as text."""
+    """Return a `dense` attribute of these elements, which are finite."""
     return f"dense<{_nested(array, element) if array.size else ''}>"
 
 

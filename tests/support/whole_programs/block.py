@@ -1,4 +1,4 @@
-"""A list of operations that is being written, by choices, and the module around it."""
+"""Builder of a list of operations, driven by choices, and of the module around it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,12 +11,12 @@ from whole_programs.arrays import Array, dense, numbers_of, random_array
 from whole_programs.values import WHOLE, Numbers, Shape, Value, type_text
 
 LARGEST = 600
-"""The most elements of a tensor."""
+"""Most elements of a tensor."""
 
 
 @dataclass
 class Module:
-    """What the blocks of a program share."""
+    """State that the blocks of a program share."""
 
     choices: Choices
     mesh: Mesh
@@ -29,7 +29,7 @@ class Module:
     """The names of values that are operands."""
 
     def layout(self, rank: int) -> str:
-        """Some sharding of a tensor, with axes and sub-axes, closed or open, with priorities and replicated axes."""
+        """Choose a sharding with axes and sub-axes, closed or open, with priorities and replicated axes."""
         split = self.choices.of(splits(self.mesh, rank))
         free = [name for name in self.mesh.axis_names if all(name != axis.name for axes in split for axis in axes)]
         dims = [", ".join([*map(str, axes), *self.choices.of(((), ("?",)))]) for axes in split]
@@ -44,9 +44,9 @@ class Module:
 
 @dataclass
 class Block:
-    """Operations one after the other, and the values that there are after them.
+    """A list of operations, and the values defined so far.
 
-    Where nothing can be captured from outside, as in a function, there are no new arguments of the program either.
+    A closed block, such as a function's body, captures nothing from outside and adds no arguments to the program.
     """
 
     module: Module
@@ -57,11 +57,11 @@ class Block:
 
     @property
     def choices(self) -> Choices:
-        """What chooses."""
+        """The source of choices."""
         return self.module.choices
 
     def name(self) -> str:
-        """A name that no other value has."""
+        """Return a fresh name."""
         return f"%{next(self.module.names)}"
 
     def op(
@@ -74,7 +74,7 @@ class Block:
         properties: str = "",
         regions: Sequence[str] = (),
     ) -> Value:
-        """Add an operation with one result."""
+        """Append an operation with one result."""
         return self.ops(name, operands, [Value("", shape, element, numbers)], properties, regions)[0]
 
     def ops(
@@ -85,7 +85,7 @@ class Block:
         properties: str = "",
         regions: Sequence[str] = (),
     ) -> list[Value]:
-        """Add an operation; of its `results` all but the names is said. One in eight says how they are split."""
+        """Append an operation with results like `results`, under fresh names. One in eight gets a sharding."""
         group = self.name()
         many = len(results) > 1
         named = [
@@ -115,7 +115,7 @@ class Block:
         return f"{{sdy.sharding = #sdy.sharding_per_value<[{layouts}]>}}"
 
     def constrained(self, value: Value) -> Value:
-        """`value` split somehow."""
+        """Append a sharding constraint on `value`."""
         result = Value(self.name(), value.shape, value.element, value.numbers)
         layout = self.module.layout(value.rank)
         self.lines.append(f"{result.name} = sdy.sharding_constraint {value.name} {layout} : {value.type}")
@@ -124,7 +124,7 @@ class Block:
         return result
 
     def argument(self, shape: Shape, element: str, array: Array | None = None) -> Value:
-        """A new argument of the program, maybe split, with the numbers of `array` or some of any kind."""
+        """Add an argument to the program, possibly sharded, with the elements of `array` or random ones."""
         module = self.module
         number = len(module.arguments)
         kind = self.choices.of(("small", "special", "any"))
@@ -138,7 +138,7 @@ class Block:
         return value
 
     def constant(self, array: Array, element: str) -> Value:
-        """A constant."""
+        """Append a constant."""
         type_ = type_text(array.shape, element)
         return self.op(
             "stablehlo.constant",
@@ -150,17 +150,17 @@ class Block:
         )
 
     def scalar(self, literal: str, element: str, numbers: Numbers = WHOLE) -> Value:
-        """A constant scalar, which may be given as bits."""
+        """Append a scalar constant; `literal` may be hexadecimal bits."""
         return self.op(
             "stablehlo.constant", (), (), element, numbers, f"value = dense<{literal}> : {type_text((), element)}"
         )
 
     def inner(self, values: Sequence[Value] = ()) -> "Block":
-        """A block inside this one, which has these values besides."""
+        """Return a nested block that also sees `values`."""
         return Block(self.module, [*self.values, *values], self.is_closed, self.depth + 1)
 
     def region(self, arguments: Sequence[Value], results: Sequence[Value]) -> str:
-        """This block as a region."""
+        """Return the text of this block as a region."""
         head = ", ".join(f"{value.name}: {value.type}" for value in arguments)
         last = f'"stablehlo.return"({", ".join(value.name for value in results)}) : ({types(results)}) -> ()'
         body = "\n".join(f"  {line}" for line in "\n".join([*self.lines, last]).split("\n"))
@@ -168,7 +168,7 @@ class Block:
 
 
 def types(values: Sequence[Value]) -> str:
-    """The types of values as text."""
+    """Return the types of values as text."""
     return ", ".join(value.type for value in values)
 
 

@@ -1,6 +1,6 @@
-"""Many programs, counted: `python -m whole_programs.campaign` from tests/support.
+"""Check many random programs: `python -m whole_programs.campaign` from tests/support.
 
-Prints each program that does not come out right, with its text and its seed, and how many there are of each kind.
+Prints each failing program with its text and its seed, and the number of programs of each verdict.
 """
 
 import argparse
@@ -23,14 +23,14 @@ from whole_programs.program import WholeProgram, whole_program  # noqa: E402
 from whole_programs.shrink import replay, shrunk  # noqa: E402
 
 BATCH = 100
-"""Programs that one process runs: what it compiles stays in its memory."""
+"""Programs per process: compiled programs are never freed."""
 
 Run = tuple[int, Verdict, str]
-"""The seed of a program, what became of it, and its text."""
+"""The seed of a program, its verdict, and its text."""
 
 
 def program_of(seed: int) -> tuple[WholeProgram, list[int]]:
-    """The program of a seed, and the choices that make it."""
+    """Return the program of a seed, and its choices."""
     random, numbers = Random(seed), list[int]()
 
     def choose(count: int) -> int:
@@ -41,7 +41,7 @@ def program_of(seed: int) -> tuple[WholeProgram, list[int]]:
 
 
 def run(seed: int, by_xla: bool, shrinks: bool) -> Run:
-    """What becomes of the program of `seed`, and its text, or that of the least one that fails in the same way."""
+    """Check the program of `seed`; return the verdict and the text, minimized if it fails and `shrinks` is true."""
     program, numbers = program_of(seed)
     verdict = check(program, by_xla)
     if shrinks and verdict.kind in FAILURES:
@@ -56,7 +56,7 @@ def _same(one: Verdict, other: Verdict) -> bool:
 
 
 def runs(seeds: Sequence[int], by_xla: bool, shrinks: bool) -> list[Run]:
-    """What becomes of the programs of `seeds`, which run in a process of their own, and in the next where one dies."""
+    """Check the programs of `seeds` in a separate process, which is restarted after a crash."""
     found: list[Run] = []
     while len(found) < len(seeds):
         ours, theirs = get_context("spawn").Pipe()
@@ -79,7 +79,7 @@ def _send(seeds: Sequence[int], by_xla: bool, shrinks: bool, connection: Connect
 
 
 def main() -> int:
-    """Run the campaign that the command line says; the exit status is 1 if a program did not come out right."""
+    """Run the campaign of the command line; the exit status is 1 if a program fails."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=100, help="how many programs")
     parser.add_argument("--seed", type=int, default=0, help="of the first program")

@@ -1,4 +1,4 @@
-"""A program partitioned, accepted by MLIR, and run on all devices, beside what the whole of it computes on one."""
+"""Check of a program: partitioned, parsed by MLIR, run on all devices, compared with the unpartitioned program."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -19,32 +19,33 @@ _CONTEXT = mlir.make_ir_context()
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a program: "right" or one of `FAILURES`, and why."""
+    """Outcome of a program: "right" or one of `FAILURES`, and the reason."""
 
     kind: str
     why: str = ""
 
 
 def interpreted(module: ModuleOp, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What a module computes in the interpreter, whole or partitioned."""
+    """Run a module, partitioned or not, in the interpreter."""
     return sdy.interpret(module, *inputs)
 
 
 def whole_by_xla(module: ModuleOp, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What a whole module computes on one device."""
+    """Run an unpartitioned module on one device with XLA."""
     return tuple(map(np.asarray, compile_unpartitioned(module)(*inputs)))
 
 
 def parts_by_xla(module: ModuleOp, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What a partitioned module computes on the devices of its mesh."""
+    """Run a partitioned module on the devices of its mesh with XLA."""
     return tuple(map(np.asarray, sdy.compile(module)(*inputs)))
 
 
 def check(program: WholeProgram, by_xla: bool) -> Verdict:
-    """What becomes of `program`: run by XLA, or else by the interpreter.
+    """Check `program`, partitioned, in XLA or in the interpreter.
 
-    The whole is interpreted. Only where devices compute something else by XLA, it is asked for the whole as well: what
-    is left open, such as how a number that is out of range is converted, it may do in another way.
+    The reference is the interpreter's result for the unpartitioned program. If XLA's result differs, XLA's result for
+    the unpartitioned program counts instead: where the specification leaves a result open, such as the conversion of a
+    number out of range, XLA may differ from the interpreter.
     """
     try:
         ir.Module.parse(program.text, _CONTEXT)

@@ -1,4 +1,4 @@
-"""Products of tensors, and Fourier transforms."""
+"""Dot products and Fourier transforms."""
 
 from math import prod
 
@@ -11,7 +11,7 @@ from whole_programs.values import COMPLEX, Numbers, Value
 
 
 def dot(block: Block) -> Value:
-    """Some dimensions of the first are of a batch, some are contracted, some are its own."""
+    """Multiply with some batching, some contracting and some free dimensions."""
     choices = block.choices
     lhs = some(block, is_small, NUMBERS, rank=1)
     kinds = [choices.of(("own", "contracted", "contracted", "batch")) for _ in lhs.shape]
@@ -47,7 +47,7 @@ def dot(block: Block) -> Value:
 
 
 def fft(block: Block) -> Value:
-    """Of vectors: on CPU, XLA refuses some of higher rank, as it lays them out."""
+    """Transform along one dimension: XLA on CPU refuses the layouts of some of higher rank."""
     value = some(block, lambda each: is_small(each) and each.numbers.finite and each.rank == 1, (COMPLEX, "f32"))
     size = value.shape[0]
     if not size:

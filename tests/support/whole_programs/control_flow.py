@@ -1,4 +1,4 @@
-"""Loops, branches and calls around blocks of their own, which have operations of all families."""
+"""Loops, branches and calls whose blocks contain operations of all families."""
 
 from collections.abc import Sequence
 
@@ -9,18 +9,18 @@ from whole_programs.operands import of, some
 from whole_programs.values import Numbers, Value
 
 DEEPEST = 2
-"""Blocks inside of blocks."""
+"""Deepest nesting of blocks."""
 
 
 def families(others: Sequence[Family]) -> list[Family]:
-    """Loops, branches and calls of blocks with operations of the other families, and of these."""
+    """Return the families of loops, branches and calls, whose blocks contain operations of `others` and of these."""
 
     def fill(block: Block) -> None:
         for _ in range(block.choices.of((1, 2, 3))):
             grow(block, [*others, while_, case, call] if block.depth < DEEPEST else others)
 
     def while_(block: Block) -> list[Value]:
-        """A few turns, as a constant or a value says."""
+        """Loop a few times; the trip count is a constant or a value."""
         carried = [some(block) for _ in range(block.choices.of((1, 2, 3)))]
         counter = block.scalar("0", "i32")
         turns = block.scalar(str(block.choices.of((2, 1, 3, 0))), "i32")
@@ -39,7 +39,7 @@ def families(others: Sequence[Family]) -> list[Family]:
         return block.ops("stablehlo.while", results, results, regions=regions)
 
     def case(block: Block) -> list[Value]:
-        """By a number that may be out of range, or a boolean."""
+        """Branch on an index that may be out of range, or on a boolean."""
         is_if = block.choices.below(2) == 1
         which = of(block, (), "i1" if is_if else "i32")
         branches = [block.inner() for _ in range(2 if is_if else block.choices.of((2, 1, 3)))]
@@ -55,7 +55,7 @@ def families(others: Sequence[Family]) -> list[Family]:
         return block.ops(f"stablehlo.{'if' if is_if else 'case'}", (which,), results, regions=regions)
 
     def call(block: Block) -> list[Value]:
-        """Of a private function, more than once."""
+        """Call a private function, possibly several times."""
         given = [some(block) for _ in range(block.choices.of((1, 2, 3)))]
         widest = Numbers(4.0, 0.25)
         numbers = [each.numbers.or_(widest) for each in given]
@@ -84,7 +84,7 @@ def families(others: Sequence[Family]) -> list[Family]:
 
 
 def grow(block: Block, chosen: Sequence[Family]) -> None:
-    """Add an operation of one of the families, and maybe constraints on what it makes."""
+    """Append an operation of one of the families, and perhaps constraints on its results."""
     length, count = len(block.lines), len(block.values)
     module = block.module
     sizes = len(module.arguments), len(module.functions)
@@ -100,7 +100,7 @@ def grow(block: Block, chosen: Sequence[Family]) -> None:
 
 
 def _late(block: Block, wanted: Value, is_any: bool = False) -> Value:
-    """The last value of a block that is of the type of `wanted`, and of numbers that are known as well."""
+    """Choose one of the last values of a block with the type of `wanted` and no wider bounds on its elements."""
     found = [
         value
         for value in block.values

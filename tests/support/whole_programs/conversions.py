@@ -1,4 +1,4 @@
-"""From one type of elements to another."""
+"""Conversions between element types."""
 
 from small_scope.choices import NoCaseError
 from whole_programs.block import Block
@@ -6,7 +6,7 @@ from whole_programs.operands import is_exact, is_given, is_moderate, is_small, l
 from whole_programs.values import COMPLEX, ELEMENTS, INTEGERS, REALS, WHOLE, Numbers, Value, bits
 
 _NARROW = {"i8": 128.0, "ui8": 255.0, "i1": 1.0}
-"""The largest number of a type that every type of numbers in floating point can hold exactly."""
+"""Largest number of a narrow type that every floating-point type represents exactly."""
 
 
 def convert(block: Block) -> Value:
@@ -15,7 +15,7 @@ def convert(block: Block) -> Value:
 
 
 def converted(block: Block, value: Value, element: str) -> Value:
-    """`value` with such elements. Raises NoCaseError where the numbers may depend on rounding."""
+    """Convert `value` to `element`. Raises NoCaseError if the result may depend on rounding."""
     if element in (*INTEGERS, "i1"):
         if value.element == COMPLEX or not (is_exact(value) and is_moderate(value)):
             raise NoCaseError
@@ -32,7 +32,7 @@ def converted(block: Block, value: Value, element: str) -> Value:
 
 
 def bitcast(block: Block) -> Value:
-    """Bits as integers, of the same width or in parts."""
+    """Bitcast integers, to the same width or to narrower or wider elements."""
     value = some(block, lambda each: each.is_whole or is_given(each), (*INTEGERS, *REALS))
     element = block.choices.of([each for each in INTEGERS if each != value.element])
     before, after = bits(value.element), bits(element)

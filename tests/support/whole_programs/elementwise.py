@@ -1,4 +1,4 @@
-"""Operations on elements at the same place."""
+"""Elementwise operations."""
 
 import math
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def of_two_integers(block: Block) -> Value:
 
 
 def _small_and_odd(block: Block, value: Value) -> Value:
-    """Some of the bits of integers: where XLA divides constants by 0, or the least of all by -1, the process ends."""
+    """Mask integers to small odd numbers: XLA crashes when it folds a division by 0, or of the minimum by -1."""
     for name, bits in (("and", 7), ("or", 1)):
         constant = block.constant(np.full(value.shape, bits), value.element)
         value = block.op(f"stablehlo.{name}", (value, constant), value.shape, value.element)
@@ -69,7 +69,7 @@ def product_of_two(block: Block) -> Value:
 
 
 def product(one: Numbers, other: Numbers, element: str) -> Numbers:
-    """What is known of products, before they are rounded."""
+    """Return the bounds on products before rounding."""
     terms = 2 if element == COMPLEX else 1
     error = one.error * other.largest + other.error * one.largest + one.error * other.error
     largest, is_finite = terms * one.largest * other.largest, one.finite and other.finite
@@ -86,7 +86,7 @@ def greater_or_less(block: Block) -> Value:
 
 
 def quotient(block: Block) -> Value:
-    """Of numbers whose zeros are of a known sign."""
+    """Divide by numbers whose zeros have a known sign."""
     one, other = (
         (value := some(block, is_small, REALS)),
         like(block, value, lambda each: is_given(each) and is_small(each)),
@@ -104,7 +104,7 @@ _SMOOTH: dict[str, tuple[Callable[[float], float], float]] = {
     "exponential": (math.exp, math.exp(4)),
     "exponential_minus_one": (math.exp, math.exp(4)),
 }
-"""For each, the largest of its numbers and how much an error grows at most, for arguments that are 4 at most."""
+"""For each function of arguments of at most 4, the largest result and the largest slope."""
 
 
 def smooth(block: Block) -> Value:
@@ -117,7 +117,7 @@ def smooth(block: Block) -> Value:
 
 
 def of_a_number(block: Block) -> Value:
-    """Functions that change nothing but the sign or the order of numbers."""
+    """Append a function that changes only the sign of numbers."""
     value = some(block, elements=(*REALS, COMPLEX))
     if value.element == COMPLEX:
         return block.op("stablehlo.negate", (value,), value.shape, value.element, value.numbers.computed())
@@ -126,7 +126,7 @@ def of_a_number(block: Block) -> Value:
 
 
 def step(block: Block) -> Value:
-    """Functions that jump."""
+    """Append a discontinuous function, on exact arguments."""
     value = some(block, lambda each: is_exact(each) and is_moderate(each), REALS)
     name = block.choices.of(("floor", "ceil", "round_nearest_even", "round_nearest_afz", "sign", "sqrt"))
     if name == "sqrt":
@@ -157,7 +157,7 @@ def compare(block: Block) -> Value:
 
 
 def comparison(direction: str, kind: str) -> str:
-    """The properties of a comparison."""
+    """Return the properties of a comparison."""
     return (
         f"comparison_direction = #stablehlo<comparison_direction {direction}>, "
         f"compare_type = #stablehlo<comparison_type {kind}>"

@@ -1,4 +1,4 @@
-"""Gathers and scatters of every form, at places in range and out of it, some of them twice."""
+"""Gathers and scatters of every form, with indices in and out of bounds, some repeated."""
 
 from dataclasses import dataclass
 from math import prod
@@ -13,7 +13,7 @@ from whole_programs.values import REALS, Shape, Value
 
 @dataclass(frozen=True)
 class _Places:
-    """Where windows of an operand are, and how they and their indices lie in a result."""
+    """Dimension numbers and indices of a gather or scatter."""
 
     indices: Value
     sizes: Shape
@@ -23,7 +23,7 @@ class _Places:
     mapped: list[int]
     vector: int
     windows: list[int]
-    """The dimensions of the result that are those of a window."""
+    """The dimensions of the result that are window dimensions."""
     result: Shape
 
 
@@ -83,7 +83,7 @@ def gather(block: Block) -> Value:
 
 
 def scatter(block: Block) -> Value:
-    """With a way to combine numbers that does not depend on their order."""
+    """Scatter with a commutative, associative update."""
     operand = some(block, is_small, ORDERED, rank=1)
     places = _places(block, operand)
     updates = of(block, places.result, operand.element, is_small)

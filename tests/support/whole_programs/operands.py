@@ -1,4 +1,4 @@
-"""The operands that an operation wants: found among the values there are, or made."""
+"""Choice of an operation's operands among the values of a block, or new ones."""
 
 from collections.abc import Callable, Sequence
 
@@ -16,12 +16,12 @@ _ODD_CHANCE = 25
 
 
 def anything(value: Value) -> bool:
-    """Every value is wanted."""
+    """Accept every value."""
     return True
 
 
 def some(block: Block, wanted: Wanted = anything, elements: Sequence[str] = ELEMENTS, rank: int | None = None) -> Value:
-    """A value of such elements and at least such a rank: one of those there are, rather a late one, or a new one."""
+    """Choose a value of one of `elements` and at least `rank`: an existing one, preferably recent, or a new one."""
     found = [
         value for value in block.values if value.element in elements and wanted(value) and value.rank >= (rank or 0)
     ]
@@ -34,12 +34,12 @@ def some(block: Block, wanted: Wanted = anything, elements: Sequence[str] = ELEM
 
 
 def like(block: Block, value: Value, wanted: Wanted = anything) -> Value:
-    """A value of the same type, maybe `value` itself."""
+    """Choose a value of the same type, possibly `value` itself."""
     return of(block, value.shape, value.element, wanted)
 
 
 def of(block: Block, shape: Shape, element: str, wanted: Wanted = anything) -> Value:
-    """A value of this type: one of those there are, or a new one."""
+    """Choose an existing value of this type, or a new one."""
     found = [value for value in block.values if (value.shape, value.element) == (shape, element) and wanted(value)]
     if found and block.choices.below(4):
         return block.choices.of(found)
@@ -50,7 +50,7 @@ def of(block: Block, shape: Shape, element: str, wanted: Wanted = anything) -> V
 
 
 def new(block: Block, shape: Shape, element: str) -> Value:
-    """An argument, or a constant, or a value broadcast."""
+    """Create an argument, a constant or an iota."""
     kind = block.choices.below(5)
     if kind == 1 or block.is_closed:
         array = random_array(shape, element, "small", (block.module.seed, len(block.lines)))
@@ -63,14 +63,14 @@ def new(block: Block, shape: Shape, element: str) -> Value:
 
 
 def some_size(block: Block, least: int = 0) -> int:
-    """A size of a dimension, 0 once in a while."""
+    """Choose the size of a dimension, rarely 0."""
     if not least and block.choices.below(_ODD_CHANCE) == 1:
         return 0
     return block.choices.of([size for size in _SIZES if size >= least])
 
 
 def some_shape(block: Block, least: int = 0) -> Shape:
-    """The shape of a value there is, or a new one, of at least this rank."""
+    """Choose the shape of an existing value, or a new one, of at least this rank."""
     shapes = [value.shape for value in block.values if value.rank >= least]
     if shapes and block.choices.below(2):
         return block.choices.of(shapes)
@@ -78,7 +78,7 @@ def some_shape(block: Block, least: int = 0) -> Shape:
 
 
 def index(block: Block, shape: Shape, end: int) -> Value:
-    """Integers, of which some are outside of the numbers from 0 to `end`: those of a value there is, or new ones."""
+    """Choose integers, some out of the range [0, end): an existing value, or a new one."""
     element = block.choices.of(("i32", "i32", "i32", "i64", "ui8", "i8"))
     found = [value for value in block.values if value.is_integer and value.shape == shape]
     if found and block.choices.below(2):
@@ -92,22 +92,22 @@ def index(block: Block, shape: Shape, end: int) -> Value:
 
 
 def is_exact(value: Value) -> bool:
-    """Whether its numbers do not depend on the order in which they were computed."""
+    """Return whether the elements do not depend on the order of computation."""
     return value.numbers.exact
 
 
 def is_given(value: Value) -> bool:
-    """Whether every bit of it is that of an argument."""
+    """Return whether every bit of the elements is an argument's or a constant's."""
     return value.numbers.given
 
 
 def is_small(value: Value) -> bool:
-    """Whether it can be multiplied with another such without becoming huge."""
+    """Return whether products with other small values stay small enough."""
     return value.numbers.largest <= 64 and value.numbers.error <= 1e-2
 
 
 def is_moderate(value: Value) -> bool:
-    """Whether it can be added to others without becoming huge."""
+    """Return whether sums with other moderate values stay small enough."""
     return value.numbers.largest <= 1e6
 
 

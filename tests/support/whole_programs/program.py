@@ -1,4 +1,4 @@
-"""A whole program, by choices."""
+"""A complete program, driven by choices."""
 
 from dataclasses import dataclass
 
@@ -44,7 +44,7 @@ MOST_RESULTS = 6
 
 @dataclass(frozen=True)
 class WholeProgram:
-    """The text of a module, the arrays to run it with, and how far rounding may take each element of a result."""
+    """Text of a module, the arrays to run it with, and the rounding error allowed in each result."""
 
     text: str
     inputs: tuple[Array, ...]
@@ -52,7 +52,7 @@ class WholeProgram:
 
 
 def whole_program(choices: Choices, seed: int) -> WholeProgram:
-    """A program of up to 12 operations and those inside of them, on arrays of the numbers of `seed`."""
+    """Return a program of up to 12 top-level operations, whose random arrays use `seed`."""
     module = Module(choices, choices.of(MESHES), seed)
     main = Block(module, [])
     new(main, some_shape(main, 1), choices.of(ELEMENTS))

@@ -1,4 +1,4 @@
-"""What makes one of many, and orders."""
+"""Reductions, prefix sums and sorts."""
 
 from dataclasses import dataclass, replace
 from math import prod
@@ -17,7 +17,7 @@ _INFINITY = {"f32": ("0xFF800000", "0x7F800000"), "bf16": ("0xFF80", "0x7F80")}
 
 @dataclass(frozen=True)
 class Combiner:
-    """A way to combine two numbers, whose order does not matter: its region, and what it starts from."""
+    """A commutative, associative combination of two numbers: its region, and its neutral element."""
 
     name: str
     neutral: str
@@ -25,7 +25,7 @@ class Combiner:
 
 
 def combiner(block: Block, element: str, products: bool = True) -> Combiner:
-    """Some way for these elements."""
+    """Choose a combiner for these elements."""
     names = ["add", "maximum", "minimum"]
     if element == "i1":
         names = ["and", "or", "xor"]
@@ -56,7 +56,7 @@ def _neutral(name: str, element: str) -> str:
 
 
 def region_of(name: str, element: str) -> str:
-    """A region that combines two elements by an operation."""
+    """Return a region that combines two elements by an operation."""
     type_ = type_text((), element)
     return (
         f'{{\n^bb0(%a: {type_}, %b: {type_}):\n  %c = "stablehlo.{name}"(%a, %b) : ({type_}, {type_}) -> {type_}\n'
@@ -65,14 +65,14 @@ def region_of(name: str, element: str) -> str:
 
 
 def combined(numbers: Numbers, count: int, element: str, way: Combiner) -> Numbers:
-    """What is known of so many numbers that are combined."""
+    """Return the bounds on `count` numbers combined."""
     if element in (*INTEGERS, "i1"):
         return WHOLE
     return numbers.times(count, element) if way.name == "add" else replace(numbers.computed(), finite=False)
 
 
 def start(block: Block, way: Combiner, element: str) -> Value:
-    """A scalar that changes nothing."""
+    """Append the combiner's neutral element, a scalar."""
     return block.scalar(way.neutral, element, Numbers(0.0, 1.0, given=True))
 
 
@@ -93,7 +93,7 @@ def reduce(block: Block) -> Value:
 
 
 def greatest_and_its_place(block: Block) -> list[Value]:
-    """The first of the greatest or least numbers, as jax finds it: NaN counts as greater and as less than others."""
+    """Compute an argmax or argmin with its value, as jax lowers it: the first extreme, where NaN counts as extreme."""
     value = some(block, is_exact, ORDERED, rank=1)
     dim = block.choices.below(value.rank)
     places = block.op("stablehlo.iota", (), value.shape, "i32", properties=f"iota_dimension = {dim} : i64")
@@ -136,7 +136,7 @@ def _first_of_two(element: str, direction: str, kind: str) -> str:
 
 
 def sort(block: Block) -> list[Value]:
-    """By the first of up to three values."""
+    """Sort up to three values by the first one."""
     key = some(block, lambda each: each.is_whole or is_given(each), ORDERED, rank=1)
     rest = [some(block, lambda each: each.shape == key.shape) for _ in range(block.choices.of((0, 1, 2)))]
     values = [key, *rest]
@@ -156,7 +156,7 @@ def sort(block: Block) -> list[Value]:
 
 
 def running(block: Block) -> Value:
-    """Sums or other combinations of all numbers up to each, or from each on."""
+    """Combine all prefixes or suffixes along a dimension, such as a cumulative sum."""
     value = some(block, is_small, rank=1)
     dim = block.choices.below(value.rank)
     way = combiner(block, value.element)
@@ -176,11 +176,11 @@ def running(block: Block) -> Value:
 
 
 def sums_of_two(block: Block) -> list[Value]:
-    """Of two values at once."""
+    """Sum two values in one variadic reduction."""
     one = some(block, is_moderate, (*INTEGERS, *REALS), rank=1)
     element = block.choices.of(
         ("i32", "i8") if one.element == "bf16" else ("i32", "f32", "i8")
-    )  # XLA takes one precision
+    )  # XLA accepts only one floating-point type
     other = of(block, one.shape, element, is_moderate)
     dim = block.choices.below(one.rank)
     values = (one, other)

@@ -1,4 +1,4 @@
-"""Operations that only move elements: to other places, other shapes, other sizes."""
+"""Operations that only move elements: reshapes, transposes, broadcasts, pads and the like."""
 
 from math import prod
 
@@ -9,7 +9,7 @@ from whole_programs.values import Value
 
 
 def integers(numbers: list[int]) -> str:
-    """An attribute of these."""
+    """Return an integer array attribute."""
     return f"array<i64: {', '.join(map(str, numbers))}>" if numbers else "array<i64>"
 
 
@@ -34,7 +34,7 @@ def transpose(block: Block) -> Value:
 
 
 def broadcast(block: Block) -> Value:
-    """New dimensions among those of a value, or a dimension of size 1 made larger."""
+    """Insert dimensions into a value's shape, or expand a dimension of size 1."""
     value = some(block, lambda each: each.rank <= 2)
     shape, dims = list(value.shape), list(range(value.rank))
     for dim, size in enumerate(shape):

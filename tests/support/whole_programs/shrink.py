@@ -1,4 +1,4 @@
-"""The least choices that still make a program which fails in the same way."""
+"""Minimization of a failing program by its choices."""
 
 from collections.abc import Callable, Iterator
 
@@ -6,13 +6,13 @@ from small_scope.choices import Choices
 
 
 def replay(numbers: list[int]) -> Choices:
-    """Choices that were made before, and the first option wherever there are no more of them."""
+    """Replay `numbers` as choices, then choose the first option."""
     left = iter(numbers)
     return Choices(lambda count: next(left, 0) % count)
 
 
 def shrunk(numbers: list[int], fails: Callable[[list[int]], bool], most: int = 400) -> list[int]:
-    """Choices that still fail, after up to `most` attempts to leave some out or to take the first option."""
+    """Return smaller choices that still fail, after at most `most` attempts to drop some or to zero one."""
     attempts = 0
     is_smaller = True
     while is_smaller and attempts < most:

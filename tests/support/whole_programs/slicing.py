@@ -1,4 +1,4 @@
-"""Parts of tensors: at places that are known, and at places that are data, in range and out of it."""
+"""Slices and updates at static and dynamic indices, in bounds and out of bounds."""
 
 from whole_programs.block import Block
 from whole_programs.operands import index, of, some

@@ -1,4 +1,4 @@
-"""A tensor by its name, and what is known of its numbers: how large, how fine, and how far rounding may take them."""
+"""A tensor by its name, with bounds on its elements: magnitude, granularity and rounding error."""
 
 from dataclasses import dataclass, replace
 
@@ -10,15 +10,16 @@ COMPLEX = "complex<f32>"
 ELEMENTS = (*INTEGERS, "i1", *REALS, COMPLEX)
 
 _PRECISION = {"f32": 24, "bf16": 8, COMPLEX: 24}
-"""Bits of a number that is not rounded."""
+"""Significand bits of each floating-point type."""
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """What is known of the numbers of a tensor that are finite, and whether all are.
+    """Bounds on the finite elements of a tensor.
 
-    None is larger than `largest`, each is a multiple of `grain`, but for an `error` that depends on the order in which
-    it was computed; `given` are those of which every bit is that of an argument or a constant, the sign of a zero too.
+    Elements are at most `largest` in magnitude and multiples of `grain`, up to an `error` that depends on the order of
+    computation. `given` means that every bit comes from an argument or a constant, including the sign of zeros;
+    `finite`, that no element is infinite or NaN.
     """
 
     largest: float
@@ -29,11 +30,11 @@ class Numbers:
 
     @property
     def exact(self) -> bool:
-        """Whether they do not depend on the order in which they were computed."""
+        """True if the elements do not depend on the order of computation."""
         return not self.error
 
     def within(self, other: "Numbers") -> bool:
-        """Whether what is known of `other` holds for these as well."""
+        """Return whether the bounds of `other` also hold for these elements."""
         return (
             self.largest <= other.largest
             and self.grain >= other.grain
@@ -43,7 +44,7 @@ class Numbers:
         )
 
     def or_(self, *others: "Numbers") -> "Numbers":
-        """What holds for these and for the others."""
+        """Return the bounds on the union of these elements and others."""
         each = (self, *others)
         return Numbers(
             max(one.largest for one in each),
@@ -54,11 +55,11 @@ class Numbers:
         )
 
     def computed(self) -> "Numbers":
-        """The same numbers, of which the bits may be others."""
+        """Return the same bounds for elements whose bits are not an argument's."""
         return replace(self, given=False)
 
     def rounded(self, element: str, steps: int = 1) -> "Numbers":
-        """These in so many steps, each of which is rounded unless it is exact."""
+        """Return the bounds after `steps` operations that each round, unless all are exact."""
         precision = _PRECISION.get(element)
         if precision is None or (self.exact and self.grain and self.largest / self.grain <= 2**precision):
             return self.computed()
@@ -66,13 +67,13 @@ class Numbers:
         return replace(self, grain=0.0, error=error, given=False)
 
     def times(self, count: int, element: str) -> "Numbers":
-        """Sums of so many."""
+        """Return the bounds on sums of `count` elements."""
         most = max(count, 1)
         return replace(self, largest=most * self.largest, error=most * self.error).rounded(element, most)
 
 
 WHOLE = Numbers(0.0, 1.0, 0.0, given=True)
-"""Integers and booleans, which are never rounded."""
+"""Bounds of integers and booleans, which are never rounded."""
 
 
 @dataclass(frozen=True)
@@ -86,35 +87,35 @@ class Value:
 
     @property
     def type(self) -> str:
-        """Its type as text."""
+        """The tensor type as text."""
         return type_text(self.shape, self.element)
 
     @property
     def rank(self) -> int:
-        """The number of its dimensions."""
+        """The number of dimensions."""
         return len(self.shape)
 
     @property
     def is_integer(self) -> bool:
-        """Whether its elements are integers, and not booleans."""
+        """True if the elements are integers but not booleans."""
         return self.element in INTEGERS
 
     @property
     def is_whole(self) -> bool:
-        """Whether its elements are integers or booleans."""
+        """True if the elements are integers or booleans."""
         return self.is_integer or self.element == "i1"
 
     @property
     def is_real(self) -> bool:
-        """Whether its elements are real numbers in floating point."""
+        """True if the elements are real floating-point numbers."""
         return self.element in REALS
 
 
 def type_text(shape: Shape, element: str) -> str:
-    """A tensor type as text."""
+    """Return a tensor type as text."""
     return f"tensor<{''.join(f'{size}x' for size in shape)}{element}>"
 
 
 def bits(element: str) -> int:
-    """The width of an element that is no boolean."""
+    """Return the bit width of a non-boolean element type."""
     return 64 if element == COMPLEX else int("".join(each for each in element if each.isdigit()))

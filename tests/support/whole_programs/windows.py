@@ -1,4 +1,4 @@
-"""Operations with windows: of every size, stride, dilation and padding, also negative."""
+"""Windowed operations of every size, stride, dilation and padding, also negative."""
 
 from dataclasses import dataclass
 from math import prod
@@ -14,7 +14,7 @@ from whole_programs.values import COMPLEX, INTEGERS, REALS, Numbers, Value, type
 
 @dataclass(frozen=True)
 class _Window:
-    """Along one dimension."""
+    """A window along one dimension."""
 
     size: int
     stride: int
@@ -59,7 +59,7 @@ def reduce_window(block: Block) -> Value:
 
 
 def select_and_scatter(block: Block) -> Value:
-    """The gradient of a window's greatest."""
+    """Apply the gradient of a max pool."""
     value = some(block, lambda each: is_exact(each) and is_small(each), ("i32", "f32"), rank=1)
     windows, shape = list[tuple[int, int, int, int]](), list[int]()
     for size in value.shape:
@@ -95,7 +95,7 @@ def select_and_scatter(block: Block) -> Value:
 
 
 def convolution(block: Block) -> Value:
-    """One or two spatial dimensions, in any order among batch and features, with groups of either kind."""
+    """Convolve along one or two spatial dimensions in any dimension order, with batch groups or feature groups."""
     choices = block.choices
     value = some(block, is_small, (*INTEGERS, *REALS, COMPLEX), rank=3)
     if value.rank > 4:
