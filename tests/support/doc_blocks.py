@@ -97,7 +97,7 @@ class _Runner:
 
     def _text(self, text: str) -> None:
         if self._printed is None:
-            self.problems.append("this output has no block of Python before it")
+            self.problems.append("no block of Python is before this output")
         else:
             self._compare(text, self._printed)
 
