@@ -78,7 +78,7 @@ def _plans_of_sides(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> Iter
         {factor: () if factor in rule.need_replication else part.axes for factor, part in tensor.factors.items()}
         for tensor in project(rule, closed_if_missing(tensors, mesh_name), mesh).tensors
     ]
-    for kept, free in itertools.product(sides, (prefix_without_overlap, partial(subtract, mesh=mesh))):
+    for kept, free in itertools.product(sides, (prefix_without_overlap, partial(_unused_parts, mesh=mesh))):
         used = [axis for axes in kept.values() for axis in axes]
         axes_per_factor: list[Axes] = []
         for factor in range(rule.num_factors):
@@ -91,6 +91,11 @@ def _plans_of_sides(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> Iter
         candidate = plan_with_axes(tensors, tuple(axes_per_factor), mesh_name, mesh)
         if _splits_alike(tensors, candidate, mesh):
             yield candidate
+
+
+def _unused_parts(axes: Axes, used: Sequence[AxisRef], mesh: Mesh) -> Axes:
+    """Return the parts of `axes` that overlap none of `used`, up to the first that cannot coexist with one of them."""
+    return prefix_without_overlap(subtract(axes, used, mesh), used)
 
 
 def _splits_alike(tensors: Tensors, plan: OperationShardings, mesh: Mesh) -> bool:
