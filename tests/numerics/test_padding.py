@@ -8,13 +8,16 @@ from sdy.diagnostics import capture
 from sdy.passes.driver import partition, propagate
 
 
-def test_what_is_computed_whole_is_told():
-    module = lower(split(lambda x: x.reshape(-1)), Argument((13, 7)))
+def test_an_exchange_that_costs_more_than_a_gather_is_a_warning():
+    def long_windows(x: jax.Array) -> jax.Array:
+        return jax.lax.reduce_window(x, 0.0, jax.lax.add, (11, 1), (1, 1), "VALID")
+
+    module = lower(split(long_windows), Argument((13, 7)))
     propagate(module)
     with capture() as warnings:
         partition(module)
     assert [warning.message for warning in warnings] == [
-        "'stablehlo.reshape' op is computed whole along the dimensions in which elements change devices "
+        "'stablehlo.reduce_window' op is computed whole along the dimensions in which elements change devices "
         "(each device receives 252 bytes more and makes 272 bytes more)"
     ]
 

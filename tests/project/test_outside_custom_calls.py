@@ -75,7 +75,7 @@ def test_a_package_that_does_not_bring_it_is_named(module: str, what: str, tmp_p
     start = "entry point 'back_scale = odd_one:RULE' of package 'odd-one' in the group 'sdy.custom_calls'"
     assert f"{start} {what}" in done.stderr
     assert "Traceback" not in done.stderr
-    assert done.returncode == 1
+    assert done.returncode == 2
 
 
 def test_a_broken_package_is_no_hindrance_to_programs_without_its_target(tmp_path: Path):

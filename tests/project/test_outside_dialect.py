@@ -30,7 +30,7 @@ def test_it_is_read_and_printed(example: Path):
 def test_without_the_package_it_is_refused(tmp_path: Path):
     done = run([*OPT, str(ROWS)], tmp_path)
     assert "Dialect `norm' not found for custom op 'norm.rms'" in done.stderr
-    assert done.returncode == 1
+    assert done.returncode == 2
 
 
 def test_shardings_pass_by_its_rule(example: Path):
@@ -83,7 +83,7 @@ def test_what_cannot_be_run_by_xla_is_refused_where_it_stands(example: Path):
     done = run([sys.executable, "-m", "sdy", "run", str(ROWS)], example)
     assert f"{ROWS}:4:8: error: 'norm.rms' op belongs to a dialect that XLA does not know" in done.stderr
     assert "Traceback" not in done.stderr
-    assert done.returncode == 1
+    assert done.returncode == 2
 
 
 def test_a_module_that_is_made_in_python_finds_its_rule(example: Path):
@@ -154,7 +154,7 @@ def test_a_package_that_does_not_bring_it_is_named(module: str, what: str, tmp_p
     start = "entry point 'norm = odd_one:load' of package 'odd-one' in the group 'sdy.dialects'"
     assert f"{start} {what}" in done.stderr
     assert "Traceback" not in done.stderr
-    assert done.returncode == 1
+    assert done.returncode == 2
 
 
 def test_a_broken_package_is_no_hindrance_to_programs_without_its_dialect(tmp_path: Path):

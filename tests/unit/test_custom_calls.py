@@ -85,7 +85,7 @@ def test_a_tool_tells_the_place_in_the_file(
 ):
     path = tmp_path / "unknown.mlir"
     path.write_text(calling("no_such_target"))
-    assert tool([str(path)]) == 1
+    assert tool([str(path)]) == 2
     assert f"{path}:3:8: error: 'stablehlo.custom_call' op calls @no_such_target" in capsys.readouterr().err
 
 

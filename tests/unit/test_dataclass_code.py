@@ -44,7 +44,7 @@ def test_a_file_that_cannot_be_read_is_written_anew(content: bytes, tmp_path: Pa
     code = DataclassCode(path)
     code.execute(TEXT, {}, {})
     code.save()
-    assert [*DataclassCode(path)._kept] == [TEXT]  # pyright: ignore[reportPrivateUsage]
+    assert [*DataclassCode(path)._cached] == [TEXT]  # pyright: ignore[reportPrivateUsage]
     assert [*tmp_path.iterdir()] == [path]
 
 

@@ -4,12 +4,12 @@ The line of the mistake ends with the comment `# mistake`, or follows it. Nothin
 programs.
 """
 
-from lint_programs import attention, experts, kernels, layers, optimizers, projections, steps
+from lint_programs import attention, experts, kernels, layers, optimizers, projections, steps, windows
 from lint_programs.planted import Planted
 
 PROGRAMS: dict[str, Planted] = {
     name: planted
-    for module in (layers, attention, experts, kernels, optimizers, projections, steps)
+    for module in (layers, attention, experts, kernels, optimizers, projections, steps, windows)
     for name, planted in module.PROGRAMS.items()
 }
 """All programs by mistake."""

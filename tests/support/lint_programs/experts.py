@@ -8,7 +8,6 @@ from jax.sharding import PartitionSpec as P
 from lint_programs.planted import Planted, Written, tensor
 
 TOKENS, WIDTH, HIDDEN, EXPERTS = 4096, 1024, 2048, 8
-ODD_WIDTH = 1001
 
 
 def experts_on(x: jax.Array, gate: jax.Array, up: jax.Array, down: jax.Array, of_parts: P) -> jax.Array:
@@ -33,18 +32,6 @@ def half(split: P) -> Written:
     return Written(step_on_half, (rows, tensor(WIDTH, WIDTH), rows))
 
 
-def flat_tokens(x: jax.Array, w: jax.Array) -> jax.Array:
-    tokens = x.reshape(-1, x.shape[-1])  # mistake
-    return lax.with_sharding_constraint(tokens, P("data", None)) @ w
-
-
-def flattened(split: P) -> Written:
-    return Written(flat_tokens, (tensor(6, 4096, ODD_WIDTH, split=split), tensor(ODD_WIDTH, WIDTH)), mesh={"data": 8})
-
-
 PROGRAMS = {
     "an axis that nobody uses": Planted("unused-axis", "maxtext#1827", half(P("data")), half(P(("data", "model")))),
-    "tokens in one dimension": Planted(
-        "reshard-through-replication", "jax#18591", flattened(P(None, "data")), flattened(P())
-    ),
 }

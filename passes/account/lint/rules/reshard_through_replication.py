@@ -29,6 +29,7 @@ from sdy.passes.account.lint.wording import quoted_axes
 from sdy.passes.common.format_sharding import format_dims
 from sdy.passes.spmd.costs.sizes import value_bytes
 from sdy.sharding import TensorSharding
+from sdy.stablehlo.reduce_window import ReduceWindowOp
 
 _End = tuple[SSAValue, TensorSharding | None]
 """A tensor and its sharding."""
@@ -63,7 +64,7 @@ def _ends(collective: Collective, op: Operation) -> tuple[_End, _End] | None:
     """Return an operand and the result computed from it, or one tensor before and after a reshard, with shardings."""
     cause = collective.cause
     operands = [operand for operand in op.operands if num_elements(operand) > 1]
-    if len(operands) == 1 and len(op.results) == 1 and not op.regions:
+    if len(operands) == 1 and len(op.results) == 1 and (not op.regions or isinstance(op, ReduceWindowOp)):
         return (operands[0], get_sharding(operands[0])), (op.results[0], get_sharding(op.results[0]))
     if cause is None or cause.tensor is None or not collective.is_reshard:
         return None
