@@ -3,7 +3,7 @@
 sdy.mesh @mesh = <["x"=2]>
 
 func.func @indivisible(%arg0: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
-  // expected-error @+1 {{dimension 0 of size 5 cannot be split evenly into 2 parts over {"x"}: the value has type tensor<5xf32>}}
+  // expected-error @+1 {{dimension 0 of size 5 cannot be split evenly into 2 shards over {"x"}: the value has type tensor<5xf32>}}
   %0 = stablehlo.iota dim = 0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<5xf32>
   return
 }

@@ -92,7 +92,7 @@ class PerInstructionPartitioningPass(ModulePass):
             if not chosen.includes(instruction.name, number):
                 continue
             if (reason := why_not_outlined(instruction)) is not None:
-                warn(instruction, f"'{instruction.name}' op is not partitioned by itself: {reason}")
+                warn(instruction, f"'{instruction.name}' op cannot be partitioned on its own: {reason}")
             else:
                 self._partition(ctx, op, instruction)
 

@@ -1,4 +1,4 @@
-"""What devices send each other where an operation is made local, as StableHLO's collectives."""
+"""Emission of the StableHLO collectives of a partitioned program."""
 
 from collections.abc import Sequence
 
@@ -21,15 +21,20 @@ _REDUCERS: dict[str, type[CommutativeElementwiseOp]] = {"sum": AddOp, "max": Max
 
 
 def gather(emit: Emitter, value: SSAValue, axes_of_dims: AxesOfDims, layout: Layout, target: Target) -> SSAValue:
-    """`value` with the parts that devices along the axes of each dimension have put one after the other.
+    """All-gather `value` along the axes of each dimension.
 
-    `layout` says which mesh the axes are of.
+    Args:
+        emit: The emitter of the collectives.
+        value: The shard of the running device.
+        axes_of_dims: For each dimension, the axes along which to gather its shards.
+        layout: A layout over the mesh of the axes.
+        target: Whether to emit one all-gather per dimension or a single one for all dimensions.
     """
     dims = dims_with_axes(axes_of_dims)
     sizes = [total_size(axes_of_dims[dim], layout.mesh) for dim in dims]
     if 0 in shape_of(value):
-        whole = [size * total_size(axes, layout.mesh) for size, axes in zip(shape_of(value), axes_of_dims, strict=True)]
-        return emit.filled(with_shape(value, whole), 0)
+        shape = [size * total_size(axes, layout.mesh) for size, axes in zip(shape_of(value), axes_of_dims, strict=True)]
+        return emit.filled(with_shape(value, shape), 0)
 
     def all_gather(value: SSAValue, dim: int, axes: Sequence[AxisRef]) -> SSAValue:
         properties = {"all_gather_dim": IntegerAttr(dim, i64), **between(axes, layout, target)}
@@ -49,7 +54,7 @@ def gather(emit: Emitter, value: SSAValue, axes_of_dims: AxesOfDims, layout: Lay
 def all_reduce(
     emit: Emitter, value: SSAValue, axes: Sequence[AxisRef], reduction: str, layout: Layout, target: Target
 ) -> SSAValue:
-    """What devices along `axes`, which are of the mesh of `layout`, have of `value`, combined."""
+    """All-reduce `value` over the devices along `axes` of the mesh of `layout`."""
     reduce = hlo.AllReduceOp.create(
         operands=[value],
         properties=between(axes, layout, target),
@@ -62,9 +67,9 @@ def all_reduce(
 def all_reduce_bits(
     emit: Emitter, value: SSAValue, axes: Sequence[AxisRef], layout: Layout, target: Target
 ) -> SSAValue:
-    """Sum `value` over the devices along `axes`, where all but one device have zero for each element.
+    """All-reduce the bits of `value` along `axes`, where each element is nonzero on at most one device.
 
-    The sum is that of integers: collectives of floats lose the sign of -0.0, and XLA widens those of narrow ones.
+    The bits are summed as integers, because an all-reduce of floats loses the sign of -0.0 and XLA widens narrow ones.
     """
     element_type = tensor_type(value).element_type
     if not isinstance(element_type, IEEE_FLOATS):
@@ -74,7 +79,7 @@ def all_reduce_bits(
 
 
 def between(axes: Sequence[AxisRef], layout: Layout, target: Target) -> dict[str, Attribute]:
-    """The properties that say which devices a collective is between."""
+    """Return the properties of a collective along `axes`: replica groups, channel and the use of global device ids."""
     return {
         "replica_groups": replica_groups(axes, layout, target),
         "channel_handle": target.channels.next(),
@@ -83,5 +88,5 @@ def between(axes: Sequence[AxisRef], layout: Layout, target: Target) -> dict[str
 
 
 def reducer(value: SSAValue, reduction: str) -> Region:
-    """The body of a collective that combines elements of `value`."""
+    """Build the reduction region of a collective on `value`."""
     return reducer_body(_REDUCERS[reduction], value)

@@ -1,4 +1,4 @@
-"""Whether an operation can be computed in parts, each device using its own parts of the operands only."""
+"""Compatibility of shardings: whether each device can compute its shard of an operation without communication."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import lru_cache
@@ -22,17 +22,17 @@ from sdy.stablehlo.shape import ConcatenateOp
 from sdy.stablehlo.slicing import DynamicSliceOp, SliceOp
 
 INCOMPATIBLE_SHARDINGS = "its tensors are split in ways that do not fit together"
-"""The reason that sdy-insert-explicit-reshards does away with."""
+"""A reason that `sdy-insert-explicit-reshards` removes."""
 
 NO_RULE = "it has no sharding rule"
-"""The reason that a line of annotation does away with."""
+"""A reason that a custom sharding rule removes."""
 
 _DIFFERENT_MESHES = "its tensors are split over different meshes"
 
 Axes = tuple[AxisRef, ...]
 
 _CHANGES_PADDING = (AllGatherOp, AllSliceOp, CollectivePermuteOp, DynamicSliceOp, PadOp, SliceOp)
-"""With concatenations, what padding is put on and taken off by, and what exchanges rows where parts change with it."""
+"""Operations that, like concatenations, add or remove padding, or exchange rows when the padding changes."""
 
 
 def why_not_by_rule(
@@ -41,11 +41,17 @@ def why_not_by_rule(
     results: Sequence[Layout],
     also_whole: Callable[[Any, OpShardingRule], Collection[int]] = lambda op, rule: (),
 ) -> str | None:
-    """Why `op` cannot be computed in parts as far as its sharding rule knows; None if it can.
+    """Return why, by the sharding rule of `op`, its shards cannot be computed without communication; None if they can.
 
-    It can where all its tensors split each factor of the rule alike; where no factor is split that is needed whole, as
-    `also_whole` are, or whose parts need data of other devices; and where results that are partial for it are combined.
-    An operation of another dialect without results takes what the device has.
+    They can if all tensors have the same axes for each factor of the rule, no factor that must be replicated is
+    sharded, and collectives combine the partial results. Without a rule, only an operation of another dialect without
+    results can be partitioned: it receives the shards of its operands.
+
+    Args:
+        op: The operation, with unpartitioned types.
+        operands: The layouts of the operands.
+        results: The layouts of the results.
+        also_whole: Returns factors that must be replicated, in addition to those that the rule says.
     """
     layouts = (*operands, *results)
     mesh = _common_mesh(layouts)
@@ -57,7 +63,7 @@ def why_not_by_rule(
     axes = _axes_of_factors(rule, tuple(layout.axes for layout in layouts), mesh)
     if isinstance(axes, str):
         return axes
-    if any(axes[factor] for factor in (*_factors_needed_whole(rule), *also_whole(op, rule))):
+    if any(axes[factor] for factor in (*_factors_to_replicate(rule), *also_whole(op, rule))):
         return "a device would need data of others"
     partial = [axis for factor in rule.reduction for axis in axes[factor]]
     if partial and not all(_is_combined(*each, partial, mesh) for each in zip(op.results, results, strict=True)):
@@ -71,11 +77,17 @@ def why_not_by_dims(
     stays: Callable[[int, int, Sequence[int]], bool],
     why_not: str = ", and a device would need data of others",
 ) -> str | None:
-    """Why an operation, whose tensors all have the same dimensions, cannot be computed in parts; None if it can.
+    """Return why an operation that maps dimension i to dimension i cannot be computed shard by shard; None if it can.
 
-    It can where all tensors split each dimension into as many parts, and `stays`, given the size of a part of each
-    tensor, operands first, says that each part of the result comes from the same part of the operands. Tensors of
-    another rank than the first are not looked at.
+    It can if all tensors have the same axes in each dimension, and each shard of the result depends on the same shard
+    of the operands only. Tensors of a rank other than that of the first are ignored.
+
+    Args:
+        operands: The layouts of the operands.
+        results: The layouts of the results.
+        stays: Returns whether a dimension needs no data of other devices, by its index, its number of shards and its
+            shard sizes in all tensors, operands first.
+        why_not: The end of the reason if `stays` returns False.
     """
     layouts = (*operands, *results)
     if _common_mesh(layouts) is None:
@@ -91,7 +103,7 @@ def why_not_by_dims(
 
 
 def _common_mesh(layouts: Sequence[Layout]) -> Mesh | None:
-    """The mesh over which all tensors are split that are split, None where there are several."""
+    """Return the mesh of all sharded tensors, None if they have several."""
     meshes = [layout.mesh for layout in layouts if layout.is_split]
     return meshes[0] if all(mesh == meshes[0] for mesh in meshes) else None
 
@@ -100,7 +112,7 @@ def _common_mesh(layouts: Sequence[Layout]) -> Mesh | None:
 def _axes_of_factors(
     rule: OpShardingRule, axes_of_tensors: Sequence[Sequence[Axes]], mesh: Mesh
 ) -> tuple[Axes, ...] | str:
-    """The axes that split each factor in all tensors alike, or why there are none."""
+    """Return the axes of each factor, which all tensors agree on, or the reason why they do not agree."""
     shardings = [TensorSharding(mesh, tuple(map(DimSharding, axes))) for axes in axes_of_tensors]
     tensors = project(rule, shardings, mesh).tensors
     without_factor = any(map(_split_without_factor, axes_of_tensors, rule.tensors))
@@ -115,26 +127,26 @@ def _split_without_factor(axes_of_dims: Sequence[Axes], dims: TensorMapping) -> 
 
 
 @lru_cache(maxsize=2**12)
-def _factors_needed_whole(rule: OpShardingRule) -> frozenset[int]:
-    """The factors that take data of other devices, or go in but not out."""
+def _factors_to_replicate(rule: OpShardingRule) -> frozenset[int]:
+    """Return the factors that must be replicated: permutation factors, and pass-through factors of operands only."""
     goes_in, comes_out = factors_in(rule.operands), factors_in(rule.results)
     goes_in_only = {factor for factor in goes_in - comes_out if rule.kind(factor) is FactorKind.PASS_THROUGH}
     return frozenset(rule.permutation) | goes_in_only
 
 
 def factors_made(rule: OpShardingRule) -> frozenset[int]:
-    """The factors that come out of an operation but do not go in."""
+    """Return the factors of the results that no operand has."""
     return frozenset(factors_in(rule.results) - factors_in(rule.operands))
 
 
 def _is_combined(result: OpResult, layout: Layout, axes: Sequence[AxisRef], mesh: Mesh) -> bool:
-    """Whether what is partial along `axes` is meant to be, or is combined by collectives before it is used."""
+    """Return whether partial results along `axes` are declared unreduced, or combined by collectives before any use."""
     rest = subtract(axes, layout.sharding.unreduced, mesh) if layout.sharding is not None else axes
     return not rest or all(_combines(user, rest, mesh) for user in users_behind_padding(result))
 
 
 def users_behind_padding(value: SSAValue) -> Iterator[Operation]:
-    """The users of `value`, behind what only gives it the padding that they need, takes it off, or passes it on."""
+    """Yield the users of `value`, looking through operations that pad, slice or forward it."""
     for use in value.uses:
         if isinstance(use.operation, ConcatenateOp) or (use.index == 0 and isinstance(use.operation, _CHANGES_PADDING)):
             yield from users_behind_padding(use.operation.results[0])
@@ -154,7 +166,7 @@ def _combines(op: Operation, axes: Sequence[AxisRef], mesh: Mesh) -> bool:
 
 
 def combined_axes(op: AllReduceOp | ReduceScatterOp) -> list[AxisRef]:
-    """The axes along which a collective combines partial results."""
+    """Return the axes along which a collective reduces."""
     if isinstance(op, AllReduceOp):
         return list(op.reduction_axes.data)
     return [axis for axes in op.reduce_scatter_axes.data for axis in axes]

@@ -1,4 +1,4 @@
-"""The collectives that a partitioned program communicates by, each of which gives its results alone."""
+"""The StableHLO collectives of a partitioned program that have no side effects."""
 
 from sdy.stablehlo.collectives import AllGatherOp, AllToAllOp, CollectiveBroadcastOp, CollectivePermuteOp
 from sdy.stablehlo.reducing_collectives import AllReduceOp, ReduceScatterOp

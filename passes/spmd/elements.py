@@ -1,4 +1,4 @@
-"""What elements a type has."""
+"""Ranges of element types."""
 
 import math
 from typing import cast
@@ -7,11 +7,11 @@ from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float6
 from xdsl.ir import Attribute
 
 IEEE_FLOATS = (BFloat16Type, Float16Type, Float32Type, Float64Type)
-"""Floats whose infinities and NaN are those of IEEE 754."""
+"""Float types with infinities and NaNs as in IEEE 754."""
 
 
 def bounds(element_type: Attribute) -> tuple[float, float]:
-    """The least and the greatest element of a type."""
+    """Return the least and the greatest element of a type; for a float, the infinities."""
     if not isinstance(element_type, IntegerType):
         return -math.inf, math.inf
     integer = cast(IntegerType, element_type)

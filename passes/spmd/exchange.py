@@ -1,4 +1,4 @@
-"""Carrying out an exchange: collective permutes bring the pieces of the buffer; each device takes its places of it."""
+"""Emission of a halo exchange: collective permutes fill a buffer, from which each device slices the rows it needs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,18 +19,16 @@ from sdy.stablehlo.padding import PadOp
 
 @dataclass(frozen=True)
 class Filler:
-    """What places hold that no row stands at: a scalar, and whether it is known to be zero.
-
-    Zero is also what a device has of a piece that it is not sent.
-    """
+    """The scalar that fills positions without a row: padding and the gaps of a dilation."""
 
     value: SSAValue
     is_zero: bool
+    """True if the scalar is known to be zero, which is also the result of a permute on a device without a sender."""
 
 
 @dataclass(frozen=True)
 class DimExchange:
-    """An exchange along dimension `dim` of a tensor, in the body of a manual computation."""
+    """A halo exchange along dimension `dim` of a tensor, in the body of a manual computation."""
 
     builder: ExchangeBuilder
     sharding: TensorSharding
@@ -46,20 +44,20 @@ class DimExchange:
         return self.sharding.dims[self.dim].axes
 
     def run(self, value: SSAValue, exchange: Exchange) -> SSAValue:
-        """What each device needs along the dimension, from its part `value`."""
+        """Emit the exchange of the shards `value` and return the rows that each device needs."""
         pieces = [self._piece(value, piece) for piece in exchange.pieces]
         buffer = self._pad(self._emit.concatenate(pieces, self.dim), exchange)
-        found = self._take(buffer, exchange)
+        needed = self._slice_needed(buffer, exchange)
         if self.filler.is_zero or not exchange.reach.leaves_tensor:
-            return found
-        return self._fill_outside(found, exchange.reach)
+            return needed
+        return self._fill_outside(needed, exchange.reach)
 
     def _piece(self, value: SSAValue, piece: Piece) -> SSAValue:
         rows = self._rows(value, piece)
         return rows if piece.is_own else self.builder.permute(self._emit, rows, self._axes, piece.senders)
 
     def _rows(self, value: SSAValue, piece: Piece) -> SSAValue:
-        """The rows that the running device sends."""
+        """Return the rows that the running device sends."""
         sizes = list(shape_of(value))
         if piece.size == sizes[self.dim]:
             return value
@@ -70,7 +68,7 @@ class DimExchange:
         return self._emit.slice(value, starts, [start + size for start, size in zip(starts, sizes, strict=True)])
 
     def _from(self, value: SSAValue, place: SSAValue, sizes: Sequence[int]) -> SSAValue:
-        """The part of `value` of `sizes` that begins at `place` along the dimension."""
+        """Return the slice of `value` of `sizes` that starts at `place` along the dimension."""
         zero = self.builder.scalars.integers([0], ())
         place = self.builder.scalars.binary(MaxOp, place, zero)
         indices = [place if dim == self.dim else zero for dim in range(len(sizes))]
@@ -83,7 +81,7 @@ class DimExchange:
             return buffer
         return self._emit.insert(PadOp(buffer, self.filler.value, low, high, interior))
 
-    def _take(self, buffer: SSAValue, exchange: Exchange) -> SSAValue:
+    def _slice_needed(self, buffer: SSAValue, exchange: Exchange) -> SSAValue:
         sizes = list(shape_of(buffer))
         starts = [0] * len(sizes)
         sizes[self.dim] = exchange.reach.length
@@ -93,8 +91,8 @@ class DimExchange:
             return buffer if tuple(sizes) == shape_of(buffer) else self._emit.slice(buffer, starts, limits)
         return self._from(buffer, self.builder.by_part(self._axes, exchange.offsets), sizes)
 
-    def _fill_outside(self, found: SSAValue, reach: Reach) -> SSAValue:
-        """`found` with the filler at places before the first row and after the last."""
+    def _fill_outside(self, needed: SSAValue, reach: Reach) -> SSAValue:
+        """Replace the positions of `needed` before the first row and after the last by the filler."""
         scalars, places = self.builder.scalars, TensorType(i64, (reach.length,))
         place = self.builder.places(self._axes, reach.starts, reach.length)
         last = scalars.filled(places, (reach.size - 1) * reach.dilation)
@@ -103,6 +101,6 @@ class DimExchange:
             scalars.compare(ComparisonDirection.GE, place, scalars.filled(places, 0)),
             scalars.compare(ComparisonDirection.LE, place, last),
         )
-        shape = shape_of(found)
+        shape = shape_of(needed)
         filler = self._emit.broadcast(self.filler.value, (), shape)
-        return self._emit.select(self._emit.broadcast(inside, (self.dim,), shape), found, filler)
+        return self._emit.select(self._emit.broadcast(inside, (self.dim,), shape), needed, filler)

@@ -1,7 +1,7 @@
-"""The manual computation in which devices exchange parts of tensors: making one, and what is done in its body.
+"""Builder of the manual computation in which devices exchange rows of their shards.
 
-Its body is the program of one device as far as the axes are concerned along which something is exchanged. Others stay
-as they were, so that what follows there is partitioned along them later.
+Only the axes of the exchange are manual: the body is a per-device program along these. Along all other axes, the
+tensors in the body keep their shardings and are partitioned later.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -28,11 +28,11 @@ from sdy.stablehlo.elementwise import DivOp, MulOp, RemOp
 from sdy.stablehlo.emitter import Emitter
 
 Tensor = tuple[SSAValue, TensorSharding]
-"""A tensor and how it is laid out."""
+"""A tensor and its sharding."""
 
 
 class TensorEmitter(Emitter):
-    """Inserts operations, and gives the result of each a sharding, unless it is a scalar."""
+    """Emitter that sets a sharding on the result of each operation that is not a scalar."""
 
     def __init__(self, place: InsertPoint, source: Operation, sharding: TensorSharding):
         super().__init__(place, source)
@@ -48,15 +48,17 @@ class TensorEmitter(Emitter):
 
 @dataclass(frozen=True)
 class Devices:
-    """The devices that take part: their mesh, how one of them knows which it is, and channels for their collectives."""
+    """The devices of an exchange."""
 
     mesh: Mesh
     device_id: type[DeviceIdOp]
+    """The operation that returns the id of the running device."""
     channels: Channels
+    """The generator of channel ids for collectives."""
 
 
 class ExchangeBuilder:
-    """Makes a manual computation over `manual_axes`, operation by operation, because of the operation `source`."""
+    """Builds the manual computation over `manual_axes` for the exchange that the operation `source` needs."""
 
     def __init__(self, source: Operation, tensors: Sequence[Tensor], manual_axes: Collection[str], devices: Devices):
         mesh = devices.mesh
@@ -70,34 +72,34 @@ class ExchangeBuilder:
 
     @property
     def arguments(self) -> Sequence[SSAValue]:
-        """The tensors, as a device has them."""
+        """The local shards of the tensors: the block arguments of the computation."""
         return self._block.args
 
     def local_type(self, type_: Attribute, sharding: TensorSharding) -> Attribute:
-        """The type that a device has of a tensor of `type_`, as far as manual axes split it."""
+        """Return the type of a tensor in the computation: `type_`, with the dimensions divided by their manual axes."""
         return Layout(type_, self._manual(sharding), self.devices.mesh).local_type(self.source)
 
     def _manual(self, sharding: TensorSharding) -> TensorSharding:
-        """`sharding` without the axes that are not manual."""
+        """Return `sharding` restricted to the manual axes."""
         return sharding.map_dims(
             lambda dim: replace(dim, axes=tuple(axis for axis in dim.axes if axis.name in self._manual_axes))
         )
 
     def tensors(self, sharding: TensorSharding) -> TensorEmitter:
-        """Inserts operations whose results are laid out, outside, as `sharding` says."""
+        """Return an emitter of operations in the computation whose results have the global sharding `sharding`."""
         inside = without_manual_axes(sharding, self._manual_axes)
         return TensorEmitter(InsertPoint.at_end(self._block), self.source, inside)
 
     def compute(self, op: Operation, shardings: Sequence[TensorSharding]) -> None:
-        """Insert an operation whose results are laid out, outside, as `shardings` say."""
+        """Insert an operation in the computation whose results have these global shardings."""
         self.scalars.insert(op)
         for result, sharding in zip(op.results, shardings, strict=True):
             set_sharding(result, without_manual_axes(sharding, self._manual_axes))
 
     def permute(self, emit: Emitter, value: SSAValue, axes: Sequence[AxisRef], moves: Mapping[int, int]) -> SSAValue:
-        """`value` of another device: along `axes`, part t receives that of part `moves[t]`; zeros where there is none.
+        """Emit a collective permute along `axes`: shard t receives `value` of shard `moves[t]`, or zeros without one.
 
-        The pairs are in the order of the senders' places in the mesh.
+        The source-target pairs are sorted by the position of the source in the mesh.
         """
         mesh = self.devices.mesh
         sender_of = {
@@ -115,9 +117,10 @@ class ExchangeBuilder:
         )
 
     def by_part(self, axes: Sequence[AxisRef], numbers: Sequence[int]) -> SSAValue:
-        """The one of `numbers`, one for each part along `axes`, that belongs to the running device: `tensor<i64>`.
+        """Emit the element of `numbers`, which has one for each shard along `axes`, of the running device.
 
-        It is computed where it grows steadily from part to part, and else read from a table.
+        The `tensor<i64>` is an affine function of the shard index if `numbers` have a constant step, and otherwise a
+        table lookup.
         """
         emit = self.scalars
         index = self._part_index(axes)
@@ -128,7 +131,10 @@ class ExchangeBuilder:
         return emit.add(emit.binary(MulOp, index, step), first)
 
     def places(self, axes: Sequence[AxisRef], starts: Sequence[int], length: int) -> SSAValue:
-        """The `length` places from the one of `starts` on that belongs to the running device, one after the other."""
+        """Emit the `length` consecutive positions from the start of the running device's shard on.
+
+        `starts` has one number for each shard along `axes`.
+        """
         emit = self.scalars
         start = emit.broadcast(self.by_part(axes, starts), (), (length,))
         return emit.add(emit.insert(IotaOp(0, TensorType(i64, (length,)))), start)
@@ -158,9 +164,13 @@ class ExchangeBuilder:
         shardings: Sequence[TensorSharding],
         at: InsertPoint | None = None,
     ) -> Sequence[SSAValue]:
-        """Put the computation in front of its source, or where `at` says.
+        """Insert the computation and return its results.
 
-        Its results, of `types`, are laid out as `shardings` say.
+        Args:
+            results: The values that the body returns.
+            types: The global types of the results.
+            shardings: The shardings of the results.
+            at: The insertion point; in front of the source by default.
         """
         self._block.add_op(ReturnOp(*results))
         computation = ManualComputationOp(
@@ -177,7 +187,7 @@ class ExchangeBuilder:
 
 
 def _digit(emit: Emitter, device: SSAValue, axis: AxisRef, mesh: Mesh) -> SSAValue:
-    """Where `device` stands along `axis`, the devices being in their natural order."""
+    """Emit the coordinate of `device` along `axis` of a mesh with the default device order."""
     minor_axes = mesh.axis_names[mesh.axis_index(axis.name) + 1 :]
     stride = mesh.axis_size(axis.name) // axis.end_in(mesh)
     for name in minor_axes:

@@ -1,4 +1,4 @@
-"""How a value lies on the devices: the type of the whole, and the axes that split it."""
+"""Layout of one value: its unpartitioned type, its sharding and its mesh."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,29 +22,30 @@ _NO_MESH = Mesh()
 
 
 def mesh_of_devices(sharding: TensorSharding, anchor: Operation) -> Mesh:
-    """The mesh of `sharding`, its symbol looked up in the module around `anchor`.
+    """Return the mesh of `sharding`, looked up by its symbol in the module around `anchor`.
 
-    Raises DiagnosticError where it has more devices than a program can list wherever they send to each other.
+    Raises:
+        DiagnosticError: The mesh has more devices than replica groups can list.
     """
     mesh = mesh_of(sharding, anchor)
     if mesh.size > MOST_DEVICES:
-        message = f"a program cannot be made for each of {mesh.size} devices, only for up to {MOST_DEVICES}"
+        message = f"a mesh of {mesh.size} devices cannot be partitioned over; the most is {MOST_DEVICES}"
         raise error(anchor, f"{message}: the mesh is {mesh_text(mesh)}")
     return mesh
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """The type of a whole value, and its sharding over a mesh; no sharding means that every device has all of it.
+    """The unpartitioned type of a value and its sharding over a mesh; without a sharding, it is replicated.
 
-    Values of one type and sharding share a layout, of which each property is found once.
+    Values of equal type and sharding share a layout, whose properties are cached.
     """
 
     type: Attribute
     sharding: TensorSharding | None = None
     mesh: Mesh = _NO_MESH
     multiples: Mapping[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
-    """For a size and a number of uneven parts, what the padded size is a multiple of, if not of that number only."""
+    """By dimension size and number of shards, the multiple to pad to, if it is not the number of shards."""
 
     @cached_property
     def _tensor(self) -> TensorType[Attribute] | None:
@@ -53,33 +54,33 @@ class Layout:
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the whole; () where the value is no tensor."""
+        """The unpartitioned shape; () if the value is not a tensor."""
         return self._tensor.get_shape() if self._tensor else ()
 
     @cached_property
     def axes(self) -> tuple[tuple[AxisRef, ...], ...]:
-        """The axes that split each dimension, without those that make one part only."""
+        """The axes of each dimension, without those of size 1."""
         if self.sharding is None or not self.sharding.dims:
             return ((),) * len(self.shape)
         return tuple(tuple(axis for axis in axes if axis.size_in(self.mesh) > 1) for axes in self.sharding.dim_axes)
 
     @cached_property
     def is_split(self) -> bool:
-        """Whether a device has less than the whole."""
+        """True if the value is sharded along an axis of size greater than 1."""
         return any(self.axes)
 
     @cached_property
     def split_dims(self) -> tuple[int, ...]:
-        """The dimensions that are split."""
+        """The sharded dimensions."""
         return tuple(dim for dim, axes in enumerate(self.axes) if axes)
 
     def parts(self, dim: int) -> int:
-        """The number of parts that dimension `dim` is split into."""
+        """Return the number of shards of dimension `dim`."""
         return total_size(self.axes[dim], self.mesh)
 
     @cached_property
     def padded_shape(self) -> tuple[int, ...]:
-        """The shape of the whole, each dimension rounded up to a multiple of the number of its parts."""
+        """The unpartitioned shape, with each uneven dimension padded to a multiple of its number of shards."""
         return tuple(
             self._padded(size, self.parts(dim)) if dim in self.uneven_dims else size
             for dim, size in enumerate(self.shape)
@@ -90,13 +91,13 @@ class Layout:
 
     @cached_property
     def uneven_dims(self) -> tuple[int, ...]:
-        """The dimensions whose parts would not all be of one size."""
+        """The dimensions that their axes do not divide."""
         return tuple(
             dim for dim in self.split_dims if self.shape[dim] != DYNAMIC_INDEX and self.shape[dim] % self.parts(dim)
         )
 
     def padded_type(self, _: object = None) -> Attribute:
-        """The type of the whole in its padded shape."""
+        """Return the unpartitioned type with the padded shape."""
         return self._padded_type
 
     @cached_property
@@ -106,14 +107,14 @@ class Layout:
         return tensor_of(self._tensor.element_type, self.padded_shape, self._tensor.encoding)
 
     def without(self, dims: Collection[int]) -> "Layout":
-        """The layout in which the dimensions `dims` are not split."""
+        """Return the layout with the dimensions `dims` replicated."""
         if self.sharding is None or not dims:
             return self
         kept = tuple(DimSharding() if dim in dims else split for dim, split in enumerate(self.sharding.dims))
         return replace(self, sharding=replace(self.sharding, dims=kept))
 
     def without_axes(self, axes: Sequence[AxisRef]) -> "Layout":
-        """The layout in which nothing is split over `axes`, nor over axes that are minor to them in a dimension."""
+        """Return the layout without `axes`, nor the axes that are minor to them in a dimension."""
         if self.sharding is None:
             return self
 
@@ -124,23 +125,27 @@ class Layout:
         return replace(self, sharding=replace(self.sharding, dims=kept))
 
     def local_type(self, value: SSAValue | Operation) -> Attribute:
-        """The type that one device has of the value.
+        """Return the type of one shard.
 
-        Raises DiagnosticError at `value` where the parts would not all be of one size.
+        Args:
+            value: The value or operation at which an error is reported.
+
+        Raises:
+            DiagnosticError: The axes of a dimension do not divide its size.
         """
         if self.uneven_dims and self.sharding:
             dim = self.uneven_dims[0]
             axes = ", ".join(map(str, self.sharding.dims[dim].axes))
             raise error(
                 value,
-                f"dimension {dim} of size {self.shape[dim]} cannot be split evenly into {self.parts(dim)} parts over "
+                f"dimension {dim} of size {self.shape[dim]} cannot be split evenly into {self.parts(dim)} shards over "
                 f"{{{axes}}}: the value has type {self.type}",
             )
         return self._local_type
 
     @cached_property
     def local_bytes(self) -> int:
-        """The bytes that one device has of the value, padding included."""
+        """The bytes of one shard, padding included."""
         return local_bytes(self.type, self.sharding, self.mesh)
 
     @cached_property
@@ -152,5 +157,5 @@ class Layout:
 
 
 def round_up(size: int, multiple: int) -> int:
-    """The least multiple that is no less than `size`."""
+    """Return the least multiple of `multiple` that is at least `size`."""
     return -(-size // multiple) * multiple

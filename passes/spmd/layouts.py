@@ -1,4 +1,4 @@
-"""The layouts of all values of a module, and the change of all their types at once."""
+"""Layouts of all values of a module, and the conversion of their types."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -20,21 +20,21 @@ from sdy.passes.spmd.target import Target
 from sdy.sharding import TensorSharding
 
 TypeOf = Callable[[Layout, SSAValue | Operation], Attribute]
-"""The new type of a value, or of a result of a function."""
+"""Returns the new type of a value, or of a function result."""
 
 
-_Way = tuple[int, int]
-"""The size of a dimension, and the number of parts that it is split into."""
+_Split = tuple[int, int]
+"""The size of a dimension and its number of shards."""
 
 
 class Layouts:
-    """The layouts of all values of a module, as its shardings say when this is made."""
+    """The layouts of all values of a module, by the shardings at the time of construction."""
 
     def __init__(self, module: ModuleOp):
         self.functions = {op.sym_name.data: op for op in operations_at_top(module) if isinstance(op, FuncOp)}
         self._module = module
         self._shared: dict[tuple[int, TensorSharding | None], Layout] = {}
-        """By the address of the type, which the layout keeps in memory, and the sharding."""
+        """Interned layouts, by the address of the type, which the layout keeps alive, and the sharding."""
         self._layouts: dict[SSAValue, Layout] = {}
         for op in operations(module):
             for region in op.regions:
@@ -48,25 +48,30 @@ class Layouts:
 
     @property
     def any_uneven(self) -> bool:
-        """Whether a dimension of a value, or of a result that a function's signature gives, is split unevenly."""
+        """True if a dimension of a value, or of a function result, is uneven."""
         results = (layout for function in self.functions.values() for layout in self.of_function_results(function))
         return any(layout.uneven_dims for layout in (*results, *self._shared.values()))
 
     def pad_alike(self, where_resharded: bool = False) -> None:
-        """Let a size that is split unevenly in several ways have one padded size, so that one way becomes another.
+        """Give dimensions of equal size but different numbers of shards one padded size, so that they can be resharded.
 
-        With `where_resharded`, only where a collective makes one way of another: a device has no more padding, which it
-        would send along, than it needs. That is so in each function: values that go from one to another are not padded.
+        The sizes are unified in each function separately, because values that cross functions are not padded.
+
+        Args:
+            where_resharded: Only unify the splits between which a collective reshards, so that no value has more
+                padding, which collectives would send, than it needs.
         """
         for function in self.functions.values():
             uneven = {value: layout for value in _values(function) if (layout := self._layouts[value]).uneven_dims}
-            ways = {(layout.shape[dim], layout.parts(dim)) for layout in uneven.values() for dim in layout.uneven_dims}
-            multiples = _multiples(ways, self._resharded(function) if where_resharded else combinations(ways, 2))
+            splits = {
+                (layout.shape[dim], layout.parts(dim)) for layout in uneven.values() for dim in layout.uneven_dims
+            }
+            multiples = _multiples(splits, self._resharded(function) if where_resharded else combinations(splits, 2))
             padded = {layout: replace(layout, multiples=multiples) for layout in {*uneven.values()}}
             self._layouts.update({value: padded[layout] for value, layout in uneven.items()})
 
-    def _resharded(self, function: FuncOp) -> Iterator[tuple[_Way, _Way]]:
-        """The ways before and after each collective."""
+    def _resharded(self, function: FuncOp) -> Iterator[tuple[_Split, _Split]]:
+        """Yield the splits of each dimension before and after each collective."""
         for op in operations(function):
             if isinstance(op, CollectiveOp):
                 before, after = self._layouts[op.tensor], self._layouts[op.result]
@@ -74,16 +79,16 @@ class Layouts:
                     yield (size, before.parts(dim)), (size, after.parts(dim))
 
     def of_all(self, values: Sequence[SSAValue]) -> tuple[Layout, ...]:
-        """The layouts of `values`."""
+        """Return the layouts of `values`."""
         return tuple(self._layouts[value] for value in values)
 
     def of_function_results(self, function: FuncOp) -> list[Layout]:
-        """The layouts that the signature of `function` gives its results."""
+        """Return the layouts of the results of `function`, by its signature."""
         types = function.function_type.outputs.data
         return [self._layout(type_, func_result_sharding(function, index)) for index, type_ in enumerate(types)]
 
     def sites(self, target: Target) -> Iterator[Site[Operation]]:
-        """The operations that have operands or results, in the order of the text."""
+        """Yield a site for each operation with operands or results, in program order."""
         manual_axes = ManualAxes(self._module)
         for op in operations(self._module):
             if op.operands or op.results:
@@ -91,7 +96,7 @@ class Layouts:
                 yield Site(op, self.of_all(op.operands), self.of_all(op.results), target, around)
 
     def change_types(self, type_of: TypeOf) -> None:
-        """Give each value that is split, and each function's signature, the types that `type_of` says."""
+        """Change the types of all sharded values and of function signatures to those that `type_of` returns."""
         results = {
             name: [type_of(layout, function) for layout in self.of_function_results(function)]
             for name, function in self.functions.items()
@@ -108,7 +113,7 @@ class Layouts:
             function.function_type = FunctionType.from_lists(inputs, results[name])
 
     def _layout(self, type_: Attribute, sharding: TensorSharding | None) -> Layout:
-        # Asked for every value, of which the many layers of a model have few types and shardings.
+        # Called for every value; the many layers of a model share few types and shardings.
         layout = self._shared.get((id(type_), sharding))
         if layout is None:
             layout = Layout(type_, sharding, mesh_of_devices(sharding, self._module)) if sharding else Layout(type_)
@@ -117,7 +122,7 @@ class Layouts:
 
 
 def _values(function: FuncOp) -> Iterator[SSAValue]:
-    """The values in `function`."""
+    """Yield the values in `function`."""
     for op in operations(function):
         yield from op.results
         for region in op.regions:
@@ -125,14 +130,14 @@ def _values(function: FuncOp) -> Iterator[SSAValue]:
                 yield from block.args
 
 
-def _multiples(ways: Collection[_Way], pairs: Iterable[tuple[_Way, _Way]]) -> dict[_Way, int]:
-    """For each of `ways` what its padded size is a multiple of, where one of each of `pairs` becomes the other.
+def _multiples(splits: Collection[_Split], pairs: Iterable[tuple[_Split, _Split]]) -> dict[_Split, int]:
+    """Return the multiple to which each split is padded: the lcm of the shard counts that reshards connect it to.
 
-    Those with other sizes, or that are not among `ways`, have nothing to do with each other.
+    Pairs of different dimension sizes, or with a split that is not among `splits`, are ignored.
     """
-    together = {way: {way} for way in ways}
+    groups = {split: {split} for split in splits}
     for one, other in pairs:
-        if one[0] == other[0] and one in together and other in together:
-            joined = together[one] | together[other]
-            together.update(dict.fromkeys(joined, joined))
-    return {way: lcm(*(parts for _, parts in joined)) for way, joined in together.items()}
+        if one[0] == other[0] and one in groups and other in groups:
+            joined = groups[one] | groups[other]
+            groups.update(dict.fromkeys(joined, joined))
+    return {split: lcm(*(parts for _, parts in joined)) for split, joined in groups.items()}

@@ -1,6 +1,6 @@
-"""The mark on a module that says that it holds the program of one device.
+"""Marker attribute of a partitioned module, whose types are those of one device's shards.
 
-The shardings of its functions still say how whole tensors are split; its types are what one device has of them.
+The shardings of its functions still describe the unpartitioned tensors.
 """
 
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
@@ -9,10 +9,10 @@ _MARK = "sdy.partitioned"
 
 
 def is_local(module: ModuleOp) -> bool:
-    """Whether the types of `module` are those of one device."""
+    """Return whether `module` is partitioned."""
     return _MARK in module.attributes
 
 
 def mark_local(module: ModuleOp) -> None:
-    """Say that the types of `module` are those of one device."""
+    """Mark `module` as partitioned."""
     module.attributes[_MARK] = UnitAttr()

@@ -1,8 +1,8 @@
-"""Neutral elements: those from which a reduction may start in each of its parts, as they change no result.
+"""Identity elements of reductions, from which each shard of a reduction can start without changing the result.
 
-The reductions that StableHLO names have an identity, or none that their type can hold. For any other body StableHLO
-lets an implementation put initial values anywhere among the elements, as often as it likes (specification of `reduce`),
-so that a program has one result only if they change nothing. That is relied on for initial values that are idempotent.
+The body of a known reduction, such as a sum, has an identity unless the element type cannot represent it. For any other
+body, the StableHLO specification of `reduce` lets an implementation insert the initial values any number of times, so
+that a well-defined program has initial values that change nothing. This module relies on it for idempotent ones.
 """
 
 import math
@@ -34,9 +34,10 @@ from sdy.stablehlo.reduction import ReduceOp
 
 
 def identities_of(body: Region, element_types: Sequence[Attribute]) -> list[float] | None:
-    """For each tensor that `body` reduces, the element that leaves any other as it is.
+    """Return the identity element of each tensor that `body` reduces.
 
-    None where one of the reductions is no known one, takes more than its own tensor, or has no such element.
+    Returns:
+        The elements, or None if a reduction is unknown, depends on other tensors too, or has no identity in its type.
     """
     block, count = body.block, len(element_types)
     reduced = block.last_op.operands if block.last_op is not None else ()
@@ -71,15 +72,18 @@ def _has(element_type: Attribute, element: float) -> bool:
 
 
 def is_constant(value: SSAValue, element: float) -> bool:
-    """Whether all elements of `value` are known to be this one; a complex number is a pair."""
+    """Return whether `value` is a constant all of whose elements are `element`; complex ones have imaginary part 0."""
     elements = _constant_elements(value)
     return elements is not None and all(each in (element, (element, 0)) for each in elements.get_values())
 
 
 def neutral_starts(op: ReduceOp | ReduceWindowOp) -> Sequence[SSAValue] | None:
-    """Scalars, one for each input, that may count any number of times beside the initial values of `op`.
+    """Return an initial value for each input that can be reduced any number of times in addition to those of `op`.
 
-    Identities are made in front of it. None where it is not known that there are such.
+    Identities that are not initial values of `op` are emitted in front of it.
+
+    Returns:
+        The scalars, or None if no neutral ones are known.
     """
     identities = _identities(op)
     if identities is None:
@@ -91,7 +95,7 @@ def neutral_starts(op: ReduceOp | ReduceWindowOp) -> Sequence[SSAValue] | None:
 
 
 def has_neutral_starts(op: ReduceOp | ReduceWindowOp) -> bool:
-    """Whether the initial values of `op` are known to be such that they may count any number of times."""
+    """Return whether the initial values of `op` are neutral: they can be reduced any number of times."""
     identities = _identities(op)
     if identities is None:
         return _starts_are_idempotent(op)
@@ -103,27 +107,27 @@ def _identities(op: ReduceOp | ReduceWindowOp) -> list[float] | None:
 
 
 def _starts_are_idempotent(op: ReduceOp | ReduceWindowOp) -> bool:
-    """Whether the body, given the initial values twice, gives them again; False where they are not known."""
+    """Return whether the body maps the initial values, as both arguments, to themselves; False if not constant."""
     from sdy.interpreter.machine import run_function  # few programs need it
 
     elements = [_constant_elements(value) for value in op.init_values]
     block = Block([ConstantOp(each) for each in elements if each is not None])
-    given = [start.results[0] for start in block.ops]
-    if len(given) < len(elements) or captured_values(op):
+    starts = [start.results[0] for start in block.ops]
+    if len(starts) < len(elements) or captured_values(op):
         return False
-    copies: dict[SSAValue, SSAValue] = dict(zip(op.body.block.args, given * 2, strict=True))
+    copies: dict[SSAValue, SSAValue] = dict(zip(op.body.block.args, starts * 2, strict=True))
     for inner in op.body.block.ops:
         block.add_op(inner.clone(copies))
     combined = block.last_op
     assert isinstance(combined, ReturnOp)
-    combined.operands = [*combined.operands, *given]
+    combined.operands = [*combined.operands, *starts]
     types = FunctionType.from_lists([], [value.type for value in combined.operands])
     program = FuncOp("combined", types, Region(block))
     try:
         values = run_function(ModuleOp([program]), program)
     except DiagnosticError:
         return False
-    return all(x.tobytes() == y.tobytes() for x, y in zip(values[: len(given)], values[len(given) :], strict=True))
+    return all(x.tobytes() == y.tobytes() for x, y in zip(values[: len(starts)], values[len(starts) :], strict=True))
 
 
 def _constant_elements(value: SSAValue) -> DenseIntOrFPElementsAttr | None:

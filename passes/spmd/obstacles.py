@@ -1,4 +1,4 @@
-"""What keeps an operation from being computed in parts, and along which axes that would have to be done whole."""
+"""Legality of partitioning: why an operation must be replicated, and along which axes."""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -13,9 +13,9 @@ from sdy.passes.spmd.site import Site
 
 
 def obstacle_to_parts(site: Site[Any]) -> Obstacle | None:
-    """What keeps an operation whose values still have the types of the whole from being computed in parts, if anything.
+    """Return why an operation with unpartitioned types must be replicated, and along which axes; None if it need not.
 
-    Its axes are the fewest that are enough.
+    The axes are a smallest set that is enough.
     """
     reason = why_not_in_parts(site.op, site.operands, site.results)
     if reason is None:
@@ -32,9 +32,9 @@ def obstacle_to_parts(site: Site[Any]) -> Obstacle | None:
 
 
 def why_not_in_parts(op: Operation, operands: Sequence[Layout], results: Sequence[Layout]) -> str | None:
-    """Why `op`, whose values still have the types of the whole, cannot be computed in parts; None if it can.
+    """Return why `op`, with unpartitioned types, cannot be partitioned; None if it can.
 
-    It can where no device needs data of others, and what is partial as a consequence is combined.
+    It can if no device needs data of other devices and collectives combine its partial results.
     """
     if not any(layout.is_split for layout in (*operands, *results)):
         return None

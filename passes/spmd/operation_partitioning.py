@@ -1,4 +1,4 @@
-"""How operations of one class are partitioned: what a family in `ops` says of each of its operations."""
+"""Interface of partitioning rules: the hooks that a module of `ops` implements for each operation class."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,32 +14,36 @@ from sdy.passes.spmd.resolution import Resolution
 from sdy.passes.spmd.site import Site
 
 Exchange = Callable[[Any, Resolution], bool]
-"""Lets devices exchange what an operation needs. False, and nothing is changed, where the operation's tensors must be
-made whole instead."""
+"""Rewrites an operation to exchange the rows it needs between devices.
 
-Replicate = Callable[[Any, Resolution], bool]
-"""Lets an operation run without the axes along which it moves elements; whether tensors are made whole for that."""
-
-Pad = Callable[[PaddedSite[Any]], bool]
-"""Makes an operation the one on padded tensors. False, and nothing is changed, where it is not known how."""
-
-WhyNot = Callable[[Any, Sequence[Layout], Sequence[Layout]], str | None]
-"""Why an operation, which has tensors that are split, cannot be computed in parts; None if it can.
-
-Its values have the types of the whole, and these layouts of operands and results.
+Returns False, without changes, if the tensors must be replicated instead.
 """
 
+Replicate = Callable[[Any, Resolution], bool]
+"""Replicates the tensors of an operation along the axes along which it moves elements; returns whether any was."""
+
+Pad = Callable[[PaddedSite[Any]], bool]
+"""Rewrites an operation for padded tensors. Returns False, without changes, if this is not supported."""
+
+WhyNot = Callable[[Any, Sequence[Layout], Sequence[Layout]], str | None]
+"""Returns why an operation, with unpartitioned types and these layouts, cannot be partitioned; None if it can."""
+
 Lower = Callable[[Site[Any]], None]
-"""Changes or replaces an operation, whose values have the types of one device by now."""
+"""Rewrites or replaces an operation whose values have the types of one device's shards already."""
 
 
 @dataclass(frozen=True)
 class OperationPartitioning:
-    """The steps from an operation on whole tensors to that of one device; a step that is not given is done as for most.
+    """The partitioning of an operation class, as hooks of the partitioning passes.
 
-    `exchange` and `replicate` are those of `sdy-resolve-permutation-factors`, `pad` that of `sdy-pad-for-divisibility`,
-    `why_not` and `lower` those of `sdy-convert-global-to-local`, which replaces the types of all values. An operation
-    that is `always_lowered` says something of the whole even where none of its tensors is split.
+    Attributes:
+        exchange: Hook of `sdy-resolve-permutation-factors`: halo exchange.
+        replicate: Hook of `sdy-resolve-permutation-factors`: the fallback if there is no exchange.
+        pad: Hook of `sdy-pad-for-divisibility`.
+        why_not: Hook of `sdy-convert-global-to-local`: the legality check.
+        lower: Hook of `sdy-convert-global-to-local`, called after the types of all values are replaced.
+        always_lowered: Call `lower` even if no operand or result is sharded.
+        absorbs_operands: Exchange before the producers of the operands do, and fuse them into the same exchange.
     """
 
     exchange: Exchange | None = None
@@ -52,4 +56,4 @@ class OperationPartitioning:
 
 
 PartitioningTable = Mapping[type[Operation], OperationPartitioning]
-"""How the operations of a family are partitioned, by their classes."""
+"""The partitioning of the operations of a family, by class."""

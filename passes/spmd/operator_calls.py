@@ -1,4 +1,4 @@
-"""Calls of annotated operators on the parts of one device, with the sizes of the parts.
+"""Lowering of annotated operator calls to calls on one device's shards.
 
 Where 7 rows are split over 4 devices and the function must not see padding, each device calls it with 2 rows or 1::
 
@@ -14,7 +14,7 @@ on whole tensors of 8 rows becomes::
       stablehlo.return %1 : tensor<3xf32>
     })
 
-A device without elements has a branch that gives zeros.
+A device without elements has a branch that returns zeros.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,7 +45,11 @@ if TYPE_CHECKING:
 
 
 def pad_operator(site: PaddedSite[Operation], call: OperatorCall) -> bool:
-    """Call an operator on padded tensors, with the padding or with what is in front of it."""
+    """Rewrite an operator call for padded tensors, on which the function sees the padding only if it may.
+
+    Returns:
+        False, without changes, if the call must be replicated.
+    """
     if not site.carries(FactorKind.REDUCTION):
         return False
     operands, results = ([layout.padded_shape for layout in layouts] for layouts in (site.operands, site.results))
@@ -62,7 +66,7 @@ def pad_operator(site: PaddedSite[Operation], call: OperatorCall) -> bool:
 
 
 def lower_operator(site: Site[Operation], call: OperatorCall) -> None:
-    """Call an operator with the sizes of a device's parts."""
+    """Rewrite an operator call for the shapes of a device's shards."""
     operands, results = ([layout.shape for layout in layouts] for layouts in (site.operands, site.results))
     if call.transforms and isinstance(call.transforms[-1], Padded):
         _call_without_padding(site, _parts_of_padded(site, call, operands, results))
@@ -73,7 +77,7 @@ def lower_operator(site: Site[Operation], call: OperatorCall) -> None:
 
 
 def _call_without_padding(site: Site[Operation], parts: OperatorParts) -> None:
-    """Let each device call an operator with the elements that it has, and give zeros if it has none."""
+    """Replace the call by a case over the devices: a call on the shard without padding, or zeros if it is empty."""
     lengths = [None if 0 in each.values() else each for each in parts.lengths_by_device()]
     branches = [each for index, each in enumerate(lengths) if each not in lengths[:index]]
     emit = site.before()
@@ -85,7 +89,7 @@ def _call_without_padding(site: Site[Operation], parts: OperatorParts) -> None:
 
 
 def _branch(site: Site[Operation], parts: OperatorParts, lengths: Mapping[str, int] | None) -> Block:
-    """The call with parts of these lengths, or zeros."""
+    """Build the branch that calls the operator on shards of these lengths, or returns zeros if None."""
     block = Block()
     emit = Emitter(InsertPoint.at_end(block), site.op)
     if lengths is None:
@@ -105,7 +109,7 @@ def _branch(site: Site[Operation], parts: OperatorParts, lengths: Mapping[str, i
 def _parts_of_padded(
     site: Site[Operation], padded: OperatorCall, operands: Sequence["Shape"], results: Sequence["Shape"]
 ) -> OperatorParts:
-    """The parts of a call on padded tensors of these shapes."""
+    """Return the shards of a call on padded tensors of these shapes."""
     operator, call = _operator(padded), padded.before()
     transform = padded.transforms[-1]
     assert isinstance(transform, Padded)

@@ -1,9 +1,8 @@
-"""The parts of an annotated operator: the axes of its factors, and the sizes that each device computes with.
+"""Shards of an annotated operator: the axes of its factors, and the sizes of each device's call.
 
-A dimension that its axes do not divide is padded. Along an identifier that all outputs have, each element is computed
-by itself, and devices call the function with the padding. Elsewhere the padding would be part of a sum, or a callback
-would see it: there each device calls the function with its elements alone, of which the last devices have fewer or
-none.
+An uneven dimension is padded. Along an identifier that all outputs have, elements are independent, and devices call the
+function on padded shards. Elsewhere a sum or a callback would include the padding: there each device calls the function
+on its shard without padding, which is smaller or empty on the last devices.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +32,7 @@ Axes = tuple[AxisRef, ...]
 
 
 def factor_axes(rule: "OperatorRule", shardings: Sequence[TensorSharding], mesh: Mesh) -> list[Axes]:
-    """The axes that split each factor, of the shardings of operands and results that go together."""
+    """Return the axes of each factor, from compatible shardings of the operands and results."""
     axes: list[Axes] = [()] * rule.rule.num_factors
     for tensor in project(rule.rule, shardings, mesh).tensors:
         for factor, part in tensor.factors.items():
@@ -42,28 +41,36 @@ def factor_axes(rule: "OperatorRule", shardings: Sequence[TensorSharding], mesh:
 
 
 def summed_axes_of_results(rule: "OperatorRule", axes: Sequence[Axes]) -> list[Axes]:
-    """For each result, the axes along which it is partial."""
+    """Return the axes along which each result is a partial sum."""
     return [tuple(axis for factor in factors for axis in axes[factor]) for factors in rule.summed]
 
 
 def evenly_split(rule: OpShardingRule, shardings: Sequence[TensorSharding | None], mesh: Mesh) -> OpShardingRule:
-    """The rule in which those factors need to be whole that these shardings split into parts of several sizes.
+    """Return `rule` with the factors that are uneven in these shardings replicated.
 
-    XLA calls a function back for parts of one size only.
+    XLA calls a callback with shards of equal sizes only.
     """
     return rule.with_replicated(uneven_factors(rule, shardings, mesh))
 
 
 def counts_of_parts(rule: "OperatorRule", axes: Sequence[Axes], mesh: Mesh) -> dict[str, int]:
-    """Return the number of parts that each identifier is split into."""
+    """Return the number of shards along each identifier."""
     return {name: total_size(axes[factor], mesh) for name, factor in rule.factors.items()}
 
 
 @dataclass(frozen=True)
 class OperatorParts:
-    """A call of an operator on tensors of these types, and the axes that split each factor of its rule.
+    """An operator call, its operand types and the axes of each factor of its rule.
 
-    `whole` has the size of each identifier without padding, `sizes` that of a device's part of it with padding.
+    Attributes:
+        operator: The operator.
+        call: The call on unpartitioned tensors.
+        rule: The sharding rule of the call.
+        types: The unpartitioned operand types.
+        axes: The axes of each factor of the rule.
+        mesh: The mesh of the axes.
+        whole: The unpadded size of each identifier.
+        sizes: The padded size of one device's shard along each identifier.
     """
 
     operator: "Operator"
@@ -85,7 +92,7 @@ class OperatorParts:
         axes: Sequence[Axes],
         mesh: Mesh,
     ) -> "OperatorParts":
-        """Return the parts where each identifier is padded to the next multiple of the number of its parts."""
+        """Return the shards with each identifier padded to the next multiple of its number of shards."""
         whole = {name: rule.rule.factor_sizes[factor] for name, factor in rule.factors.items()}
         counts = counts_of_parts(rule, axes, mesh)
         sizes = {name: -(-size // counts[name]) for name, size in whole.items()}
@@ -99,7 +106,7 @@ class OperatorParts:
 
     @cached_property
     def sees_padding(self) -> bool:
-        """Whether padding of the uneven identifiers would be part of a sum, or could be seen otherwise."""
+        """True if a sum or the function would include the padding of the uneven identifiers."""
         results = self.rule.rule.results
         is_summed = any(
             not any(self.rule.factors[name] in dim for dim in result) for name in self.uneven for result in results
@@ -107,7 +114,7 @@ class OperatorParts:
         return is_summed or self.operator.sees_padding(self.call, self.types)
 
     def lengths_by_device(self) -> list[dict[str, int]]:
-        """Return the number of elements of each device along each uneven identifier, padding excluded."""
+        """Return each device's number of elements along each uneven identifier, without padding."""
         from sdy.device_groups import shard_indices  # with numpy, which programs without uneven operators do without
 
         lengths: list[dict[str, int]] = [{} for _ in range(self.mesh.size)]
@@ -118,7 +125,7 @@ class OperatorParts:
         return lengths
 
     def shapes(self, sizes: Mapping[str, int]) -> tuple["Shape", ...]:
-        """Return the shapes of operands and then results on one device, where identifiers have these sizes."""
+        """Return the shard shapes of the operands, then of the results, for identifiers of these sizes."""
         of_factors = {self.rule.factors[name]: size for name, size in {**self.sizes, **sizes}.items()}
         others = self.rule.rule.factor_sizes
         return tuple(
@@ -127,30 +134,30 @@ class OperatorParts:
         )
 
     def refused(self) -> dict[str, str]:
-        """Return the uneven identifiers along which the call must be whole, and why.
+        """Return the uneven identifiers that must be replicated, with the reason.
 
-        They are those in dimensions made of several identifiers, whose parts would have gaps; and all of them where the
-        function does not take arrays of the sizes of the parts.
+        An identifier is refused in a dimension that combines several, whose shards would have gaps. All uneven ones are
+        refused if the function rejects arrays of the shapes of the shards.
         """
-        found = {
+        refused = {
             identifier.name: f"`({' '.join(map(str, dim))})` is padded at its end only"
             for tensor in self.rule.fitted.annotation.tensors
             for dim in tensor
             for identifier in dim
             if len(dim) > 1 and identifier.name in self.uneven
         }
-        if found or not self.uneven:
-            return found
+        if refused or not self.uneven:
+            return refused
         for lengths in self._lengths():
             shapes = self.shapes(lengths)[: len(self.types)]
             types = [tensor_of(elements_of(type_), shape) for type_, shape in zip(self.types, shapes, strict=True)]
             reason = self.operator.refusal(self.call.with_sizes({**self.sizes, **lengths}), types)
             if reason is not None:
-                return dict.fromkeys(self.uneven, f"the function does not take such a part: {reason}")
+                return dict.fromkeys(self.uneven, f"the function does not accept such a shard: {reason}")
         return {}
 
     def _lengths(self) -> Iterator[dict[str, int]]:
-        """The sizes of uneven identifiers with which devices call the function, each combination once."""
+        """Yield the distinct sizes of the uneven identifiers with which devices call the function."""
         if not self.sees_padding:
             yield {}
             return

@@ -1,4 +1,4 @@
-"""One operation alone in a function, with the layouts that its tensors have."""
+"""Outlining of one operation into a function of its own module."""
 
 from collections.abc import Sequence
 from math import lcm
@@ -18,23 +18,32 @@ from sdy.stablehlo.checks.shape_checks import tensor_type
 
 
 def why_not_outlined(op: Operation) -> str | None:
-    """Why `op` cannot be the only operation of a function of tensors on one mesh; None if it can."""
+    """Return why `op` cannot be outlined into a function of tensors on one mesh; None if it can."""
     values = (*op.operands, *op.results)
     if not all(isinstance(value.type, TensorType) for value in values):
-        return "it has values that are no tensors"
+        return "it has operands or results that are not tensors"
     if common_mesh(map(get_sharding, values), op) is None:
         return "its tensors are on different meshes"
     if captured_values(op):
-        return "its regions use values from outside"
+        return "its regions capture values"
     return None
 
 
 def outline(
     module: ModuleOp, op: Operation, inputs: Sequence[TensorSharding], outputs: Sequence[TensorSharding]
 ) -> tuple[ModuleOp, FuncOp]:
-    """A module with the meshes of `module` and a function that is a copy of `op`, its tensors laid out as said.
+    """Build a module with the meshes of `module` and a function that contains a copy of `op`.
 
-    A reshard is one of tensors that are padded already, as far as both of its layouts need.
+    The tensors of a reshard are padded, so that the axes of both of its shardings divide them.
+
+    Args:
+        module: The module of `op`.
+        op: The operation.
+        inputs: The shardings of the operands.
+        outputs: The shardings of the results.
+
+    Returns:
+        The module and its function.
     """
     copy = op.clone()
     if isinstance(copy, ReshardOp):
@@ -55,7 +64,7 @@ def outline(
 
 
 def _common_type(reshard: ReshardOp, before: TensorSharding, after: TensorSharding, module: ModuleOp) -> Attribute:
-    """The type, padded if need be, that the axes before and after a reshard both divide."""
+    """Return the type of a reshard, padded so that the axes before and after it divide its dimensions."""
     type_ = tensor_type(reshard.input)
     layouts = [Layout(type_, sharding, mesh_of_devices(sharding, module)) for sharding in (before, after)]
     shape = [

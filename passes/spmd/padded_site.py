@@ -1,8 +1,8 @@
-"""An operation on padded tensors: what makes the elements of its result those of the unpadded operation.
+"""Operations on padded tensors, rewritten so that the unpadded elements of their results stay the same.
 
-Along a factor that passes through, an element depends on elements at the same place only, so what the padding holds
-ends up in the padding of the result. Where a factor is reduced, the padding is filled with what changes no result.
-Operations that name sizes or places are told those of the padded tensors.
+Along a pass-through factor, an element depends on elements at the same position only, so the padding of an operand only
+affects the padding of the result. Along a reduction factor, the padding is filled with the identity element. Sizes and
+indices in attributes are changed to those of the padded tensors.
 """
 
 from collections.abc import Collection, Mapping
@@ -19,12 +19,12 @@ from sdy.rule import FactorKind, OpShardingRule
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.constants import IotaOp
 
-_MAKES_ELEMENTS = (BroadcastInDimOp, IotaOp)
+_CREATES_ELEMENTS = (BroadcastInDimOp, IotaOp)
 
 
 @dataclass(frozen=True)
 class PaddedSite(Generic[OpT]):
-    """An operation whose values have padded types already, though it was written for unpadded ones."""
+    """An operation whose operands and results have padded types already, but whose attributes are unpadded."""
 
     site: Site[OpT]
     rule: OpShardingRule | None
@@ -37,22 +37,22 @@ class PaddedSite(Generic[OpT]):
 
     @property
     def operands(self) -> tuple[Layout, ...]:
-        """The layouts of the operands; their shapes are those without padding."""
+        """The layouts of the operands, with unpadded shapes."""
         return self.site.operands
 
     @property
     def results(self) -> tuple[Layout, ...]:
-        """The layouts of the results."""
+        """The layouts of the results, with unpadded shapes."""
         return self.site.results
 
     def fill(self, operand: int, dims: Collection[int], element: float | SSAValue) -> None:
-        """Fill the padding of an operand along `dims`."""
+        """Fill the padding of an operand along `dims` with `element`."""
         op = self.site.op
         value = op.operands[operand]
         op.operands[operand] = self.padding.fill(Insertion.before(op), value, self.operands[operand], dims, element)
 
     def reduced_dims(self, operand: int) -> list[int]:
-        """The uneven dimensions of an operand that are reduced."""
+        """Return the uneven dimensions of an operand that have a reduction factor."""
         if self.rule is None:
             return []
         mapping, reduction = self.rule.operands[operand], self.rule.reduction
@@ -61,10 +61,13 @@ class PaddedSite(Generic[OpT]):
         ]
 
     def carries(self, *kinds: FactorKind, moved: Mapping[int, Collection[int]] = MappingProxyType({})) -> bool:
-        """Whether each uneven dimension is one whole factor, padded alike wherever it is, that passes through.
+        """Return whether each uneven dimension is a single pass-through factor, of equal padded size in all tensors.
 
-        It may also be of one of `kinds`. The dimensions `moved` of a tensor, counted with the operands first, are not
-        looked at.
+        The padding of the operands then affects the padding of the results only.
+
+        Args:
+            kinds: Other factor kinds to accept.
+            moved: For each tensor, by its index with the operands first, the dimensions to ignore.
         """
         if (rule := self.rule) is None:
             return False
@@ -92,13 +95,13 @@ class PaddedSite(Generic[OpT]):
         goes_in, comes_out = (
             any((factor,) in mapping for mapping in tensors) for tensors in (rule.operands, rule.results)
         )
-        is_made = not goes_in and isinstance(self.op, _MAKES_ELEMENTS)
-        return rule.kind(factor) is FactorKind.PASS_THROUGH and comes_out and (goes_in or is_made)
+        is_created = not goes_in and isinstance(self.op, _CREATES_ELEMENTS)
+        return rule.kind(factor) is FactorKind.PASS_THROUGH and comes_out and (goes_in or is_created)
 
 
 def carries(site: PaddedSite[Any]) -> bool:
-    """Whether what the padding of an operation's operands holds ends up in the padding of its results, and only there.
+    """Return whether the padding of operands affects only the padding of results.
 
-    It is all that is asked of an operation that names no sizes and no places.
+    This is enough to pad an operation whose attributes have no sizes or indices.
     """
     return site.carries()

@@ -1,7 +1,7 @@
-"""Padded tensors: giving them their padding and taking it off, and filling it where what it holds would matter.
+"""Padding of uneven dimensions: adding, removing and masking it.
 
-A dimension of size n that is split into p parts has, padded, the next multiple of p as its size. The padding is at the
-end and may hold anything, as it does after an elementwise operation; it is filled where something reads it.
+A dimension of size n with p shards is padded at its end to the next multiple of p. The padding has arbitrary elements,
+for example after an elementwise operation, and is filled in front of operations that read it.
 """
 
 from collections.abc import Collection, Sequence
@@ -27,24 +27,24 @@ from sdy.stablehlo.padding import PadOp
 
 
 class Insertion(NamedTuple):
-    """Where to insert operations, and the operation because of which that is done."""
+    """An insertion point, and the operation whose location the inserted operations get."""
 
     point: InsertPoint
     source: Operation
 
     @classmethod
     def before(cls, op: Operation) -> "Insertion":
-        """In front of `op`."""
+        """Return the insertion point in front of `op`."""
         return cls(InsertPoint.before(op), op)
 
     @classmethod
     def after(cls, op: Operation) -> "Insertion":
-        """Behind `op`."""
+        """Return the insertion point behind `op`."""
         return cls(InsertPoint.after(op), op)
 
 
 class ShardedEmitter(Emitter):
-    """Inserts operations, and gives each result of the rank of a sharding that sharding; notes what it inserted."""
+    """Emitter that sets a sharding on each result of the same rank, and records the inserted operations."""
 
     def __init__(self, at: Insertion, sharding: TensorSharding | None, inserted: list[Operation]):
         super().__init__(at.point, at.source)
@@ -63,16 +63,19 @@ class ShardedEmitter(Emitter):
 
 
 class Padding:
-    """Makes and removes padding in one module, and remembers what it did, to not undo and do it again."""
+    """Adds and removes padding in one module, and memoizes it, so that no padding is removed and added again."""
 
     def __init__(self) -> None:
         self._put_on: dict[SSAValue, SSAValue] = {}
+        """By padded value, the unpadded value that it was computed from."""
         self._taken_off: dict[tuple[SSAValue, Block | None], SSAValue] = {}
+        """By padded value and block, the unpadded value."""
         self._filled: dict[SSAValue, float | SSAValue] = {}
+        """By padded value, the element of its padding, if known."""
         self._inserted: list[Operation] = []
 
     def resize(self, at: Insertion, value: SSAValue, layout: Layout, shape: Sequence[int]) -> SSAValue:
-        """`value`, whose layout splits no dimension of another size, with its end cut off or zeros added there."""
+        """Slice or zero-pad the end of `value` to `shape`; `layout` must not shard a dimension that changes."""
         old = tensor_type(value).get_shape()
         emit = self.emitter(at, layout)
         smaller = tuple(map(min, old, shape))
@@ -90,7 +93,7 @@ class Padding:
         return value
 
     def gather(self, at: Insertion, value: SSAValue, layout: Layout, dims: Collection[int]) -> SSAValue:
-        """`value` with the dimensions `dims` whole on each device, in their padded size."""
+        """All-gather the dimensions `dims` of `value`, padding included."""
         if not dims or layout.sharding is None:
             return value
         axes = [axes if dim in dims else () for dim, axes in enumerate(layout.sharding.dim_axes)]
@@ -99,7 +102,7 @@ class Padding:
         return self.emitter(at, layout).insert(AllGatherOp(value, axes, after))
 
     def split(self, at: Insertion, value: SSAValue, layout: Layout, dims: Collection[int]) -> SSAValue:
-        """The inverse: `value`, whole along `dims` and of padded size there, laid out as `layout` says."""
+        """Shard the replicated, padded dimensions `dims` of `value` as in `layout`: the inverse of `gather`."""
         if not dims or layout.sharding is None:
             return value
         axes = [axes if dim in dims else () for dim, axes in enumerate(layout.sharding.dim_axes)]
@@ -111,7 +114,7 @@ class Padding:
         return part
 
     def take_off(self, at: Insertion, value: SSAValue, layout: Layout) -> SSAValue:
-        """`value` without padding, its uneven dimensions whole on each device."""
+        """Replicate the uneven dimensions of `value` and remove their padding."""
         dims = layout.uneven_dims
         block = at.source.parent
         if value in self._put_on:
@@ -122,7 +125,7 @@ class Padding:
         return self._taken_off[value, block]
 
     def put_on(self, at: Insertion, value: SSAValue, layout: Layout) -> SSAValue:
-        """The inverse: `value`, without padding and whole along the uneven dimensions, laid out as `layout` says."""
+        """Pad the replicated, uneven dimensions of `value` and shard them as in `layout`: the inverse of `take_off`."""
         dims = layout.uneven_dims
         padded = self.resize(at, value, layout.without(dims), layout.padded_shape)
         part = self.split(at, padded, layout, dims)
@@ -132,7 +135,7 @@ class Padding:
     def fill(
         self, at: Insertion, value: SSAValue, layout: Layout, dims: Collection[int], element: float | SSAValue
     ) -> SSAValue:
-        """The padded `value` with its padding along `dims` filled with `element`, a number or a scalar."""
+        """Fill the padding of `value` along `dims` with `element`, a number or a scalar value."""
         dims = [dim for dim in dims if dim in layout.uneven_dims]
         if not dims or self.holds(value, element):
             return value
@@ -156,26 +159,26 @@ class Padding:
         return filled
 
     def holds(self, value: SSAValue, element: float | SSAValue) -> bool:
-        """Whether the padding of `value` is known to hold `element`."""
+        """Return whether the padding of `value` is known to be filled with `element`."""
         return value in self._filled and self._filled[value] == element
 
     def mark_filled(self, result: SSAValue, like: SSAValue) -> None:
-        """Say that the padding of `result` holds what that of `like` does."""
+        """Record that the padding of `result` has the same elements as the padding of `like`."""
         if like in self._filled:
             self._filled[result] = self._filled[like]
 
     def erase_unused(self) -> None:
-        """Erase what was inserted and is not used after all."""
+        """Erase the inserted operations without uses."""
         for op in reversed(self._inserted):
             if not any(result.uses for result in op.results):
                 op.detach()
                 op.erase()
 
     def emitter(self, at: Insertion, layout: Layout) -> ShardedEmitter:
-        """Inserts operations whose results are laid out as `layout` says."""
+        """Return an emitter of operations whose results have the sharding of `layout`."""
         return ShardedEmitter(at, sharding_without_partials(layout), self._inserted)
 
 
 def sharding_without_partials(layout: Layout) -> TensorSharding | None:
-    """The sharding of a layout, as a result may have it that is no partial one."""
+    """Return the sharding of `layout` without replicated and unreduced axes."""
     return layout.sharding and replace(layout.sharding, replicated=(), unreduced=())

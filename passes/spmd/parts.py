@@ -1,4 +1,4 @@
-"""The parts of a tensor: which of them a device has, and where they are when several dimensions are cut."""
+"""Shards of tensors: slicing, masking and placing the shard of the running device."""
 
 import math
 from collections.abc import Sequence
@@ -16,16 +16,16 @@ from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.emitter import Emitter, with_shape
 
 AxesOfDims = Sequence[Sequence[AxisRef]]
-"""For each dimension, the axes that split it or are to."""
+"""The axes of each dimension."""
 
 
 def offsets(axes: Sequence[AxisRef], size: int, mesh: Mesh) -> list[int]:
-    """For each device, where its part of a dimension begins that `axes` split into parts of `size` elements."""
+    """Return the start index of each device's shard in a dimension that `axes` split into shards of `size` elements."""
     return [index * size for index in shard_indices(axes, mesh)]
 
 
 def take_part(emit: Emitter, value: SSAValue, axes_of_dims: AxesOfDims, mesh: Mesh) -> SSAValue:
-    """The running device's part of `value`, which is the same on all devices along the axes, split over them."""
+    """Slice the running device's shard from `value`, which is replicated along the axes."""
     if isinstance(value.owner, Operation):
         clamp_start_indices(value.owner)
     shape = [size // total_size(axes, mesh) for size, axes in zip(shape_of(value), axes_of_dims, strict=True)]
@@ -36,12 +36,12 @@ def take_part(emit: Emitter, value: SSAValue, axes_of_dims: AxesOfDims, mesh: Me
 def mask_to_first_shard(
     emit: Emitter, value: SSAValue, identity: float, axes: Sequence[AxisRef], mesh: Mesh
 ) -> SSAValue:
-    """`value` on the first device along `axes`, and tensors filled with `identity` on the others."""
+    """Keep `value` on the first device along `axes` and fill it with `identity` on the others."""
     return mask_to_devices(emit, value, identity, [index == 0 for index in shard_indices(axes, mesh)])
 
 
 def mask_to_devices(emit: Emitter, value: SSAValue, identity: float, kept: Sequence[bool]) -> SSAValue:
-    """`value` on the devices for which `kept` says so, and tensors filled with `identity` on the others."""
+    """Keep `value` on the devices whose entry in `kept` is true and fill it with `identity` on the others."""
     if all(kept):
         return value
     shape = shape_of(value)
@@ -55,9 +55,14 @@ def mask_to_devices(emit: Emitter, value: SSAValue, identity: float, kept: Seque
 def part_in_place(
     emit: Emitter, value: SSAValue, axes_of_dims: AxesOfDims, shape: Sequence[int], mesh: Mesh
 ) -> SSAValue:
-    """The beginning, of `shape`, of a tensor that is zero wherever the running device's part `value` is not.
+    """Place the running device's shard in an unpartitioned tensor of zeros.
 
-    `axes_of_dims` split the tensor. A device whose part lies behind `shape` has nothing but zeros.
+    Args:
+        emit: The emitter.
+        value: The shard.
+        axes_of_dims: The axes of each dimension of the unpartitioned tensor.
+        shape: The shape to which the tensor is sliced; a shard beyond it is dropped.
+        mesh: The mesh of the axes.
     """
     local = shape_of(value)
     used = [-(-size // of_part) for size, of_part in zip(shape, local, strict=True)]
@@ -75,7 +80,7 @@ def part_in_place(
 
 
 def parts_in_front(emit: Emitter, value: SSAValue, dims: Sequence[int], sizes: Sequence[int]) -> SSAValue:
-    """Each of `dims` cut into as many parts as `sizes` says, and all parts side by side in a new leading dimension."""
+    """Split each of `dims` into the number of parts in `sizes`, and move all parts to a new leading dimension."""
     cut: list[int] = []
     places: list[int] = []
     for dim, size in enumerate(shape_of(value)):
@@ -91,7 +96,7 @@ def parts_in_front(emit: Emitter, value: SSAValue, dims: Sequence[int], sizes: S
 
 
 def merge_front(emit: Emitter, value: SSAValue, dims: Sequence[int], sizes: Sequence[int]) -> SSAValue:
-    """The inverse: the leading dimension cut into `sizes`, each of which becomes the major part of one of `dims`."""
+    """Split the leading dimension into `sizes` and merge each into one of `dims`: the inverse of `parts_in_front`."""
     _, *shape = shape_of(value)
     cut = emit.reshape(value, (*sizes, *shape))
     order: list[int] = []
@@ -106,10 +111,10 @@ def merge_front(emit: Emitter, value: SSAValue, dims: Sequence[int], sizes: Sequ
 
 
 def dims_with_axes(axes_of_dims: AxesOfDims) -> list[int]:
-    """The dimensions for which there are axes."""
+    """Return the dimensions with axes."""
     return [dim for dim, axes in enumerate(axes_of_dims) if axes]
 
 
 def flat(axes_of_dims: AxesOfDims) -> list[AxisRef]:
-    """The axes of all dimensions, one after the other."""
+    """Return the axes of all dimensions, concatenated."""
     return [axis for axes in axes_of_dims for axis in axes]

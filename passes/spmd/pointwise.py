@@ -1,4 +1,4 @@
-"""Bodies that combine scalars, applied to tensors: at each place they combine the elements that are there."""
+"""Elementwise application of a reduction body, which combines scalars, to tensors."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ from sdy.stablehlo.emitter import Emitter, with_shape
 
 
 def is_pointwise(body: Region) -> bool:
-    """Whether `body` is made of elementwise operations and constants, of its arguments and nothing else."""
+    """Return whether `body` has only elementwise operations on its arguments and constants, all of them scalars."""
     known = set[SSAValue](body.block.args)
     for op in body.block.ops:
         if not (isinstance(op, ReturnOp) or (_is_elementwise(op) and known.issuperset(op.operands))):
@@ -31,7 +31,7 @@ def _is_elementwise(op: Operation) -> bool:
 
 
 def applied(body: Region, arguments: Sequence[SSAValue], emit: Emitter) -> list[SSAValue]:
-    """What the pointwise `body` makes of `arguments`, tensors of one shape."""
+    """Emit the pointwise `body` on `arguments`, tensors of equal shape, and return its results."""
     values: dict[SSAValue, SSAValue] = dict(zip(body.block.args, arguments, strict=True))
     sizes = shape(arguments[0].type)
     returned = body.block.last_op

@@ -1,4 +1,4 @@
-"""The devices that take part in a collective together, as StableHLO's collectives say them."""
+"""Replica groups of StableHLO collectives."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -17,9 +17,9 @@ from sdy.stablehlo.replica_group_meshes import mesh_attribute
 def replica_groups(
     axes: Sequence[AxisRef], layout: Layout, target: Target
 ) -> DenseIntOrFPElementsAttr | ReplicaGroupMeshAxesAttr:
-    """The groups of devices that differ along `axes` of the mesh of `layout` only.
+    """Return the replica groups of a collective along `axes` of the mesh of `layout`.
 
-    They are lists of device ids, or, if the target wants that and no axis is split, named by the axes.
+    They are lists of device ids, or mesh axes if the target has `groups_by_axes` and none is a sub-axis.
     """
     assert layout.sharding is not None
     if target.groups_by_axes and all(axis.is_full for axis in axes):
@@ -30,11 +30,11 @@ def replica_groups(
 
 @lru_cache(maxsize=2**8)
 def groups_as_lists(axes: tuple[AxisRef, ...], mesh: Mesh) -> DenseIntOrFPElementsAttr:
-    """The groups of devices that differ along `axes` of `mesh` only, as a list of device ids each."""
+    """Return the replica groups of a collective along `axes` of `mesh`, as lists of device ids."""
     groups = device_groups(axes, mesh)
     return device_list([device for group in groups for device in group], (len(groups), len(groups[0])))
 
 
 def device_list(devices: Sequence[int], shape: Sequence[int]) -> DenseIntOrFPElementsAttr:
-    """Device ids in this shape, as replica groups and pairs of source and target are written."""
+    """Return device ids as a tensor of this shape, the format of replica groups and source-target pairs."""
     return DenseIntOrFPElementsAttr.from_list(TensorType(i64, shape), devices)

@@ -1,7 +1,7 @@
-"""Computing an operation whole on every device: the fallback where it is not known how to compute it in parts.
+"""Replication: the fallback for an operation that cannot be partitioned.
 
-Often it is enough that the operation is whole along some axes. Of matrices whose rows are split over "model" and whose
-batch is split over "data", a factorisation takes a gather along "model", and each device still has its own matrices.
+Often it is enough to replicate the operation along some axes. For a batch of matrices sharded over "data" whose rows
+are sharded over "model", a factorization gathers along "model" only, and each device still factorizes its own matrices.
 """
 
 from dataclasses import dataclass
@@ -24,28 +24,32 @@ from sdy.passes.spmd.site import Site
 
 @dataclass(frozen=True)
 class Obstacle:
-    """Why an operation cannot be computed in parts, and the axes along which it has to be whole."""
+    """Why an operation cannot be partitioned, and the axes along which it must be replicated."""
 
     reason: str
     axes: tuple[AxisRef, ...]
 
 
 def axes_of(site: Site[Any]) -> tuple[AxisRef, ...]:
-    """The axes that split a tensor of the operation."""
+    """Return the axes of all operands and results."""
     return tuple(dict.fromkeys(axis for layout in site.layouts for axes in layout.axes for axis in axes))
 
 
 def replicate(site: Site[Any], reason: str) -> None:
-    """As `replicate_along` all axes that split a tensor of the operation."""
+    """Replicate the operation along all axes of its operands and results; see `replicate_along`."""
     replicate_along(site, Obstacle(reason, axes_of(site)))
 
 
 def replicate_along(site: Site[Any], obstacle: Obstacle) -> Site[Any]:
-    """Gather the operands along the obstacle's axes, and take each device's part of the results; warn of it.
+    """Replicate the operation along the obstacle's axes, with a warning: gather the operands and slice the results.
 
-    The site that is returned is that of the operation in between. Where a collective behind adds up what devices have
-    of a result, one of them gives it all and the others give zeros. Raises DiagnosticError where the target wants
-    everything computed in parts, and where only some users of a result expect it to be partial.
+    If a collective sums partial results, one device keeps the result and the others contribute zeros.
+
+    Returns:
+        The site of the operation, with the layouts between the gathers and the slices.
+
+    Raises:
+        DiagnosticError: The target does not allow replication, or only some users of a result expect partial sums.
     """
     op = site.op
     notes = rule_notes(site) if obstacle.reason == NO_RULE else []
@@ -88,13 +92,13 @@ def _held(site: Site[Any]) -> LocalBytes:
 
 
 def rule_notes(site: Site[Any]) -> list[str]:
-    """What a person can write so that an operation without a sharding rule is computed in parts."""
+    """Return a suggested sharding rule, as a note for the user, that would let the operation be partitioned."""
     line = suggest_rule(site.op, *([layout.type for layout in each] for each in (site.operands, site.results)))
     return [line] if line else []
 
 
 def _given_up(layout: Layout, kept: Layout) -> list[tuple[AxisRef, ...]]:
-    """The axes of each dimension that are minor to those that are kept."""
+    """Return the axes of each dimension that are minor to the kept ones."""
     return [axes[len(major) :] for axes, major in zip(layout.axes, kept.axes, strict=True)]
 
 
@@ -103,7 +107,7 @@ def _where(obstacle: Obstacle, larger: Site[Any]) -> str:
 
 
 def _summed_axes(result: OpResult, reason: str) -> list[AxisRef]:
-    """The axes along which collectives behind `result` add up what devices have of it."""
+    """Return the axes along which later collectives sum `result`."""
     users = list(users_behind_padding(result))
     collectives = [user for user in users if isinstance(user, (AllReduceOp, ReduceScatterOp))]
     if not collectives:

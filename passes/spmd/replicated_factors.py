@@ -1,4 +1,4 @@
-"""Replicating a dimension along which elements would have to move between devices: the fallback for an exchange."""
+"""Replication of permutation factors, along which an operation moves elements: the fallback for a halo exchange."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -20,19 +20,19 @@ from sdy.sharding import TensorSharding
 
 
 def replicate_permuted(op: Operation, resolution: Resolution) -> bool:
-    """Let `op` run without axes along which it moves elements between devices; whether there are any."""
+    """Replicate the permutation factors of `op` by reshards around it; return whether any was sharded."""
     rule = permuting_rule(op)
     return rule is not None and bool(rule.permutation) and replicate_factors(op, rule, rule.permutation)
 
 
 def permuting_rule(op: Operation) -> OpShardingRule | None:
-    """The sharding rule of `op`, None where it has none or one of its program, which says what it does itself."""
+    """Return the registered sharding rule of `op`; None if it has no rule or a custom one."""
     rule = sharding_rule(op)
     return None if rule is None or rule.is_custom else rule
 
 
 def replicate_factors(op: Operation, rule: OpShardingRule, factors: Collection[int]) -> bool:
-    """Let `op` run with `factors` split on none of its tensors, by reshards around it; whether any was needed."""
+    """Replicate `factors` of `op` by reshards around it; return whether any was sharded."""
     values = (*op.operands, *op.results)
     shardings = [get_sharding(value) for value in values]
     meshes = {sharding.mesh: mesh_of_devices(sharding, op) for sharding in shardings if sharding is not None}
@@ -41,20 +41,22 @@ def replicate_factors(op: Operation, rule: OpShardingRule, factors: Collection[i
         return False
     mesh = meshes[name]
     missing = [TensorSharding.replicated_closed(name, rank(value.type)) for value in values]
-    given = [sharding or whole for sharding, whole in zip(shardings, missing, strict=True)]
+    filled = [sharding or replicated for sharding, replicated in zip(shardings, missing, strict=True)]
     wanted = [
         unproject(_without(tensor, factors), mapping, rule.factor_sizes, name, mesh).close()
         if any(tensor.factors[factor].axes for factor in tensor.factors.keys() & set(factors))
         else None
-        for tensor, mapping in zip(project(rule, given, mesh).tensors, rule.tensors, strict=True)
+        for tensor, mapping in zip(project(rule, filled, mesh).tensors, rule.tensors, strict=True)
     ]
     return reshard_around(op, wanted)
 
 
 def reshard_around(op: Operation, shardings: Sequence[TensorSharding | None]) -> bool:
-    """Let `op` run with these shardings of its operands, then its results, None being the one that is there.
+    """Reshard the operands and results of `op` to `shardings`; return whether any reshard was inserted.
 
-    Reshards before and after it lead to and from them; whether there are any is the answer.
+    Args:
+        op: The operation.
+        shardings: The shardings of the operands, then of the results; None keeps the present one.
     """
     for index, sharding in enumerate(shardings):
         if sharding is None:

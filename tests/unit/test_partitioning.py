@@ -119,7 +119,7 @@ HALF = '{sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}'
 REFUSED = {
     "indivisible": (
         one_op(f"%arg0: tensor<5xf32> {HALF}", ""),
-        'dimension 0 of size 5 cannot be split evenly into 2 parts over {"x"}: the value has type tensor<5xf32>',
+        'dimension 0 of size 5 cannot be split evenly into 2 shards over {"x"}: the value has type tensor<5xf32>',
     ),
     "reshard left": (
         one_op(f"%arg0: tensor<4xf32> {HALF}", "%0 = sdy.reshard %arg0 <@mesh, [{}]> : tensor<4xf32>"),
