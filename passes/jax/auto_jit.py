@@ -1,4 +1,4 @@
-"""`sdy.jit` where the compiler chooses how arguments are split: `in_shardings=sdy.AUTO`, or `sdy.Auto(...)`."""
+"""Automatic sharding in `sdy.jit`: `in_shardings=sdy.AUTO` or `sdy.Auto(...)`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -31,14 +31,17 @@ from sdy.sharding import TensorSharding
 _MESH = "mesh"
 
 _HARDWARE = {"cpu": "cpu-8", "TPU v5 lite": "tpu-v5e", "TPU v5": "tpu-v5p", "TPU v5p": "tpu-v5p"}
-"""Presets by the kind of device, as jax calls it."""
+"""Hardware presets, keyed by `jax.Device.device_kind`."""
 
 
 @dataclass(frozen=True)
 class Auto:
-    """In place of a sharding: what the compiler is to choose, as `sdy.auto` does, and for which hardware.
+    """Placeholder for a sharding that the compiler chooses, with the options of `sdy.auto`.
 
-    `hardware` is by default the preset of the devices' kind, `memory` what such a device has.
+    Attributes:
+        hardware: The hardware to optimize for; by default the preset of the mesh's device kind.
+        memory: The memory limit of a device; by default the memory of that hardware.
+        time_limit: The time limit of the search, in seconds.
     """
 
     hardware: Hardware | str | None = None
@@ -46,7 +49,7 @@ class Auto:
     time_limit: float = 60.0
 
     def hardware_for(self, mesh: AnyMesh) -> Hardware | str:
-        """The hardware that is asked for, or that the devices of `mesh` are."""
+        """Return `hardware`, or by default the preset for the devices of `mesh`."""
         if self.hardware is not None:
             return self.hardware
         kind = mesh.devices.flat[0].device_kind if isinstance(mesh, jax.sharding.Mesh) else ""
@@ -54,11 +57,11 @@ class Auto:
 
 
 AUTO = Auto()
-"""What the compiler is to choose, for the devices that there are."""
+"""Automatic sharding for the hardware of the mesh, with the default limits."""
 
 
 class _Made(NamedTuple):
-    """What is made for arguments of certain types: a plan, their shardings as a tree, and the function of `sdy.jit`."""
+    """The plan for one combination of argument types, the tree of argument shardings, and the `sdy.jit` function."""
 
     plan: Plan
     arguments: Tree
@@ -66,12 +69,11 @@ class _Made(NamedTuple):
 
 
 class Planned(Lowerable):
-    """A function whose arguments' shardings are chosen when it is first called, for each combination of types.
+    """A function whose argument shardings `sdy.auto` chooses at the first call with each combination of types.
 
-    What it compiles is `sdy.jit` of the function with these shardings, and those that were chosen for results of
-    operations; `plan` says what was chosen. The next values of the state are split as the state, so that results can be
-    arguments of the next call. Called while jax traces, it is a part of a larger program, in which the results of its
-    operations are left to propagation.
+    It compiles `sdy.jit` of the function with the chosen shardings of arguments and of operation results; `plan`
+    returns the choice. Each updated state has the sharding of its argument, so that results can be passed to the next
+    call. Within an outer jax trace, propagation chooses the shardings of its operation results.
     """
 
     def __init__(
@@ -84,10 +86,10 @@ class Planned(Lowerable):
         options: Mapping[str, Any],
     ) -> None:
         if mesh is None:
-            raise ValueError("say on which mesh shardings are to be chosen: mesh=...")
+            raise ValueError("automatic sharding requires a mesh: mesh=...")
         static = [name for name in options if name.startswith("static_")]
         if static:
-            raise TypeError(f"{static[0]}: no arguments are static where shardings are chosen; bind them by a partial")
+            raise TypeError(f"{static[0]}: automatic sharding takes no static arguments; bind them with a partial")
         choose = choice_in(trees[0])
         assert choose is not None
         update_wrapper(self, fun, updated=())
@@ -97,7 +99,7 @@ class Planned(Lowerable):
         self._mesh = _without_explicit_axes(of_jax)
         self._arguments, self._results = trees
         self._choose = choose
-        self._compiled = compiled  # of the function, the trees of shardings, and a policy
+        self._compiled = compiled  # called with the function, the trees of shardings, and a policy
         self._policies = [] if policy is None else [policy]
         self._made: dict[Any, _Made] = {}
 
@@ -108,11 +110,11 @@ class Planned(Lowerable):
         return self._planned(args).compiled.lower(*args, **kwargs)
 
     def plan(self, *args: Any) -> Plan:
-        """What is chosen for arguments of these types, arrays or `jax.ShapeDtypeStruct`s."""
+        """Return the plan for arguments of these types, arrays or `jax.ShapeDtypeStruct`s."""
         return self._planned(args).plan
 
     def shardings(self, *args: Any) -> Tree:
-        """The sharding of each argument for arguments of these types: what was given, and what was chosen."""
+        """Return the tree of given and chosen argument shardings for arguments of these types."""
         return self._planned(args).arguments
 
     def _planned(self, args: tuple[Any, ...]) -> _Made:
@@ -146,7 +148,7 @@ class Planned(Lowerable):
         return _Made(plan, arguments, self._compiled(self._fun, mesh=self._mesh, policy=policy, **shardings))
 
     def _give(self, module: ModuleOp, args: tuple[Any, ...]) -> None:
-        """Write the mesh, and the shardings that are given, into `module`."""
+        """Insert the mesh into `module` and set the given argument shardings."""
         first = module.body.block.first_op
         assert first is not None
         module.body.block.insert_op_before(MeshOp(_MESH, Mesh.of(dict(self._mesh.shape))), first)
@@ -156,7 +158,7 @@ class Planned(Lowerable):
 
 
 def _without_explicit_axes(mesh: AnyMesh) -> AnyMesh:
-    """`mesh` with axes over which the compiler splits, where jax would refuse what it cannot tell from types alone."""
+    """Return `mesh` with Auto axes: with Explicit ones, jax rejects operations whose result sharding is ambiguous."""
     types = (AxisType.Auto,) * len(mesh.axis_names)
     if isinstance(mesh, AbstractMesh):
         return AbstractMesh(mesh.axis_sizes, mesh.axis_names, axis_types=types)
@@ -168,7 +170,7 @@ def _type_of(leaf: Any) -> jax.ShapeDtypeStruct:
 
 
 def _given(leaf: Any, num_dims: int) -> TensorSharding | None:
-    """A sharding that a person gave for an array of so many dimensions, None for what is to be chosen."""
+    """Convert the given sharding of an array of rank `num_dims`; None if the compiler chooses it."""
     match leaf:
         case NamedSharding():
             return _given(leaf.spec, num_dims)
@@ -181,5 +183,5 @@ def _given(leaf: Any, num_dims: int) -> TensorSharding | None:
 
 
 def choice_in(tree: Tree) -> Auto | None:
-    """The choice that stands in a tree of shardings, None where all of them are given."""
+    """Return the first `Auto` in a tree of shardings, or None."""
     return next((leaf for leaf in tree_leaves(tree) if isinstance(leaf, Auto)), None)

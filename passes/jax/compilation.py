@@ -67,7 +67,7 @@ class Compilation:
 
     @property
     def is_sharded(self) -> bool:
-        """Whether the program has a mesh."""
+        """True if the program declares a mesh with axes."""
         return any(mesh.axes for mesh in named_meshes(self.declared).values())
 
     def program(self) -> ShardedProgram:

@@ -23,7 +23,7 @@ def prepare_custom_calls(module: ModuleOp) -> None:
 
 @contextmanager
 def wrong_calls_told(module: ModuleOp) -> Generator[None]:
-    """Report the custom call of `module` because of which XLA fails to compile in the `with` block, with its place.
+    """Report which custom call of `module` XLA fails to compile in the `with` block, with its location.
 
     Only XLA knows the available targets: it compiles some itself, and others are in libraries or plugins.
 

@@ -1,4 +1,4 @@
-"""`jax.experimental.custom_partitioning`: an operation of which its author says what each device computes."""
+"""`jax.experimental.custom_partitioning`: operations partitioned by a function of their author."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -32,9 +32,9 @@ CUSTOM_PARTITIONING = "CustomSPMDPartitioning"
 def partition_customly(
     module: ModuleOp, devices: Sequence[Device], kept_alive: Sequence[Any], callbacks: list[Any]
 ) -> None:
-    """Let each custom call that its author partitions be what the author's function makes of its shardings, in place.
+    """Replace each custom-partitioned call by a manual computation of its author's partitioned function, in place.
 
-    Before, where the author says of `f` that each device calls it on its own rows, which are whole::
+    Before, with an author who lets each device call `f` on its shard of the rows::
 
         %1 = stablehlo.custom_call @CustomSPMDPartitioning(%0) {backend_config = "139875284",
             sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<8x4xf32>) -> tensor<8x4xf32>
@@ -47,16 +47,23 @@ def partition_customly(
           sdy.return %3 : tensor<4x4xf32>
         } : (tensor<8x4xf32>) -> tensor<8x4xf32>
 
-    The `backend_config` names one of the objects that the lowering of the module keeps alive. The Python functions that
-    `f` calls are added to `callbacks`, those that the module calls. Raises DiagnosticError where the author's function
-    does not fit the operation.
+    The `backend_config` identifies one of the objects that the lowering of the module keeps alive.
+
+    Args:
+        module: The module, with propagated shardings.
+        devices: The devices of the program.
+        kept_alive: The objects that the lowering of `module` keeps alive.
+        callbacks: The Python callbacks of `module`; those of the partitioned functions are appended.
+
+    Raises:
+        DiagnosticError: the author's function does not match the operation.
     """
     for op, author in customly_partitioned(module, kept_alive):
         inline_body(op, _body(op, module, devices, author, callbacks))
 
 
 def customly_partitioned(module: ModuleOp, kept_alive: Sequence[Any]) -> list[tuple[CustomCallOp, Any]]:
-    """The custom calls of `module` that their authors partition, each with what its author has given."""
+    """Return the custom-partitioned calls of `module`, each with its author's callbacks."""
     authors = custom_partitionings(kept_alive)
     return [
         (op, authors[op.backend_config.data])
@@ -66,7 +73,7 @@ def customly_partitioned(module: ModuleOp, kept_alive: Sequence[Any]) -> list[tu
 
 
 def _body(op: CustomCallOp, module: ModuleOp, devices: Sequence[Device], author: Any, callbacks: list[Any]) -> Block:
-    """What `author` makes of `op`, as a block of whole arrays."""
+    """Build the body that replaces `op`: a block of global arrays, from the callback of `author`."""
     values = (*op.operands, *op.results)
     arrays = [
         jax.ShapeDtypeStruct(*array_type(value.type, op), sharding=sharding)
@@ -90,11 +97,11 @@ def _body(op: CustomCallOp, module: ModuleOp, devices: Sequence[Device], author:
     transform_meshes(body, lambda _: name)
     main = main_function(body)
     if any(isinstance(type_, TokenType) for type_ in main.function_type.outputs):
-        problem = "is partitioned into a function with ordered effects, but devices run it in no order"
-        raise op_error(op, problem, "give ordered=False to its callbacks")
+        problem = "is partitioned into a function with ordered effects, which have no order across devices"
+        raise op_error(op, problem, "pass ordered=False to its callbacks")
     if main.function_type.outputs.data != op.result_types:
         given, wanted = (", ".join(map(str, types)) for types in (main.function_type.outputs.data, op.result_types))
-        raise op_error(op, f"is partitioned into what gives {given}, not {wanted}")
+        raise op_error(op, f"is partitioned into a function that returns {given}, not {wanted}")
     return main.body.block
 
 

@@ -1,4 +1,4 @@
-"""The mesh of a module that says none."""
+"""The mesh of a module that declares none."""
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -11,13 +11,14 @@ from sdy.passes.jax.device_mesh import AnyMesh
 
 
 def name_mesh(module: ModuleOp, mesh: AnyMesh) -> None:
-    """Let `module` say that its mesh is `mesh` if it says none, which it does where nothing in it is sharded.
+    """Declare `mesh` in `module` unless it declares a mesh with axes.
 
-    Nor does it where jax lowers for GSPMD, as with `jax_use_shardy_partitioner` off: its shardings are brought onto it.
+    A module has no mesh if nothing in it is sharded, or if jax lowered it for GSPMD (`jax_use_shardy_partitioner` off).
+    The GSPMD shardings of the latter are imported onto `mesh`.
     """
     if not any(named.axes for named in named_meshes(module).values()):
         Rewriter.insert_op(MeshOp("mesh", Mesh.of(dict(mesh.shape))), InsertPoint.at_start(module.body.block))
-        # Not loaded where a mesh is named, which nearly all programs do.
+        # Imported here because nearly all programs declare a mesh and do not need it.
         from sdy.passes.importing.import_gspmd import ImportGspmdPass, has_gspmd_shardings
 
         if has_gspmd_shardings(module):

@@ -1,10 +1,10 @@
-"""The devices of a program as one jax mesh, on which every sharding of the program can be said.
+"""The devices of a program as one jax mesh that can express every sharding of the program.
 
-A jax sharding names whole axes of a mesh; ours may name sub-axes, and a module may see the same devices through
-several meshes. So the mesh is cut wherever an axis or a sub-axis begins or ends: the devices of `<["x"=8]>`, on which
-some tensor is split along `"x":(1)2`, become a jax mesh with the axes `x:(1)2` and `x:(2)4`. Positions are measured as
-in `sdy.axes`, on a line from 1 (major) to the number of devices (minor). To a person, an array lies on the mesh that
-the module has for it, where that names whole axes.
+A jax sharding names full axes of a mesh; an sdy sharding may name sub-axes, and a module may declare several meshes
+over the same devices. The jax mesh therefore has one axis for each interval between consecutive bounds of axes and
+sub-axes: the devices of `<["x"=8]>`, with a tensor sharded along `"x":(1)2`, become a jax mesh with the axes `x:(1)2`
+and `x:(2)4`. Positions are those of `sdy.axes`, on a line from 1 (major) to the number of devices (minor). The
+shardings that users see are on a mesh of the module if full axes of it express them.
 """
 
 import math
@@ -25,18 +25,18 @@ from sdy.mesh import Mesh
 from sdy.sharding import TensorSharding
 
 _PLAIN = " !#$&'()*+,/:;<=>?@[]^`{|}"
-"""Of what may be in an axis name besides letters and digits, what XLA takes: at anything else it ends the process."""
+"""The characters besides letters and digits that XLA accepts in axis names; any other aborts the process."""
 
 Device: TypeAlias = jax.Device
-"""One of the devices that jax has."""
+"""A jax device."""
 
 AnyMesh: TypeAlias = jax.sharding.Mesh | AbstractMesh
-"""A mesh of jax, with devices or without."""
+"""A concrete or abstract jax mesh."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedSharding:
-    """A sharding and the mesh that it is on."""
+    """A sharding and its mesh."""
 
     sharding: TensorSharding
     mesh: Mesh
@@ -44,7 +44,7 @@ class PlacedSharding:
 
 @dataclass(frozen=True, slots=True)
 class _AxisInterval:
-    """One axis of the jax mesh and the interval of positions that it covers."""
+    """An axis of the jax mesh and the interval of positions that it covers."""
 
     name: str
     start: int
@@ -53,7 +53,7 @@ class _AxisInterval:
 
 @dataclass(frozen=True)
 class DeviceMesh:
-    """A jax mesh, and where its axes lie on the line of positions; the meshes of the module, as jax has them."""
+    """A jax mesh, the position intervals of its axes, and the jax form of each mesh of the module."""
 
     mesh: AnyMesh
     _intervals: tuple[_AxisInterval, ...]
@@ -68,65 +68,72 @@ class DeviceMesh:
         where: Where,
         like: AbstractMesh | None = None,
     ) -> "DeviceMesh":
-        """The jax mesh of `devices`, device `i` being the one that the meshes number `i`; an abstract one without them.
+        """Create the jax mesh that can express `shardings`.
 
-        `meshes` are all meshes of the module, one at least, and `shardings` those that the jax mesh is for. Its axes
-        have the types of those of `like` if they are the same, otherwise they are Explicit if there are partial
-        results, and Auto if not. Raises DiagnosticError where two meshes have other devices, and where two shardings
-        are on another order of them, or over axes that cannot be cut so that both are made of whole pieces.
+        The axes have the types of those of `like` if names and sizes are equal; otherwise they are Explicit if a
+        sharding has unreduced axes, else Auto.
+
+        Args:
+            devices: The devices, ordered by device id; None for an abstract mesh.
+            meshes: All meshes of the module, at least one.
+            shardings: The shardings to express.
+            where: The location of errors.
+            like: The mesh of the tracing context, if any.
+
+        Raises:
+            DiagnosticError: two meshes have different devices, or two shardings have a different device order, or axes
+                without common sub-axes.
         """
         first = meshes[0]
         if any(mesh.size != first.size for mesh in meshes):
-            raise error(where, "a program whose meshes have different devices cannot be run yet")
+            raise error(where, "running a program whose meshes have different devices is not supported")
         if not all(first.same_devices(placed.mesh) for placed in shardings if placed.mesh.axes):
-            raise error(where, "arrays on meshes that have their devices in a different order cannot be passed yet")
+            raise error(where, "passing arrays on meshes with different device orders is not supported")
         ends = {end for axis in first for end in _interval(AxisRef(axis), first)} | {1, first.size}
         for placed in shardings:
             ends.update(end for axis in placed.sharding.axes() for end in _interval(axis, placed.mesh))
         for low, high in pairwise(sorted(ends)):
             if high % low:
-                raise error(
-                    where, f"the axes of the meshes cannot be cut into common sub-axes: {high} is no multiple of {low}"
-                )
+                raise error(where, f"the axes of the meshes have no common sub-axes: {high} is not a multiple of {low}")
         intervals = tuple(_intervals(first, ends))
         axes = {each.name: each.end // each.start for each in intervals}
         if like is not None and (like.axis_names, like.axis_sizes) == (tuple(axes), tuple(axes.values())):
             types = like.axis_types
         elif any(placed.sharding.unreduced for placed in shardings):
-            types = (AxisType.Explicit,) * len(intervals)  # jax has partial results along no others
+            types = (AxisType.Explicit,) * len(intervals)  # jax supports unreduced values on Explicit axes only
         else:
             types = None
         of_module = {mesh: _in_jax(mesh.axes, mesh, devices) for mesh in meshes} if len(meshes) > 1 else {}
         return cls(_in_jax([*axes.items()], first, devices, types), intervals, of_module)
 
     def named_sharding(self, placed: PlacedSharding | None) -> NamedSharding:
-        """A sharding as a person says it, on the mesh of the module that does so in the fewest axes.
+        """Convert a sharding for users: on the module's mesh that expresses it with the fewest full axes.
 
-        That is the mesh itself where no mesh of the module names whole axes of it. None is replicated.
+        If no mesh of the module expresses it with full axes, the result is on `mesh`. None is replicated.
         """
         if placed is not None and self._of_module and not placed.sharding.unreduced:
-            ways = [
+            candidates = [
                 (mesh, self._of_module[mesh], sharding)
                 for mesh in self._of_module
                 if (sharding := CommonMesh.over(mesh, [placed.mesh]).sharding(placed.sharding, placed.mesh, mesh))
                 and all(axis.is_full for axis in sharding.axes())
             ]
-            if ways:
-                _, mesh, sharding = min(ways, key=lambda way: sum(map(len, way[2].dim_axes)))
+            if candidates:
+                _, mesh, sharding = min(candidates, key=lambda candidate: sum(map(len, candidate[2].dim_axes)))
                 return NamedSharding(
                     mesh, _spec([quote(axis.name, _PLAIN) for axis in axes] for axes in sharding.dim_axes)
                 )
         return NamedSharding(self.mesh, self.spec(placed))
 
     def spec(self, placed: PlacedSharding | None) -> PartitionSpec:
-        """A sharding on the mesh; None is replicated."""
+        """Convert a sharding to a partition spec on `mesh`; None is replicated."""
         if placed is None:
             return PartitionSpec()
         dims = (self._names(axes, placed.mesh) for axes in placed.sharding.dim_axes)
         return _spec(dims, self.unreduced_axes(placed))
 
     def unreduced_axes(self, placed: PlacedSharding) -> Iterator[str]:
-        """The axes of the mesh along which the elements are partial results."""
+        """Yield the axes of `mesh` along which the value is unreduced."""
         return self._names(placed.sharding.unreduced, placed.mesh)
 
     def _names(self, axes: Iterable[AxisRef], mesh: Mesh) -> Iterator[str]:
@@ -136,12 +143,12 @@ class DeviceMesh:
 
 
 def refuse_abstract(name: str, mesh: AnyMesh | None) -> None:
-    """Raise ValueError where `mesh`, of the function of this name, is abstract, so that nothing can run on it."""
+    """Raise ValueError if `mesh`, the mesh of the function `name`, is abstract and so cannot run a program."""
     if isinstance(mesh, AbstractMesh):
         axes = ", ".join(f"{axis}={size}" for axis, size in mesh.shape.items())
         raise ValueError(
-            f"sdy.jit({name}) is for an abstract mesh of {mesh.size} devices ({axes}); here are {jax.device_count()}. "
-            "It can be lowered; to compile and run it, give a jax.sharding.Mesh, which has devices"
+            f"sdy.jit({name}) is for an abstract mesh of {mesh.size} devices ({axes}); jax has {jax.device_count()}. "
+            "It can be lowered; to compile and run it, pass a jax.sharding.Mesh, which has devices"
         )
 
 
@@ -155,7 +162,7 @@ def _in_jax(
     devices: Sequence[Device] | None,
     types: tuple[AxisType, ...] | None = None,
 ) -> AnyMesh:
-    """The mesh of jax that has these axes and the devices of `mesh`, or none where there are no `devices`."""
+    """Return the jax mesh with `axes` and the device order of `mesh`; an abstract mesh without `devices`."""
     names, sizes = tuple(quote(name, _PLAIN) for name, _ in axes), tuple(size for _, size in axes)
     types = types or (AxisType.Auto,) * len(names)
     if devices is None:

@@ -1,8 +1,7 @@
-"""Device ids as XLA numbers devices.
+"""Renumbering of device ids to XLA's partition ids.
 
-XLA numbers the devices of a program in the order in which jax lists them, which is the order of the mesh. A mesh may
-say that its devices have other ids, and the local program uses these. So where the two differ, the ids in the program
-are replaced by places in the mesh.
+XLA numbers the devices of a program in the order of jax's device list, which is the device order of the mesh. A mesh
+may declare other device ids, which the local program uses; these are replaced by positions in the mesh.
 """
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp, TensorType, i64
@@ -17,7 +16,7 @@ _DEVICE_LISTS = ("replica_groups", "source_target_pairs")
 
 
 def renumber_devices(module: ModuleOp, mesh: Mesh) -> None:
-    """Let `module`, a local program, number devices by their place in `mesh` instead of by their id, in place."""
+    """Replace the device ids in `module`, a local program, by positions in `mesh`, in place."""
     order = mesh.device_order()
     if order == tuple(range(mesh.size)):
         return
@@ -27,14 +26,14 @@ def renumber_devices(module: ModuleOp, mesh: Mesh) -> None:
             _look_up(op, order)
         for name in _DEVICE_LISTS:
             if isinstance(devices := op.properties.get(name), DenseIntOrFPElementsAttr):
-                # A group that is shorter than the longest is filled up with -1.
+                # Shorter groups are padded with -1.
                 renumbered = [places.get(int(device), -1) for device in devices.get_values()]
                 type_ = TensorType(i64, devices.get_shape())
                 op.properties[name] = DenseIntOrFPElementsAttr.from_list(type_, renumbered)
 
 
 def _look_up(op: PartitionIdOp, order: tuple[int, ...]) -> None:
-    """Make the id of the running device from its place, which is what the operation now yields."""
+    """Convert the result of `op`, now a position in the mesh, to the device id."""
     uses = list(op.result.uses)
     emit = after(op)
     device = emit.convert(emit.of_device(order), tensor_type(op.result).element_type)

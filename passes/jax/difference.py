@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The largest absolute difference of two elements, the name of its result, and that result's largest element."""
+    """The largest absolute difference of two elements, the name of its result, and the magnitude of that result."""
 
     largest: float
     result: str

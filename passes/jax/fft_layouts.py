@@ -1,4 +1,4 @@
-"""Row-major operands and results of Fourier transforms, which XLA's CPU backend asks for and does not assign."""
+"""Row-major layout constraints on Fourier transforms, which XLA's CPU backend requires but does not assign."""
 
 from xdsl.dialects.builtin import ArrayAttr, DenseIntOrFPElementsAttr, IndexType, ModuleOp, StringAttr, TensorType
 from xdsl.ir import SSAValue, Use
@@ -14,9 +14,9 @@ from sdy.stablehlo.fft import FftOp
 def constrain_fft_layouts(module: ModuleOp) -> None:
     """Constrain the operand and the result of each `stablehlo.fft` to a row-major layout, in place.
 
-    XLA's CPU backend lays them out as the operations around them do, and fails when it runs a transform whose operand
-    is not row-major. A collective along a minor dimension leaves such a layout, in front of the transform and behind
-    it. After::
+    XLA's CPU backend propagates the layouts of neighboring operations to transforms, and fails at run time if the
+    operand of one is not row-major. A collective along a minor dimension before or after the transform causes such a
+    layout. After::
 
         %1 = stablehlo.custom_call @LayoutConstraint(%0) {operand_layouts = [dense<[1, 0]>], ...}
         %2 = stablehlo.fft %1, type = FFT, length = [8]

@@ -1,7 +1,7 @@
-"""A module that jaxlib's MLIR has in memory as a module of xDSL, by MLIR's Python bindings and without its text.
+"""Conversion of a module of jaxlib's MLIR to xDSL through MLIR's Python bindings, without printing it.
 
-To print and to read a text takes three times as long. What the bindings show as text alone, types, attributes and
-locations, is read from that, each once; what means the same in all modules is remembered for the next.
+Printing and parsing the module takes three times as long. Types, attributes and locations, which the bindings expose
+only as text, are parsed once each; types and attributes are memoized across modules.
 """
 
 import re
@@ -20,13 +20,13 @@ from sdy.text.large_stack import again_on_large_stack
 from sdy.text.reading.generic_form import normalize, split_inherent
 
 _MOST = 2**14
-"""So many attributes are remembered before all are forgotten, so that a process that lives long does not grow."""
+"""The capacity of `_known`, which is cleared when full to bound the memory of long-lived processes."""
 
 _MOST_CHARACTERS = 256
-"""In what is remembered: a longer constant hardly comes again."""
+"""The maximal length of a memoized text: longer constants seldom recur."""
 
 _known: dict[str, Attribute] = {}
-"""Types and attributes by their texts."""
+"""Parsed types and attributes, keyed by their text."""
 
 _WORDS = r'"([^"\\\n]*+)"'
 _PLACE = r":(\d{1,9}):(\d{1,9})(?: to (\d{1,9})?:(\d{1,9}))?"
@@ -37,7 +37,7 @@ _FIRST = re.compile(rf"{_WORDS}(?:{_PLACE})?")
 
 @again_on_large_stack
 def module_from_bindings(module: ir.Module) -> ModuleOp:
-    """The same module; raises DiagnosticError where there is something in it that is not known."""
+    """Convert `module` to xDSL. Raises DiagnosticError if it contains something unknown."""
     gc_control.collect_if_grown()
     try:
         with gc_control.paused():
@@ -49,11 +49,11 @@ def module_from_bindings(module: ir.Module) -> ModuleOp:
 
 
 class _InTextOnlyError(Exception):
-    """Something is rare, and is not looked at here."""
+    """The module contains a rare construct that only the text parser supports."""
 
 
 class _Reader:
-    """Reads the operations of one module."""
+    """Converts the operations of one module."""
 
     def __init__(self) -> None:
         self._context = context()
@@ -64,13 +64,13 @@ class _Reader:
         self._location_of: dict[ir.Attribute, LocationAttr] = {}
 
     def operation(self, op: ir.Operation) -> Operation:
-        """An operation with all that is in it, which stands nowhere yet."""
+        """Convert an operation with its regions, detached."""
         op_class = self._class_of(op.name)
         if len(op.successors):
             raise _InTextOnlyError
         properties, attributes = split_inherent(op_class, self._attributes_of(op))
         results = op.results
-        made = make(
+        new_op = make(
             op_class,
             [self._values[operand] for operand in op.operands],
             [self._attribute(result.type) for result in results],
@@ -79,15 +79,15 @@ class _Reader:
             [self._region(region) for region in op.regions],
             self._location(op.location),
         )
-        normalize(made)
-        self._values.update(zip(results, made.results, strict=True))
-        return made
+        normalize(new_op)
+        self._values.update(zip(results, new_op.results, strict=True))
+        return new_op
 
     def _attributes_of(self, op: ir.Operation) -> dict[str, Attribute]:
         attributes = op.attributes
         try:
             return {name: self._attribute(attribute) for name, attribute in attributes.items()}
-        except TypeError:  # the bindings have no class for the complex constants among them, but these have a text
+        except TypeError:  # the bindings have no class for complex constants, but print them
             texts = {name: str(attributes[place]) for place, name in enumerate(attributes)}
             return {
                 name: self._read(text.removeprefix(f"NamedAttribute({name}=").removesuffix(")"))
@@ -95,13 +95,13 @@ class _Reader:
             }
 
     def _class_of(self, name: str) -> type[Operation]:
-        found = self._classes.get(name)
-        if found is None:
-            found = self._context.get_optional_op(name)
-            if found is None:
+        op_class = self._classes.get(name)
+        if op_class is None:
+            op_class = self._context.get_optional_op(name)
+            if op_class is None:
                 raise _InTextOnlyError
-            self._classes[name] = found
-        return found
+            self._classes[name] = op_class
+        return op_class
 
     def _region(self, region: ir.Region) -> Region:
         return Region([self._block(block) for block in region.blocks])
@@ -144,7 +144,7 @@ class _Reader:
         return known
 
     def _located(self, text: str) -> LocationAttr:
-        """The location of a text; most have parts in common with others, what is called last."""
+        """Parse a location. Locations are memoized because most share their outermost callers."""
         known = self._locations.get(text)
         if known is None:
             known = self._locations[text] = self._new_location(text)

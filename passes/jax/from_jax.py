@@ -1,4 +1,4 @@
-"""A JAX program as a module."""
+"""Import of JAX programs as StableHLO modules."""
 
 import os
 from pathlib import Path
@@ -17,21 +17,27 @@ from sdy.passes.jax.operator_calls import name_operator_calls
 from sdy.passes.jax.python_callbacks import let_each_device_call
 from sdy.text import parse_verified
 
-# What jax says of where an operation comes from begins with the caller.
+# Source locations of operations begin at the caller of this package.
 register_exclusion(str(Path(__file__).parent) + os.sep)
 
 
 def from_jax(program: jax.stages.Lowered | export.Exported | Function[Any], *args: Any, **kwargs: Any) -> ModuleOp:
-    """The StableHLO module of a JAX program, with the shardings that its arguments and constraints carry.
+    """Return the StableHLO module of a JAX program, with the shardings of its arguments and constraints.
 
-    `program` is what `jax.jit(f).lower(...)`, `jax.export.export(...)(...)` or `jax.export.deserialize(...)` returned,
-    or a function, jitted or not, that is lowered here for `args` and `kwargs`: arrays or `jax.ShapeDtypeStruct`s. The
-    module says for how many devices it is; its arguments have the names that JAX gave them, and operations keep the
-    source lines that it knows. Raises TypeError where `program` is none of these.
+    The module records its number of devices, the names of its arguments, and the source locations of its operations.
+
+    Args:
+        program: The result of `jax.jit(f).lower(...)`, `jax.export.export(...)(...)` or `jax.export.deserialize(...)`,
+            or a function, jitted or not, to lower for `args` and `kwargs`.
+        *args: The positional arguments of the function: arrays or `jax.ShapeDtypeStruct`s.
+        **kwargs: Its keyword arguments.
+
+    Raises:
+        TypeError: `program` is not one of these, or is lowered already and has arguments.
     """
     if isinstance(program, jax.stages.Lowered | export.Exported):
         if args or kwargs:
-            raise TypeError("a lowered program has its arguments already: give none to from_jax")
+            raise TypeError("from_jax takes no arguments for a program that is already lowered")
         if isinstance(program, export.Exported):
             return module_of(program.mlir_module())
         lowered = program
@@ -40,14 +46,14 @@ def from_jax(program: jax.stages.Lowered | export.Exported | Function[Any], *arg
         lowered = lower_with_placements(jitted.trace(*args, **kwargs))
     else:
         raise TypeError(
-            "from_jax takes a function or what jax.jit(f).lower(...) or jax.export.export(...)(...) returns, "
+            "from_jax takes a function or the result of jax.jit(f).lower(...) or jax.export.export(...)(...), "
             f"not {type(program).__name__}"
         )
     return module_of(lowered.compiler_ir("stablehlo"))
 
 
 def module_of(lowered: ir.Module | str) -> ModuleOp:
-    """The module that jax lowered a program to, which is this, or has this text."""
+    """Convert a module lowered by jax, in memory or as text."""
     module = parse_verified(lowered, "<jax>") if isinstance(lowered, str) else module_from_bindings(lowered)
     name_operator_calls(module)
     let_each_device_call(module)

@@ -60,7 +60,7 @@ class GivenShardings:
 
     @property
     def ours(self) -> bool:
-        """Whether any of them is an `sdy.Sharding`, which jax does not know."""
+        """True if any of the shardings is an `sdy.Sharding`, which jax does not accept."""
         return any(
             isinstance(leaf, TensorSharding) for tree in (self.arguments, self.results) for leaf in _leaves(tree)
         )

@@ -1,12 +1,12 @@
-"""What a compiled program communicates: each kind of collective, how often, and the bytes of a device.
+"""Collectives of a compiled program, parsed from XLA's HLO text: the count and result bytes of each kind.
 
-The optimised HLO text of XLA has one instruction a line:
+The optimized HLO text has one instruction per line:
 
     %ar = (f32[64]{0}, f32[16,8]{1,0}) all-reduce(%a, %b), channel_id=1, replica_groups={{0,1},{2,3}}, ...
 
-The bytes of a collective are those of its result on one device. An asynchronous collective is two instructions, of
-which the one that ends it (`all-gather-done`) has the result. An instruction inside the body of a loop is counted
-once: how often a loop runs is not in the text.
+The bytes of a collective are those of its result on one device. An asynchronous collective is two instructions; only
+the second (`all-gather-done`) is counted. An instruction in the body of a loop is counted once: trip counts are
+ignored.
 """
 
 import math
@@ -31,7 +31,7 @@ _ARRAY = re.compile(r"\b(?P<element>pred|(?:bf|[fsuc])(?P<bits>\d+)\w*)\[(?P<sha
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """How many collectives there are, and the bytes of their results on one device."""
+    """A number of collectives, and the total bytes of their results on one device."""
 
     count: int = 0
     bytes: int = 0
@@ -41,7 +41,7 @@ class Traffic:
 
 
 def collectives(hlo: str) -> dict[str, Traffic]:
-    """The traffic of each kind of collective in the optimised HLO text `hlo`; a kind without any is left out."""
+    """Return the traffic of each kind of collective that occurs in the optimized HLO text `hlo`."""
     traffic: dict[str, Traffic] = {}
     for match in _INSTRUCTION.finditer(hlo):
         moved = Traffic(1, bytes_of(match["type"]))
@@ -50,12 +50,12 @@ def collectives(hlo: str) -> dict[str, Traffic]:
 
 
 def total(traffic: Mapping[str, Traffic]) -> Traffic:
-    """All kinds together."""
+    """Return the sum over all kinds."""
     return sum(traffic.values(), Traffic())
 
 
 def bytes_of(type_: str) -> int:
-    """The bytes of the arrays in an HLO type: 144 for `(f32[4,8]{1,0}, f32[4])`."""
+    """Return the total bytes of the arrays in an HLO type: 144 for `(f32[4,8]{1,0}, f32[4])`."""
     return sum(_bytes(array) for array in _ARRAY.finditer(type_))
 
 

@@ -1,6 +1,6 @@
-"""The bytes that devices receive in the collectives of a compiled program, read from XLA's HLO text.
+"""Bytes received in the collectives of a compiled program, parsed from XLA's HLO text.
 
-The text has one computation after the other, each a line that names it, its instructions, and a closing brace:
+The text is a sequence of computations, each a header line, its instructions, and a closing brace:
 
     %body (p: (s32[], f32[8])) -> (s32[], f32[8]) {
       %g = f32[64]{0} all-gather(%x), channel_id=1, replica_groups=[1,8]<=[8], dimensions={0}
@@ -9,8 +9,8 @@ The text has one computation after the other, each a line that names it, its ins
       %w = (s32[], f32[8]) while(%t), condition=%cond, body=%body, backend_config={"known_trip_count":{"n":"5"}}
     }
 
-An asynchronous collective is two instructions: `all-gather-start` says who takes part, and what `all-gather-done` makes
-of it is the result.
+An asynchronous collective is two instructions: `all-gather-start` has the replica groups, and `all-gather-done` has the
+result type.
 """
 
 import math
@@ -38,10 +38,17 @@ _PAIRS = re.compile(r"source_target_pairs=\{((?:\{\d+,\d+\},?)*)\}")
 
 
 def bytes_received(hlo: str, devices: int) -> float:
-    """The bytes that one of `devices` receives on average in all collectives of a run of the optimised `hlo`.
+    """Return the bytes received by a device, on average, in all collectives of one run of a program.
 
-    A loop's count as often as it is known to run, or once; of branches, those of the one that receives most. ValueError
-    where the groups of a collective cannot be read.
+    The body of a loop counts once per iteration if the trip count is known, else once. Of the branches of a
+    conditional, the one that receives most counts.
+
+    Args:
+        hlo: The optimized HLO text of the program.
+        devices: The number of devices.
+
+    Raises:
+        ValueError: the replica groups of a collective cannot be parsed.
     """
     bodies = {match["name"]: match["body"] for match in _COMPUTATION.finditer(hlo)}
     (entry,) = (match["name"] for match in _COMPUTATION.finditer(hlo) if match["entry"])
@@ -64,7 +71,7 @@ def bytes_received(hlo: str, devices: int) -> float:
 
 
 def _collectives(body: str) -> Iterator[tuple[str, str, str]]:
-    """The kind of each collective, the type of its result, and what says who takes part."""
+    """Yield the kind of each collective, its result type, and the text that contains its replica groups."""
     started: dict[str, str] = {}
     for match in _INSTRUCTION.finditer(body):
         rest = match["rest"]
@@ -77,10 +84,10 @@ def _collectives(body: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _received(kind: str, type_: str, rest: str, devices: int) -> float:
-    """The bytes that a device receives in a collective.
+    """Return the bytes that a device receives in a collective.
 
-    In a group of n it receives n - 1 of n parts of what an all-gather or an all-to-all gives it, as much as n - 1
-    results of a reduce-scatter, and both in an all-reduce.
+    In a group of n devices, that is (n - 1) / n of the result of an all-gather or an all-to-all, n - 1 times the result
+    of a reduce-scatter, and 2 (n - 1) / n of the result of an all-reduce, which is a reduce-scatter and an all-gather.
     """
     result = bytes_of(type_)
     if kind == "collective-permute":
@@ -96,10 +103,10 @@ def _received(kind: str, type_: str, rest: str, devices: int) -> float:
 
 
 def _moved(text: str) -> int:
-    """The number of devices that a permute gives something from another device."""
+    """Return the number of devices that receive data from another device in a collective-permute."""
     pairs = _PAIRS.search(text)
     if not pairs:
-        raise ValueError(f"a permute without pairs: {text}")
+        raise ValueError(f"a collective-permute without source_target_pairs: {text}")
     return sum(source != target for source, target in re.findall(r"(\d+),(\d+)", pairs[1]))
 
 
@@ -114,4 +121,4 @@ def _group_size(text: str, devices: int) -> int:
         sizes = {name: int(size) for name, size in re.findall(r"'(\w+)'=(\d+)", match[1])}
         axes = re.findall(r"'(\w+)'(?::\(\d+\)(\d+))?", match[2])
         return math.prod(int(size) if size else sizes[name] for name, size in axes)
-    raise ValueError(f"a collective without groups: {text}")
+    raise ValueError(f"a collective without replica groups: {text}")

@@ -1,6 +1,7 @@
-"""The older callbacks of `jax.experimental.custom_partitioning`, which are asked for shardings, as sharding rules.
+"""Sharding rules inferred from the GSPMD callbacks of `jax.experimental.custom_partitioning`.
 
-jax takes them in the place of a rule where it lowers for GSPMD, with `jax_use_shardy_partitioner` off.
+The callback `infer_sharding_from_operands` replaces a rule when jax lowers for GSPMD (`jax_use_shardy_partitioner`
+off).
 """
 
 from collections.abc import Sequence
@@ -23,16 +24,22 @@ from sdy.rules.annotation import parse_annotation
 from sdy.stablehlo.custom_call import CustomCallOp
 
 _Dim = tuple[int, int]
-"""The number of a tensor, and that of a dimension of it."""
+"""The index of an operand or result, and the index of one of its dimensions."""
 
 
 def infer_rules(module: ModuleOp, devices: Sequence[Device], kept_alive: Sequence[Any]) -> None:
-    """Give a rule to each operation whose author infers the shardings of its results from its operands', in place.
+    """Attach a sharding rule to each operation with an `infer_sharding_from_operands` callback, in place.
 
-    The author is asked about each dimension of the operands, with nothing else split: it has one factor with the
-    dimensions of the results that are then split too. Other dimensions of the results stay whole. `kept_alive` are the
-    objects that the lowering of `module`, a program for `devices`, keeps alive. Raises DiagnosticError where an author
-    answers with what is no sharding of the program's mesh.
+    The callback is called once for each operand dimension, with only this dimension sharded: the dimension shares a
+    factor with the result dimensions that the callback shards. All other result dimensions need replication.
+
+    Args:
+        module: The module to annotate.
+        devices: The devices of the program.
+        kept_alive: The objects that the lowering of `module` keeps alive.
+
+    Raises:
+        DiagnosticError: a callback returns something else than a sharding of the program's mesh.
     """
     for op, author in customly_partitioned(module, kept_alive):
         if author.infer_sharding_from_operands is not None and SHARDING_RULE not in op.attributes:
@@ -43,7 +50,7 @@ def infer_rules(module: ModuleOp, devices: Sequence[Device], kept_alive: Sequenc
 def _rule(op: CustomCallOp, author: Any, mesh: AnyMesh) -> OpShardingRule:
     operands, results = ([shape(value.type) for value in values] for values in (op.operands, op.results))
     factors: dict[_Dim, str] = {}
-    given: list[list[str]] = []
+    inputs: list[list[str]] = []
     for number, sizes in enumerate(operands):
         names: list[str] = []
         for dim in range(len(sizes)):
@@ -52,17 +59,17 @@ def _rule(op: CustomCallOp, author: Any, mesh: AnyMesh) -> OpShardingRule:
             name = next((name for name in known if name not in names), f"operand_{number}_{dim}")
             factors = dict.fromkeys(split, name) | factors
             names.append(name)
-        given.append(names)
+        inputs.append(names)
     own = [[f"result_{number}_{dim}" for dim in range(len(sizes))] for number, sizes in enumerate(results)]
-    made = [[factors.get((number, dim), name) for dim, name in enumerate(names)] for number, names in enumerate(own)]
-    whole = [name for names, used in zip(own, made, strict=True) for name in names if name in used]
-    before, after = (", ".join(map(" ".join, tensors)) for tensors in (given, made))
-    kinds = f"need_replication={{{', '.join(whole)}}}" if whole else ""
+    outputs = [[factors.get((number, dim), name) for dim, name in enumerate(names)] for number, names in enumerate(own)]
+    replicated = [name for names, used in zip(own, outputs, strict=True) for name in names if name in used]
+    before, after = (", ".join(map(" ".join, tensors)) for tensors in (inputs, outputs))
+    kinds = f"need_replication={{{', '.join(replicated)}}}" if replicated else ""
     return parse_annotation(f"{before} -> {after} {kinds}").rule(operands, results)
 
 
 def _split_with(dim: _Dim, op: CustomCallOp, author: Any, mesh: AnyMesh) -> list[_Dim]:
-    """The dimensions of the results that `author` says are split where this one of the operands is, and no other."""
+    """Return the result dimensions that `author` shards if `dim` is the only sharded operand dimension."""
     axis = max(mesh.shape, key=lambda name: mesh.shape[name])
     arguments: list[jax.ShapeDtypeStruct] = []
     for number, operand in enumerate(op.operands):
@@ -71,11 +78,11 @@ def _split_with(dim: _Dim, op: CustomCallOp, author: Any, mesh: AnyMesh) -> list
         arguments.append(jax.ShapeDtypeStruct(*array_type(operand.type, op), sharding=sharding))
     results = [jax.ShapeDtypeStruct(*array_type(result.type, op)) for result in op.results]
     trees = author.in_tree.unflatten(arguments), author.out_tree.unflatten(results)
-    answer = tree_leaves(author.infer_sharding_from_operands(*author.static_args, mesh, *trees))
-    for sharding in answer:
+    inferred = tree_leaves(author.infer_sharding_from_operands(*author.static_args, mesh, *trees))
+    for sharding in inferred:
         if not isinstance(sharding, NamedSharding):
-            raise op_error(op, f"is said by its author to have the sharding {sharding}, which is none of a mesh")
-    specs = [sharding.spec for sharding in answer]
+            raise op_error(op, f"has the inferred sharding {sharding}, which is not a NamedSharding")
+    specs = [sharding.spec for sharding in inferred]
     return [
         (number, index)
         for number, spec in enumerate(specs)

@@ -1,4 +1,4 @@
-"""`jax.debug.inspect_array_sharding`: who asks for the sharding of a value is told what was found."""
+"""`jax.debug.inspect_array_sharding`: callbacks that receive the propagated sharding of a value."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,17 +17,18 @@ INSPECTION = "InspectSharding"
 
 
 def answer_inspections(module: ModuleOp, devices: Sequence[Device], kept_alive: Sequence[Any]) -> None:
-    """Tell whoever asks for the sharding of a value of `module` what it is, and take the question out, in place.
+    """Call the callback of each inspected value with its sharding, and erase the inspections, in place.
 
-    A question is a custom call of jax, whose `backend_config` names one of the objects that the lowering keeps alive.
+    An inspection is a custom call whose `backend_config` identifies one of the objects `kept_alive` by the lowering of
+    `module`, a program for `devices`.
     """
-    questions = [op for op in operations_of(module, CustomCallOp) if op.call_target_name.data == INSPECTION]
-    if not questions:
+    inspections = [op for op in operations_of(module, CustomCallOp) if op.call_target_name.data == INSPECTION]
+    if not inspections:
         return
-    asking = sharding_questions(kept_alive)
-    shardings = placed_values(module, [op.operands[0] for op in questions], devices)
-    for op, sharding in zip(questions, shardings, strict=True):
-        asking[_bytes(op.backend_config)](sharding)
+    callbacks = sharding_questions(kept_alive)
+    shardings = placed_values(module, [op.operands[0] for op in inspections], devices)
+    for op, sharding in zip(inspections, shardings, strict=True):
+        callbacks[_bytes(op.backend_config)](sharding)
         erase(op)
 
 

@@ -147,7 +147,7 @@ class Interface:
 
 
 def function_to_run(module: ModuleOp) -> FuncOp:
-    """Return the function @main of `module`. Raises DiagnosticError if there is none with a body."""
+    """Return the function @main of `module`. Raises DiagnosticError if it has none with a body."""
     main = find_main_function(module)
     if main is None or main.is_declaration or main.sym_name.data != "main":
         raise error(module, "there is no function @main to run")

@@ -77,7 +77,7 @@ class ToCompile:
 
     @property
     def names_meshes(self) -> bool:
-        """Whether the module has a mesh operation."""
+        """True if the module has a mesh operation."""
         return any(op.operation.name == "sdy.mesh" for op in self.module.body.operations)
 
     @cached_property

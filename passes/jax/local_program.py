@@ -1,7 +1,7 @@
-"""The program of one device as an operation of jax: what it is traced as, and what it is lowered to.
+"""A primitive that runs the local program of each device.
 
-The operation is bound inside `jax.shard_map`, so that jax places the shards of the arguments and of the results; the
-program itself is put, as it stands, into the module that jax is building.
+The primitive is bound inside `jax.shard_map`, so that jax places the shards of arguments and results. Its lowering rule
+inlines the local program into the module that jax is lowering.
 """
 
 from collections.abc import Sequence
@@ -25,14 +25,14 @@ from sdy.text import format
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LocalProgram:
-    """A module, not changed any more, whose `main` is what each device runs, and the types of its results."""
+    """An immutable module whose main function runs on each device, and the types of its results."""
 
     module: ModuleOp
     results: tuple[ShapedArray, ...]
 
     @classmethod
     def of(cls, module: ModuleOp, main: FuncOp, tokens: int = 0) -> "LocalProgram":
-        """The program `module`, of which `main` is the main function, which gives so many tokens before its results.
+        """Wrap `module`, whose function `main` returns `tokens` tokens before its results.
 
         Raises DiagnosticError for a type that no array has.
         """
@@ -40,10 +40,10 @@ class LocalProgram:
         return cls(module, tuple(ShapedArray(shape, dtype) for shape, dtype in results))
 
     def __repr__(self) -> str:
-        return f"<what a device runs, in {len(operations(self.module))} operations>"
+        return f"<local program of {len(operations(self.module))} operations>"
 
     def as_text(self, debug_info: bool) -> str:
-        """The program as MLIR prints it, with locations or without, but that it lists devices for a person to read."""
+        """Return the program as MLIR text, with locations if `debug_info`."""
         return format(self.module, debuginfo=debug_info)
 
     def __call__(self, *arguments: jax.Array) -> tuple[jax.Array, ...]:
@@ -61,11 +61,11 @@ def _results(*_: Any, program: LocalProgram) -> list[ShapedArray]:
 
 
 def _lower(ctx: mlir.LoweringRuleContext, *arguments: ir.Value, program: LocalProgram) -> Sequence[ir.Value]:
-    keep_alive(ctx, program)  # by which it is known that the module is partitioned
+    keep_alive(ctx, program)  # marks the module as partitioned
     functions = ctx.module_context.symbol_table
     source = module_to_bindings(program.module, ctx.module_context.context)
     main = functions[mlir.merge_mlir_modules(ctx.module_context.module, "sdy_main", source, functions)]
-    # Of a call with hundreds of results, XLA's partitioner takes longer than of all else.
+    # XLA's partitioner is slow on calls with hundreds of results, so the call is inlined.
     results = inlined(main, arguments)
     functions.erase(main)
     return results

@@ -1,4 +1,4 @@
-"""The layouts of a module that jax lowered, of which some operations speak of functions of Python."""
+"""Propagation of a module lowered by jax, with the Python callbacks that take part in it."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +16,7 @@ from sdy.passes.layouts import PropagatedLayout, propagated_layouts
 from sdy.passes.policy.policy import Policy
 from sdy.stablehlo.custom_call import CustomCallOp
 
-_ASKING = {CUSTOM_PARTITIONING, INSPECTION}
+_WITH_CALLBACKS = {CUSTOM_PARTITIONING, INSPECTION}
 
 
 def lowered_layouts(
@@ -27,19 +27,27 @@ def lowered_layouts(
     kept_alive: Sequence[Any],
     callbacks: list[Any],
 ) -> list[PropagatedLayout]:
-    """What `propagated_layouts` makes of `module`, a program for `devices`; the functions that ask are told.
+    """Return the propagated layouts of `module`, and run its sharding inspections and custom partitionings.
 
-    `kept_alive` are the objects that the lowering of `module` keeps alive, those functions among them. A module with
-    such functions has one layout, as each is asked once. `callbacks` are the Python functions that `module` calls, to
-    which those of custom partitionings are added. Raises what `sdy.propagate` raises.
+    A module with inspections or custom partitionings has one layout only, since their callbacks run once.
+
+    Args:
+        module: The module to propagate.
+        policy: The policy to apply, if any.
+        compare: True to also propagate the HLO form of the program.
+        devices: The devices of the program.
+        kept_alive: The objects that the lowering of `module` keeps alive, including these callbacks.
+        callbacks: The Python callbacks of `module`; those of custom partitionings are appended.
+
+    Raises the errors of `sdy.propagate`.
     """
-    inline_calls(module)  # arguments and results of functions would be split evenly only
-    asks = any(op.call_target_name.data in _ASKING for op in operations_of(module, CustomCallOp))
+    inline_calls(module)  # arguments and results of functions can only be sharded evenly
+    has_callbacks = any(op.call_target_name.data in _WITH_CALLBACKS for op in operations_of(module, CustomCallOp))
     has_mesh = any(mesh.axes for mesh in named_meshes(module).values())
-    if asks and has_mesh:
+    if has_callbacks and has_mesh:
         infer_rules(module, devices, kept_alive)
-    layouts = propagated_layouts(module, policy, compare and not asks)
-    if asks and has_mesh:
+    layouts = propagated_layouts(module, policy, compare and not has_callbacks)
+    if has_callbacks and has_mesh:
         answer_inspections(module, devices, kept_alive)
         partition_customly(module, devices, kept_alive, callbacks)
     return layouts

@@ -1,4 +1,4 @@
-"""A module of whole arrays whose main function says what each device does: nothing in it is left to be partitioned."""
+"""Partitioned programs as manual computations on global arrays, which XLA does not partition further."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,7 +27,7 @@ from sdy.stablehlo.emitter import Emitter
 def make_manual(
     module: ModuleOp, declared: ModuleOp, devices: Sequence[Device], like: AbstractMesh | None, tokens: int
 ) -> list[NamedSharding]:
-    """Partition `module`, and let its main function be for a caller what that of `declared` is, in place.
+    """Partition `module` into a manual computation with the signature of `declared`, in place.
 
     Before, where the main function of `declared` is `@main(%arg0: tensor<8xf32>) -> tensor<8xf32>`::
 
@@ -47,37 +47,49 @@ def make_manual(
           return %0 : tensor<8xf32>
         }
 
-    The meshes of `declared`, of which its shardings speak, are then those of `module`. Returns where the results lie.
-    For `devices`, `like` and `tokens` see `make_local`. Raises DiagnosticError where `module` cannot be partitioned.
+    The meshes and attributes of `declared` replace those of `module`.
+
+    Args:
+        module: The propagated module to partition.
+        declared: The module as jax lowered it, with the shardings that callers see.
+        devices: See `make_local`.
+        like: See `make_local`.
+        tokens: See `make_local`.
+
+    Returns:
+        The shardings of the results.
+
+    Raises:
+        DiagnosticError: `module` cannot be partitioned.
     """
-    own, interface, grid = make_local(module, devices, like, tokens)
+    local_mesh, interface, grid = make_local(module, devices, like, tokens)
     prepare_for_xla(module)
-    mesh = Mesh.of(dict(grid.mesh.shape), own.device_ids)
+    mesh = Mesh.of(dict(grid.mesh.shape), local_mesh.device_ids)
     inputs, outputs = interface.ports(grid)
-    main, outside = interface.main, main_function(declared)
-    types = outside.function_type
+    main, declared_main = interface.main, main_function(declared)
+    types = declared_main.function_type
     block = Block(arg_types=types.inputs)
-    for new, old in zip(block.args, outside.args, strict=True):
+    for new, old in zip(block.args, declared_main.args, strict=True):
         new.location = old.location
-    passed_on = [TensorSharding(mesh)] * tokens
-    given = [
+    of_tokens = [TensorSharding(mesh)] * tokens
+    nonempty_args = [
         (arg, _on_mesh(port, mesh))
         for arg, port in zip(block.args[tokens:], inputs, strict=True)
         if 0 not in port.shape
     ]
     shardings = [_on_mesh(port, mesh) for port in outputs]
-    _fill_what_is_empty(main.body.block, inputs, tokens)
+    _replace_empty_arguments(main.body.block, inputs, tokens)
     manual = ManualComputationOp(
-        [*block.args[:tokens], *(_constrained_if_unreduced(block, arg, sharding) for arg, sharding in given)],
+        [*block.args[:tokens], *(_constrained_if_unreduced(block, arg, sharding) for arg, sharding in nonempty_args)],
         move_body(main.body, ReturnOp),
         types.outputs.data,
-        [*passed_on, *(sharding for _, sharding in given)],
-        [*passed_on, *shardings],
+        [*of_tokens, *(sharding for _, sharding in nonempty_args)],
+        [*of_tokens, *shardings],
         mesh.axis_names,
     )
     block.add_ops([manual, FuncReturnOp(*manual.outputs)])
     main.body.add_block(block)
-    main.function_type, main.arg_attrs, main.res_attrs = types, outside.arg_attrs, outside.res_attrs
+    main.function_type, main.arg_attrs, main.res_attrs = types, declared_main.arg_attrs, declared_main.res_attrs
     for index, sharding in enumerate(shardings, tokens):
         if func_result_sharding(main, index) is None:
             set_func_result_sharding(main, index, sharding)
@@ -85,11 +97,11 @@ def make_manual(
     for op in declared.ops:
         if isinstance(op, MeshOp):
             Rewriter.insert_op(op.clone(), InsertPoint.at_start(module.body.block))
-    return [_as_jax_says(port.sharding) for port in outputs]
+    return [_without_trailing_none(port.sharding) for port in outputs]
 
 
-def _as_jax_says(sharding: NamedSharding) -> NamedSharding:
-    """The same sharding, which says nothing of the last dimensions that are whole."""
+def _without_trailing_none(sharding: NamedSharding) -> NamedSharding:
+    """Return `sharding` without trailing None entries in its spec, as jax normalizes it."""
     partitions = sharding.spec.partitions
     count = max((index for index, axes in enumerate(partitions, 1) if axes is not None), default=0)
     return NamedSharding(sharding.mesh, PartitionSpec(*partitions[:count], unreduced=sharding.spec.unreduced))
@@ -102,7 +114,7 @@ def _on_mesh(port: Port, mesh: Mesh) -> TensorSharding:
 
 
 def _constrained_if_unreduced(block: Block, value: SSAValue, sharding: TensorSharding) -> SSAValue:
-    """A sum that is still to be made ends at a constraint: XLA refuses a manual computation that just takes one."""
+    """Constrain an unreduced operand: XLA rejects unreduced operands of a manual computation without a constraint."""
     if not sharding.unreduced:
         return value
     constraint = ShardingConstraintOp(value, sharding)
@@ -110,8 +122,8 @@ def _constrained_if_unreduced(block: Block, value: SSAValue, sharding: TensorSha
     return constraint.result
 
 
-def _fill_what_is_empty(block: Block, inputs: Sequence[Port], tokens: int) -> None:
-    """Let constants stand for those arguments that have no elements: XLA loses track of these."""
+def _replace_empty_arguments(block: Block, inputs: Sequence[Port], tokens: int) -> None:
+    """Replace arguments without elements by constants: XLA loses track of empty arguments."""
     for index, port in reversed([*enumerate(inputs, tokens)]):
         if 0 in port.shape:
             arg = block.args[index]

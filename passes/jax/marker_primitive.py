@@ -43,11 +43,11 @@ def with_marker(compiler: Compiler, mesh: Mesh | None, fun: Callable[..., Any]) 
 
 def _placed(array: jax.Array, mesh: Mesh | None) -> jax.Array:
     """Constrain `array` so that jax lowers for the devices of `mesh`, unless the context has a mesh."""
-    is_said = not jax.sharding.get_abstract_mesh().empty or any(compiler.mesh for compiler in active_compilers())
-    if mesh is None or is_said or AxisType.Explicit in mesh.axis_types:
+    has_mesh = not jax.sharding.get_abstract_mesh().empty or any(compiler.mesh for compiler in active_compilers())
+    if mesh is None or has_mesh or AxisType.Explicit in mesh.axis_types:
         return array
-    anyhow = PartitionSpec(*[PartitionSpec.UNCONSTRAINED] * array.ndim)
-    return jax.lax.with_sharding_constraint(array, NamedSharding(mesh, anyhow))
+    unconstrained = PartitionSpec(*[PartitionSpec.UNCONSTRAINED] * array.ndim)
+    return jax.lax.with_sharding_constraint(array, NamedSharding(mesh, unconstrained))
 
 
 @_mark.def_impl
@@ -63,8 +63,8 @@ def _transpose(cotangent: Any, array: Any, *, compiler: Compiler) -> list[Any]:
 def _lower(ctx: mlir.LoweringRuleContext, array: ir.Value, *, compiler: Compiler) -> list[ir.Value]:
     install_hook()
     if not keep_alive(ctx, compiler) and compiler.policy is not None:
-        lost = "the policy of a function of sdy.jit is no part of a program that jax.jit exports"
-        warn(f"{lost}: let sdy.jit be outermost, which exports what it has partitioned", stacklevel=2)
+        lost = "jax.jit does not export the policy of an sdy.jit function"
+        warn(f"{lost}: make sdy.jit the outermost one, which exports the partitioned program", stacklevel=2)
     return [array]
 
 

@@ -1,6 +1,6 @@
-"""A hardware file of the devices at hand: products, copies and collectives are timed on them.
+"""Hardware files from measurements: times of matrix products, copies and collectives on jax's devices.
 
-All devices work at once, as in a step of a program: what they share, they share here as well.
+All devices run at the same time, as in a step of a program, so that shared resources are measured as shared.
 """
 
 import os
@@ -20,17 +20,17 @@ _TURNS = 5
 
 
 def measured_hardware(size: int = 1024) -> str:
-    """The text of a hardware file of jax's devices, measured with matrices of `size` x `size` on each device.
+    """Measure jax's devices with matrices of `size` x `size` on each, and return the text of a hardware file.
 
-    With one device there is nobody to hear from: the link is as fast as memory.
+    A single device has no link; its bandwidth is that of memory.
     """
     devices = jax.devices()
     mesh = Mesh(devices, (_AXIS,))
-    split = NamedSharding(mesh, PartitionSpec(_AXIS))
+    sharded = NamedSharding(mesh, PartitionSpec(_AXIS))
     shape = (len(devices), size, size)
 
     def matrices(dtype: str) -> jax.Array:
-        return jax.device_put(jnp.ones(shape, dtype), split)
+        return jax.device_put(jnp.ones(shape, dtype), sharded)
 
     product = jax.jit(jnp.matmul)
     peak = {name: 2 * size**3 / _seconds(partial(product, x := matrices(dtype), x)) for name, dtype in _TYPES.items()}
@@ -40,7 +40,7 @@ def measured_hardware(size: int = 1024) -> str:
     gather = jax.jit(lambda x: x + 0, out_shardings=NamedSharding(mesh, PartitionSpec()))
     bandwidth, latency = memory_bandwidth, 1e-6
     if len(devices) > 1:
-        short = _seconds(partial(gather, jax.device_put(jnp.ones(len(devices)), split)))
+        short = _seconds(partial(gather, jax.device_put(jnp.ones(len(devices)), sharded)))
         long = _seconds(partial(gather, values))
         latency = short / (len(devices) - 1).bit_length()
         bandwidth = part * (len(devices) - 1) / max(long - short, long / 2)
@@ -64,7 +64,7 @@ def measured_hardware(size: int = 1024) -> str:
 
 
 def _seconds(run: Callable[[], jax.Array]) -> float:
-    """The least time of several turns, the first of which compiles."""
+    """Return the minimal time of `_TURNS` runs in seconds, after a run that compiles."""
     run().block_until_ready()
     times: list[float] = []
     for _ in range(_TURNS):
@@ -75,7 +75,7 @@ def _seconds(run: Callable[[], jax.Array]) -> float:
 
 
 def _memory(device: Device) -> int:
-    """The bytes of a device; on a CPU, of the host."""
+    """Return the memory of a device in bytes; of the host on CPUs."""
     stats = device.memory_stats()
     if stats and "bytes_limit" in stats:
         return int(stats["bytes_limit"])

@@ -1,4 +1,4 @@
-"""The greatest or the least number over devices, of which one may have NaN, as a number that XLA's collectives keep."""
+"""Maximum and minimum collectives that propagate NaN, as integer collectives on order-preserving keys."""
 
 from typing import cast
 
@@ -22,22 +22,22 @@ from sdy.stablehlo.scatter import ScatterOp
 
 
 def keep_nan(module: ModuleOp) -> None:
-    """Let each collective that takes the maximum or the minimum of floats take that of integers, in place.
+    """Rewrite each maximum or minimum collective of floats as one of integer keys, in place.
 
-    XLA's collectives, those of its CPU backend among them, forget a NaN of one device where another has a number;
-    `stablehlo.maximum` and `stablehlo.minimum` do not. Before::
+    XLA's collectives, at least those of its CPU backend, drop a NaN of one device if another device has a number;
+    `stablehlo.maximum` and `stablehlo.minimum` propagate it. Before::
 
         %1 = "stablehlo.all_reduce"(%0) ({maximum}) : (tensor<8xf32>) -> tensor<8xf32>
 
-    After, where `key` are the bits of a float, all but the sign inverted if that is set, so that integers are ordered
-    as the floats are, and NaN is the greatest of them (or the least, of a minimum)::
+    After, where `key` maps a float to its bits, with all but the sign bit inverted if the sign is set, so that the
+    order of the keys is that of the floats, and NaN to the greatest key (the least for a minimum)::
 
         %k = key(%0)
         %m = "stablehlo.all_reduce"(%k) ({maximum}) : (tensor<8xi32>) -> tensor<8xi32>
         %1 = key^-1(%m)
 
-    Where `%0` is a scatter that takes the maximum as well, it is its operands that keys are made of, if the updates
-    are no larger than what they are put into.
+    If `%0` is a scatter with the same reduction, and its updates are no larger than its input, the scatter computes on
+    keys too.
     """
     for op in (*operations_of(module, AllReduceOp), *operations_of(module, ReduceScatterOp)):
         kind = region_reduction(op.computation)
@@ -53,11 +53,11 @@ def keep_nan(module: ModuleOp) -> None:
                 op.operands[index] = _key(before(op), operand, kind, bits)
         _reduce_keys(op.computation, kind, op.operands[0])
         for result in op.results:
-            _make_float_again(result, bits)
+            _convert_to_float(result, bits)
 
 
 def _can_have_keys(op: ScatterOp, kind: Reduction) -> bool:
-    """Whether `op` combines as a collective of this kind does, which alone uses its result, and has few updates."""
+    """Return true if `op` has this reduction, its result has one use, and its updates are no larger than its input."""
     return (
         len(op.res) == 1
         and op.res[0].has_one_use()
@@ -68,7 +68,7 @@ def _can_have_keys(op: ScatterOp, kind: Reduction) -> bool:
 
 
 def _scatter_keys(op: ScatterOp, kind: Reduction, bits: IntegerType) -> None:
-    """Let `op` make the keys of what it made: of another tensor than its own XLA would need the memory beside it."""
+    """Convert the operands and the result of `op` to keys. Keys of its result alone would cost XLA another buffer."""
     input_, indices, update = op.operands
     op.operands = [_key(before(op), input_, kind, bits), indices, _key(before(op), update, kind, bits)]
     _reduce_keys(op.update_computation, kind, op.updates[0])
@@ -77,7 +77,7 @@ def _scatter_keys(op: ScatterOp, kind: Reduction, bits: IntegerType) -> None:
 
 
 def _reduce_keys(region: Region, kind: Reduction, keys: SSAValue) -> None:
-    """Let `region` combine two elements of `keys` instead of two floats."""
+    """Replace the reducer in `region` by that of the element type of `keys`."""
     region.detach_block(0)
     region.add_block(reducer_body(MaxOp if kind == "max" else MinOp, keys).detach_block(0))
 
@@ -86,12 +86,12 @@ def _key(emit: Emitter, value: SSAValue, kind: Reduction, bits: IntegerType) -> 
     is_nan = emit.compare(ComparisonDirection.NE, value, value)
     shape = tensor_type(value).get_shape()
     last = (1 << (bits.bitwidth - 1)) - 1 if kind == "max" else -1 << (bits.bitwidth - 1)
-    key = _turned(emit, emit.bitcast(value, bits))
+    key = _invert_negative(emit, emit.bitcast(value, bits))
     return emit.select(is_nan, emit.integers([last], shape, bits), key)
 
 
-def _make_float_again(result: OpResult, bits: IntegerType) -> None:
-    """Make floats of the keys `result` where they are first used otherwise than to be gathered."""
+def _convert_to_float(result: OpResult, bits: IntegerType) -> None:
+    """Convert the keys `result` to floats, after the all-gathers that directly follow."""
     element_type = tensor_type(result).element_type
     while isinstance(gather := result.get_user_of_unique_use(), AllGatherOp) and len(gather.results) == 1:
         Rewriter.replace_value_with_new_type(result, TensorType(bits, tensor_type(result).get_shape()))
@@ -99,13 +99,13 @@ def _make_float_again(result: OpResult, bits: IntegerType) -> None:
     users = list(result.uses)
     key = Rewriter.replace_value_with_new_type(result, TensorType(bits, tensor_type(result).get_shape()))
     emit = after(result.owner)
-    number = emit.bitcast(_turned(emit, key), element_type)
+    number = emit.bitcast(_invert_negative(emit, key), element_type)
     for use in users:
         use.operation.operands[use.index] = number
 
 
-def _turned(emit: Emitter, bits: SSAValue) -> SSAValue:
-    """Bits of which all but the sign are inverted where that is set; doing so twice changes nothing."""
+def _invert_negative(emit: Emitter, bits: SSAValue) -> SSAValue:
+    """Invert all bits but the sign where the sign is set. The function is its own inverse."""
     shape, type_ = tensor_type(bits).get_shape(), cast(IntegerType, tensor_type(bits).element_type)
     is_negative = emit.compare(ComparisonDirection.LT, bits, emit.integers([0], shape, type_))
     inverted = emit.binary(XorOp, bits, emit.integers([(1 << (type_.bitwidth - 1)) - 1], shape, type_))

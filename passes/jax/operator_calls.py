@@ -1,4 +1,4 @@
-"""Calls of annotated operators as a person reads them."""
+"""Readable calls of annotated operators: custom calls to a target with the name of the operator."""
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.rewriter import Rewriter
@@ -11,7 +11,7 @@ from sdy.stablehlo.custom_call import CustomCallOp
 
 
 def name_operator_calls(module: ModuleOp) -> None:
-    """Let each call of an annotated operator be a custom call to a target of that name, whatever jax made of it.
+    """Replace each lowered call of an annotated operator by a custom call with its name as target, in place.
 
     Before::
 
@@ -21,11 +21,11 @@ def name_operator_calls(module: ModuleOp) -> None:
 
         %0 = stablehlo.custom_call @f(%arg0) {sdy.operator = "f()"}
     """
-    composites = False
+    has_composites = False
     for op in operations(module):
         if (call := call_of(op)) is None:
             continue
-        composites |= isinstance(op, CompositeOp)
+        has_composites |= isinstance(op, CompositeOp)
         named = CustomCallOp.create(
             operands=op.operands,
             result_types=op.result_types,
@@ -34,5 +34,5 @@ def name_operator_calls(module: ModuleOp) -> None:
             location=op.location,
         )
         Rewriter.replace_op(op, named)
-    if composites:
+    if has_composites:
         erase_dead_symbols(module)

@@ -140,9 +140,9 @@ def _written(made: ForXla, devices: Sequence[Device]) -> bytes:
 
 
 def _read(entry: bytes, lowered: ToCompile) -> ForXla:
-    """What `_written` wrote, for what is lowered.
+    """Deserialize an entry of `_written` into the context of `lowered`.
 
-    Raises zlib.error, ir.MLIRError, LookupError, TypeError or ValueError where the entry is damaged.
+    Raises zlib.error, ir.MLIRError, LookupError, TypeError or ValueError if the entry is damaged.
     """
     found = json.loads(zlib.decompress(entry))
     shardings = [_sharding(said, lowered.devices) for said in found["shardings"]]

@@ -1,4 +1,4 @@
-"""The shardings of values inside a program, as jax says them."""
+"""Conversion of the shardings of values in a program to jax."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,10 +16,10 @@ from sdy.sharding import DimSharding, TensorSharding
 
 
 def placed_values(module: ModuleOp, values: Sequence[SSAValue], devices: Sequence[Device]) -> list[NamedSharding]:
-    """The shardings of `values` in `module`, a program for `devices`, each with an entry for each dimension.
+    """Return the shardings of `values` in `module`, a program for `devices`, with one spec entry per dimension.
 
-    A dimension that is split by a part of an axis is told as whole along it, since jax has no name for that. Raises
-    DiagnosticError where the meshes of `module` are not one of jax.
+    jax cannot express sub-axes: a dimension is reported as sharded along the full axes before its first sub-axis.
+    Raises DiagnosticError if no jax mesh expresses the meshes of `module`.
     """
     meshes = [mesh for mesh in named_meshes(module).values() if mesh.axes]
     grid = DeviceMesh.over(devices, meshes, (), module)

@@ -1,4 +1,4 @@
-"""A module for another compiler: without anything of the SDY dialect, or with all that it says but its symbols."""
+"""Modules for other compilers: without the SDY dialect, or with its meshes inlined."""
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -10,35 +10,34 @@ from sdy.passes.partitioning.plain import drop_dialect
 
 
 def without_shardings(module: ModuleOp, *kept: type[Operation]) -> ModuleOp:
-    """A copy of `module` from which `drop_shardings` has taken what it takes."""
+    """Return a copy of `module` after `drop_shardings`."""
     module = clone(module)
     drop_shardings(module, *kept)
     return module
 
 
 def drop_shardings(module: ModuleOp, *kept: type[Operation]) -> None:
-    """Take what is of the SDY dialect out of `module`, in place, and all that is said of arguments and results.
+    """Remove the SDY dialect from `module`, and all attributes of arguments and results, in place.
 
-    Operations of the classes `kept` stay. Of arguments and results, who calls this knows more.
-
-    Raises DiagnosticError at another one that only has a meaning on several devices.
+    Operations of the classes `kept` stay. Raises DiagnosticError at any other operation that has a meaning only on
+    several devices.
     """
     drop_dialect(module, *kept)
-    _forget_signatures(module)
+    _drop_signature_attributes(module)
 
 
 def for_xla(module: ModuleOp) -> ModuleOp:
-    """A copy of `module` that can be put into another one: its meshes stand where they are used.
+    """Return a copy of `module` that can be merged into another module: with inlined meshes.
 
-    The arguments and results of its functions have no shardings, which the caller's have.
+    The arguments and results of its functions have no attributes; the caller's have the shardings.
     """
     module = clone(module)
     inline_meshes(module)
-    _forget_signatures(module)
+    _drop_signature_attributes(module)
     return module
 
 
-def _forget_signatures(module: ModuleOp) -> None:
+def _drop_signature_attributes(module: ModuleOp) -> None:
     for op in module.ops:
         if isinstance(op, FuncOp):
             op.arg_attrs = op.res_attrs = None

@@ -1,4 +1,4 @@
-"""Custom calls of jax that call Python functions, which no text can hold: they number those of a list at their side."""
+"""Custom calls of Python callbacks, which refer by index to a list of functions outside of the module."""
 
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, IntegerType, ModuleOp, Signedness
 
@@ -11,19 +11,19 @@ _CONFIG = "mhlo.backend_config"
 
 
 def calls_python(target: str) -> bool:
-    """Whether a custom call of this name calls a Python function: `xla_ffi_python_cpu_callback` for one."""
+    """Return true if `target`, such as `xla_ffi_python_cpu_callback`, calls a Python function."""
     return "_python_" in target and target.endswith("_callback")
 
 
 def let_each_device_call(module: ModuleOp) -> None:
-    """Let each device call, with its part, the functions that are for that, which jax too says are called by one."""
+    """Drop the single-device shardings that jax sets on partitioned callbacks, so that each device calls them."""
     for op in operations_of(module, CustomCallOp):
         if "_partitioned_python_" in op.call_target_name.data:
             op.attributes.pop(SHARDING, None)
 
 
 def renumber_callbacks(module: ModuleOp, first: int) -> None:
-    """Let the calls of Python functions in `module` number those of a list that holds `first` others before them.
+    """Add `first` to the callback indices in `module`, for callbacks appended to a list of that length.
 
     Before, where `first` is 2::
 
@@ -44,7 +44,7 @@ def renumber_callbacks(module: ModuleOp, first: int) -> None:
 
 
 def callback_problem(module: ModuleOp) -> DiagnosticError | None:
-    """Why `module` alone cannot be run: it calls a Python function, as what `jax.debug.print` is lowered to does."""
+    """Return an error if `module` calls a Python function, as lowered `jax.debug.print` does, and so cannot be run."""
     for op in operations(module):
         if isinstance(op, CustomCallOp) and calls_python(op.call_target_name.data):
             return op_error(op, "calls a Python function, which a module does not hold: sdy.jit runs such a program")

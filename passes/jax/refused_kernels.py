@@ -1,4 +1,4 @@
-"""Pallas kernels in a program for several devices, which jax refuses to lower for a TPU: these are told by name."""
+"""Diagnostics for unannotated Pallas kernels, which jax refuses to lower for several TPU devices."""
 
 import traceback
 from collections.abc import Callable, Generator, Iterator
@@ -12,15 +12,18 @@ from sdy.passes.jax.equations import equations_of
 _REFUSED = "cannot be automatically partitioned"
 
 _PARTITIONED = ("custom_partitioning", "operator", "shard_map")
-"""What says itself what each device computes of that which is in it."""
+"""The primitives that determine themselves what each device computes, so that jax lowers kernels inside them."""
 
 
 @contextmanager
 def refused_kernels_told(jaxpr: Callable[[], Any]) -> Generator[None]:
-    """Tell the kernel for which jax refuses in the `with` block to lower a program, which `jaxpr` gives.
+    """Report the Pallas kernel that jax refuses to lower in the `with` block.
 
-    Raises DiagnosticError with the line of the kernel, its name and what to write. What jax refuses otherwise it
-    raises itself.
+    Args:
+        jaxpr: A function that returns the jaxpr of the program.
+
+    Raises:
+        DiagnosticError: jax refuses a kernel; with the line and the name of the kernel, and a suggested annotation.
     """
     try:
         yield
@@ -33,18 +36,18 @@ def refused_kernels_told(jaxpr: Callable[[], Any]) -> Generator[None]:
 
 def _refusal(kernel: Any, problem: NotImplementedError) -> DiagnosticError:
     name = kernel.params.get("name")
-    called = f"the Pallas kernel '{name}'" if name else "a Pallas kernel"
-    given, made = ([each.aval.shape for each in values] for values in (kernel.invars, kernel.outvars))
-    message = f"{called} has no annotation, and jax does not let a compiler partition one without: {problem}"
-    return error(_place(problem), message, suggest_operator(given, made))
+    described = f"the Pallas kernel '{name}'" if name else "a Pallas kernel"
+    operands, results = ([each.aval.shape for each in values] for values in (kernel.invars, kernel.outvars))
+    message = f"{described} has no annotation, without which jax refuses to partition it: {problem}"
+    return error(_place(problem), message, suggest_operator(operands, results))
 
 
 def _place(problem: NotImplementedError) -> Location | None:
-    """Where the kernel is called, as jax tells it by what it gives as the cause."""
+    """Return the location of the kernel call, from the traceback of the cause of `problem`."""
     calls = [*traceback.walk_tb(problem.__cause__.__traceback__)] if problem.__cause__ else []
     return Location(calls[-1][0].f_code.co_filename, calls[-1][1], 1) if calls else None
 
 
 def _kernels(jaxpr: Any) -> Iterator[Any]:
-    """Yield the equations that call kernels, also those in functions that are called."""
+    """Yield the `pallas_call` equations, including those in nested jaxprs."""
     return (each for each in equations_of(jaxpr, opaque=_PARTITIONED) if each.primitive.name == "pallas_call")

@@ -1,4 +1,4 @@
-"""Where the results of a program come from: the operation that makes each, and whether it is said what that makes."""
+"""Origins of the results of a program: the defining operation, and random numbers that the result depends on."""
 
 from dataclasses import dataclass
 
@@ -14,9 +14,11 @@ from sdy.stablehlo.random import RngOp
 
 @dataclass(frozen=True)
 class ResultOrigin:
-    """The operation that makes a result, a function where it is an argument; `drawn` is one that it depends on.
+    """The origin of a result.
 
-    That draws numbers which nothing determines, so that they are others each time: a `stablehlo.rng`.
+    Attributes:
+        operation: The defining operation; the function if the result is an argument.
+        drawn: A `stablehlo.rng` that the result depends on, if any; it draws different numbers in each run.
     """
 
     operation: Operation
@@ -24,17 +26,17 @@ class ResultOrigin:
 
 
 def result_origins(module: ModuleOp) -> list[ResultOrigin]:
-    """Where each result of the main function of `module` comes from."""
+    """Return the origin of each result of the main function of `module`."""
     symbols = Symbols(module)
     returned = main_function(module).get_return_op()
     draws = any(isinstance(op, RngOp) for op in operations(module))
     return [
-        ResultOrigin(_maker(value, symbols), _drawn(value, symbols) if draws else None)
+        ResultOrigin(_defining_op(value, symbols), _random_source(value, symbols) if draws else None)
         for value in (returned.operands if returned else ())
     ]
 
 
-def _maker(value: SSAValue, symbols: Symbols) -> Operation:
+def _defining_op(value: SSAValue, symbols: Symbols) -> Operation:
     while isinstance(value, OpResult) and isinstance(call := value.op, CallOp):
         function = symbols.function(call.callee.root_reference.data)
         returned = function and function.get_return_op()
@@ -48,20 +50,20 @@ def _maker(value: SSAValue, symbols: Symbols) -> Operation:
     return function
 
 
-def _drawn(value: SSAValue, symbols: Symbols) -> Operation | None:
-    """The first `stablehlo.rng` that is met on the way back from `value`: all that is in an operation matters to it."""
+def _random_source(value: SSAValue, symbols: Symbols) -> Operation | None:
+    """Return the first `stablehlo.rng` in the backward slice of `value`, through regions and calls."""
     seen: set[Operation] = set()
-    waiting = [value.owner]
-    while waiting:
-        outer = waiting.pop()
+    worklist = [value.owner]
+    while worklist:
+        outer = worklist.pop()
         if not isinstance(outer, Operation) or outer in seen:
             continue
         for op in operations(outer):
             if isinstance(op, RngOp):
                 return op
             seen.add(op)
-            waiting += [operand.owner for operand in op.operands]
+            worklist += [operand.owner for operand in op.operands]
         for attribute in attributes_in(outer):
             if isinstance(attribute, SymbolRefAttr) and (function := symbols.function(attribute.root_reference.data)):
-                waiting.append(function)
+                worklist.append(function)
     return None

@@ -1,4 +1,4 @@
-"""What rounding explains: how far results of two programs may be apart that compute the same in another order."""
+"""Tolerances for comparing the results of two programs that compute the same values in a different order."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -18,27 +18,27 @@ from sdy.passes.jax.inputs import NumpyArray
 from sdy.rules.registry import sharding_rule
 
 _GENEROSITY = 16
-"""So many times as far as a random walk of its roundings goes, a result may be."""
+"""The tolerance as a multiple of the expected distance of a random walk of roundings."""
 
 _MOST = 1 / 8
-"""The most that rounding ever explains, relative to an element: of types with few bits it would explain anything."""
+"""The upper bound of the relative tolerance, which narrow types would exceed."""
 
 Again: TypeAlias = Callable[[float], Sequence[NumpyArray]]
-"""What is expected, computed again from inputs that are changed by so much, relative to what they were."""
+"""Recomputes the expected results with inputs perturbed by a relative amount."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rounding:
-    """Of a program, the `epsilon` of the narrowest type that it computes in, and how many times it rounds."""
+    """The `epsilon` of the narrowest float type of a program, and the number of roundings."""
 
     epsilon: float
     times: int
 
     @classmethod
     def of(cls, module: ModuleOp) -> "Rounding":
-        """The roundings of `module`: one for each operation, and one for each term of its sums."""
+        """Count the roundings of `module`: for each operation one, or the number of terms that it adds up."""
         epsilon, times = 0.0, 0
-        with capture():  # what operations have no rule was told where shardings were propagated
+        with capture():  # propagation has reported the operations without a rule
             for op in operations(module):
                 epsilons = [_epsilon_of(result.type) for result in op.results]
                 if any(epsilons):
@@ -48,13 +48,13 @@ class Rounding:
 
     @property
     def relative(self) -> float:
-        """How far a number may be off, relative to numbers of its size: roundings go either way, as a random walk."""
+        """The relative tolerance of a number: that of a random walk, since roundings go either way."""
         return min(_GENEROSITY * self.epsilon * math.sqrt(self.times), _MOST)
 
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """The first element of a result that is not what is `wanted`, although it may differ by as much as is `allowed`."""
+    """An element of a result that differs from the `wanted` value by more than `allowed`."""
 
     result: int
     index: tuple[int, ...]
@@ -66,25 +66,31 @@ class Mismatch:
 def first_mismatch(
     results: Sequence[NumpyArray], expected: Sequence[NumpyArray], rounding: Rounding, again: Again
 ) -> Mismatch | None:
-    """The first element of `results` that differs from those `expected` by more than rounding explains.
+    """Return the first element of `results` that differs from `expected` by more than rounding explains, or None.
 
-    Integers and booleans must be equal, infinities too, and NaNs in the same places. Other numbers, real and imaginary
-    parts alike, may be off relative to their own size and the usual size of those beside them. Numbers that are still
-    farther off may be what is left of larger ones that cancel each other, of which the result tells nothing: the
-    roundings are then seen at work, in what changes where the program runs `again` with its inputs rounded otherwise.
+    Integers, booleans and infinities must be equal, and NaNs at the same indices. The tolerance of other numbers, for
+    real and imaginary parts separately, is proportional to their magnitude plus the root mean square of their array. If
+    a number exceeds it, the cause may be cancellation of larger intermediate values: the tolerance then also includes
+    the change of the expected results under perturbed inputs.
+
+    Args:
+        results: The results to check.
+        expected: The expected results.
+        rounding: The roundings of the program.
+        again: Recomputes the expected results with perturbed inputs; called at most once.
     """
     rerun: Sequence[NumpyArray] | None = None
     for number, (result, wanted) in enumerate(zip(results, expected, strict=True)):
         epsilon = _epsilon(wanted.dtype)
         allowed = np.zeros(())
         if epsilon:
-            values, right = _parts(result), _parts(wanted)
+            values, right = _real_parts(result), _real_parts(wanted)
             distance = _distance(values, right)
-            allowed = max(rounding.relative, 2 * epsilon) * _sizes(right)
+            allowed = max(rounding.relative, 2 * epsilon) * _magnitudes(right)
             if (distance > allowed).any():
                 rerun = again(min(rounding.epsilon, _MOST)) if rerun is None else rerun
-                moved = _distance(_parts(rerun[number]), right)
-                allowed = allowed + _GENEROSITY * (moved + _usual_size(moved))
+                moved = _distance(_real_parts(rerun[number]), right)
+                allowed = allowed + _GENEROSITY * (moved + _root_mean_square(moved))
             is_wrong = distance > allowed
         else:
             is_wrong = result != wanted
@@ -96,33 +102,33 @@ def first_mismatch(
 
 
 def _distance(values: NumpyArray, right: NumpyArray) -> NumpyArray:
-    """0 between NaNs, and infinity between one and a number, and between an infinity and another number."""
+    """Return absolute differences: 0 between equal values or two NaNs, infinite if one is NaN or infinite."""
     with np.errstate(invalid="ignore"):
         distance = np.nan_to_num(np.abs(values - right), nan=np.inf)
     return np.where((values == right) | np.isnan(values) & np.isnan(right), 0, distance)
 
 
-def _sizes(numbers: NumpyArray) -> NumpyArray:
-    """The size of each and the usual one; of what is not finite, which is equal or wrong, the latter."""
-    return np.where(np.isfinite(numbers), np.abs(numbers), 0) + _usual_size(numbers)
+def _magnitudes(numbers: NumpyArray) -> NumpyArray:
+    """Return the magnitude of each number (0 if not finite) plus the root mean square of all."""
+    return np.where(np.isfinite(numbers), np.abs(numbers), 0) + _root_mean_square(numbers)
 
 
-def _usual_size(numbers: NumpyArray) -> float:
-    """The root of the mean of their squares, for those that are finite."""
+def _root_mean_square(numbers: NumpyArray) -> float:
+    """Return the root mean square of the finite numbers, without overflow."""
     finite = np.abs(numbers[np.isfinite(numbers)])
     largest = finite.max(initial=0.0)
     return float(largest * np.sqrt(np.square(finite / largest).mean())) if largest else 0.0
 
 
-def _parts(array: NumpyArray) -> NumpyArray:
-    """The array, or that of the real and imaginary parts of its elements, which are its last dimension, in 64 bits."""
+def _real_parts(array: NumpyArray) -> NumpyArray:
+    """Convert to float64; complex arrays get a last dimension of real and imaginary part."""
     parts = np.stack([np.real(array), np.imag(array)], axis=-1) if array.dtype.kind == "c" else array
     return parts.astype(np.float64)
 
 
 @cache
 def _epsilon_of(type_: Attribute) -> float:
-    """The distance from 1 to the next number of the elements of this type; 0 if they are no such numbers."""
+    """Return the machine epsilon of the element type; 0 if it is not a float or complex type."""
     dtype = element_dtype(cast(TensorType[Attribute], type_).element_type) if isinstance(type_, TensorType) else None
     return 0.0 if dtype is None else _epsilon(dtype)
 
@@ -136,6 +142,6 @@ def _epsilon(dtype: np.dtype[Any]) -> float:
 
 
 def _terms(op: Operation) -> int:
-    """How many numbers each number that `op` makes is computed from."""
+    """Return the number of elements that each result element of `op` combines: the size of its reduction."""
     rule = sharding_rule(op)
     return 1 if rule is None else math.prod(rule.factor_sizes[f] for f in (*rule.reduction, *rule.need_replication))

@@ -1,6 +1,6 @@
-"""A sharding of this project for an array of jax: what `jax.lax.with_sharding_constraint` does with one of jax.
+"""A primitive that constrains a jax array to an sdy sharding, as `jax.lax.with_sharding_constraint` does to a jax one.
 
-It says what jax cannot: open dimensions, priorities, and parts of axes.
+An sdy sharding can have open dimensions, priorities and sub-axes, which jax cannot express.
 """
 
 from typing import Any
@@ -34,14 +34,14 @@ _constraint = Primitive("sdy_sharding_constraint")
 
 
 def constrain(array: jax.Array, sharding: TensorSharding) -> jax.Array:
-    """`array`, which a program that is lowered for several devices lays out so, on the mesh of `sharding`."""
+    """Constrain `array` to `sharding` on its mesh; a no-op in programs for one device."""
     return _constraint.bind(array, sharding=sharding)
 
 
 def give_to_main(module: ModuleOp) -> None:
-    """Let arguments and results of the main function of `module` have the shardings that are given so, in place.
+    """Move the given shardings from constraints to the arguments and results of the main function, in place.
 
-    Where jax gave them one, and within the function, the constraint stays what it is.
+    A constraint inside the function stays, and so does one on an argument or result that has a sharding from jax.
     """
     main = main_function(module)
     for op in operations_of(main, ShardingConstraintOp):
@@ -62,7 +62,7 @@ def give_to_main(module: ModuleOp) -> None:
 
 @_constraint.def_impl
 @_constraint.def_abstract_eval
-def _as_it_is(array: Any, *, sharding: TensorSharding) -> Any:
+def _identity(array: Any, *, sharding: TensorSharding) -> Any:
     return array
 
 

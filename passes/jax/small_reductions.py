@@ -1,4 +1,4 @@
-"""Small all-reduces that can take place at the same time, as one."""
+"""Combination of small independent all-reduces into one."""
 
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
@@ -19,22 +19,22 @@ from sdy.stablehlo.emitter import before
 from sdy.stablehlo.reducing_collectives import AllReduceOp
 
 _SMALL = 16
-"""All that is taken together is at most the largest tensor over this, so that copies of it take next to no memory."""
+"""A combined all-reduce has at most 1/16 of the elements of the largest tensor, to bound the memory of its copies."""
 
 _HELD = (*COLLECTIVES, DotGeneralOp, ConvolutionOp)
-"""What has its operands and its results in memory; of other operations XLA may make them element by element."""
+"""Operations that materialize their operands and results; XLA may fuse all others."""
 
 
 def combine_small_reductions(module: ModuleOp) -> None:
-    """Let devices reduce small tensors together where none waits for a sum that another gives, in place.
+    """Combine small all-reduces that do not depend on each other, in place.
 
-    XLA combines all-reduces too, but one with whatever is next in its order, which may wait for far more: what the
-    first is needed for waits as well then, and all that it uses is kept. Before::
+    XLA's combiner merges all-reduces that are adjacent in its schedule. The later one may depend on much more, which
+    delays the users of the earlier one and extends the live ranges of its operands. Before::
 
         %2 = "stablehlo.all_reduce"(%0) ({add}) : (tensor<8xf32>) -> tensor<8xf32>
         %3 = "stablehlo.all_reduce"(%1) ({add}) : (tensor<4x2xf32>) -> tensor<4x2xf32>
 
-    After, `%3` being a reshape of the second slice::
+    After, with `%3` as a reshape of the second slice::
 
         %4 = stablehlo.concatenate %0, reshape(%1), dim = 0 : (tensor<8xf32>, tensor<8xf32>) -> tensor<16xf32>
         %5 = "stablehlo.all_reduce"(%4) ({add}) : (tensor<16xf32>) -> tensor<16xf32>
@@ -49,7 +49,7 @@ def combine_small_reductions(module: ModuleOp) -> None:
 
 
 def _erase_dead(block: Block) -> None:
-    """Erase what nothing needs, all-reduces too: together with others they would be taken nevertheless."""
+    """Erase dead operations and unused all-reduces, which would otherwise be combined with live ones."""
     for op in [*reversed(block.ops)]:
         unused = not any(result.first_use for result in op.results)
         if is_trivially_dead(op) or (unused and isinstance(op, AllReduceOp)):
@@ -57,29 +57,30 @@ def _erase_dead(block: Block) -> None:
 
 
 def _groups(block: Block) -> Sequence[Collection[Operation]]:
-    """Small all-reduces of the same devices and of one kind, each of which waits for as many others.
+    """Return groups of small all-reduces with the same kind, replica groups and depth.
 
-    Where all of a kind do, XLA makes the same of them, without copies, and fuses nothing into them.
+    The depth is the maximal number of all-reduces on a path to the operand. If all of a kind have the same depth, XLA's
+    combiner merges them as well, without copies, so they are left to it.
     """
-    waits: dict[SSAValue, int] = {}
+    depths: dict[SSAValue, int] = {}
     largest = 0
     kinds: dict[Hashable, dict[int, list[AllReduceOp]]] = defaultdict(lambda: defaultdict(list))
     for op in block.ops:
-        count = max((waits.get(operand, 0) for operand in _used(op)), default=0)
+        depth = max((depths.get(operand, 0) for operand in _used(op)), default=0)
         if op.__class__ in _HELD:
             largest = max(largest, *(num_elements(value) for value in (*op.operands, *op.results)))
         if type(op) is AllReduceOp:
             kind = region_reduction(op.computation)
             if kind is not None and len(op.operands) == 1 and num_elements(op.operands[0]):
-                kinds[kind, tensor_type(op.operands[0]).element_type, op.replica_groups][count].append(op)
-            count += 1
-        waits.update(dict.fromkeys(op.results, count))
-    several = [group for groups in kinds.values() if len(groups) > 1 for group in groups.values()]
-    return [set(_smallest(group, largest // _SMALL)) for group in several]
+                kinds[kind, tensor_type(op.operands[0]).element_type, op.replica_groups][depth].append(op)
+            depth += 1
+        depths.update(dict.fromkeys(op.results, depth))
+    candidates = [group for groups in kinds.values() if len(groups) > 1 for group in groups.values()]
+    return [set(_smallest(group, largest // _SMALL)) for group in candidates]
 
 
 def _smallest(group: Iterable[AllReduceOp], limit: int) -> Iterator[Operation]:
-    """As many of the smallest ones as have at most `limit` elements together."""
+    """Yield the smallest all-reduces of `group`, with at most `limit` elements in total."""
     for op in sorted(group, key=lambda op: num_elements(op.operands[0])):
         limit -= num_elements(op.operands[0])
         if limit < 0:
@@ -88,20 +89,20 @@ def _smallest(group: Iterable[AllReduceOp], limit: int) -> Iterator[Operation]:
 
 
 def _combine(group: Sequence[Operation]) -> None:
-    """Replace these, which are in the order of their block, by one in the place of the last."""
+    """Replace the all-reduces `group`, in block order, by one at the position of the last."""
     first, last = group[0], group[-1]
     emit = before(last)
     sizes = [num_elements(op.operands[0]) for op in group]
-    together = emit.concatenate(
+    concatenated = emit.concatenate(
         [emit.reshape(op.operands[0], (size,)) for op, size in zip(group, sizes, strict=True)], 0
     )
     _move_behind(last, first, {result for op in group for result in op.results})
     reduced = emit.insert(
         AllReduceOp.create(
-            operands=[together],
+            operands=[concatenated],
             properties=first.properties,
             attributes=first.attributes,
-            result_types=[together.type],
+            result_types=[concatenated.type],
             regions=[first.detach_region(0)],
         )
     )
@@ -115,7 +116,7 @@ def _combine(group: Sequence[Operation]) -> None:
 
 
 def _move_behind(place: Operation, first: Operation, values: set[SSAValue]) -> None:
-    """Move what uses `values` between `first` and `place`, and what uses that in turn, behind `place`."""
+    """Move the operations between `first` and `place` that transitively use `values` behind `place`."""
     op, end = first, place
     while op is not end:
         next_op = op.next_op
@@ -129,6 +130,6 @@ def _move_behind(place: Operation, first: Operation, values: set[SSAValue]) -> N
 
 
 def _used(op: Operation) -> Iterator[SSAValue]:
-    """What `op` uses, and what its regions do."""
+    """Yield the operands of `op` and of the operations in its regions."""
     for each in operations(op) if op.regions else [op]:
         yield from each.operands

@@ -1,7 +1,7 @@
-"""A module of xDSL as one that jaxlib's MLIR has in memory, by MLIR's Python bindings and without its text.
+"""Conversion of an xDSL module to jaxlib's MLIR through MLIR's Python bindings, without printing it.
 
-Types and attributes are made of their texts, each once; what an operation is made of besides is given as it is, in less
-than half of the time in which a whole text is printed and read.
+Types and attributes are parsed from text, once each; operations are built through the bindings. This takes less than
+half the time of printing and parsing the module.
 """
 
 from collections.abc import Callable
@@ -32,19 +32,19 @@ from sdy.text.printing.printer import Printer
 
 @again_on_large_stack
 def module_to_bindings(module: ModuleOp, context: ir.Context) -> ir.Module:
-    """The same module, in this context; raises ir.MLIRError where MLIR does not take something in it."""
+    """Convert `module` to MLIR in `context`. Raises ir.MLIRError if MLIR rejects part of it."""
     with context:
         builder = _Builder()
-        made = ir.Module.create(builder.location(module.location))
+        new_module = ir.Module.create(builder.location(module.location))
         for name, attribute in (module.properties | module.attributes).items():
-            made.operation.attributes[name] = builder.attribute(attribute)
-        builder.fill(made.body, module.body.block)
-        made.operation.verify()
-        return made
+            new_module.operation.attributes[name] = builder.attribute(attribute)
+        builder.fill(new_module.body, module.body.block)
+        new_module.operation.verify()
+        return new_module
 
 
 class _Builder:
-    """Builds the operations of one module in the context that is entered."""
+    """Builds the operations of one module in the current MLIR context."""
 
     def __init__(self) -> None:
         self._text_of = Printer(with_aliases=False).text_of
@@ -53,15 +53,15 @@ class _Builder:
         self._attributes: dict[int, ir.Attribute] = {}
         self._locations: dict[int, ir.Location] = {}
 
-    def fill(self, made: ir.Block, block: Block) -> None:
-        """Add the operations of `block`, whose arguments are those of `made`."""
-        self._values.update(zip(block.args, made.arguments, strict=True))
-        at_end = ir.InsertionPoint(made)
+    def fill(self, new_block: ir.Block, block: Block) -> None:
+        """Append the operations of `block` to `new_block`, whose arguments correspond."""
+        self._values.update(zip(block.args, new_block.arguments, strict=True))
+        at_end = ir.InsertionPoint(new_block)
         for op in operations_in_block(block):
             self._add(op, at_end)
 
     def _add(self, op: Operation, at: ir.InsertionPoint) -> None:
-        made = ir.Operation.create(
+        new_op = ir.Operation.create(
             op.name,
             results=[self._type(result.type) for result in op.results],
             operands=[self._values[operand] for operand in op.operands],
@@ -70,12 +70,12 @@ class _Builder:
             loc=self.location(op.location),
             ip=at,
         )
-        self._values.update(zip(op.results, made.results, strict=True))
-        for region, new in zip(op.regions, made.regions, strict=True):
+        self._values.update(zip(op.results, new_op.results, strict=True))
+        for region, new_region in zip(op.regions, new_op.regions, strict=True):
             for block in region.blocks:
                 types = [self._type(argument.type) for argument in block.args]
                 locations = [self.location(argument.location) for argument in block.args]
-                self.fill(new.blocks.append(*types, arg_locs=locations), block)
+                self.fill(new_region.blocks.append(*types, arg_locs=locations), block)
 
     def _type(self, type_: Attribute) -> ir.Type:
         known = self._types.get(id(type_))
@@ -84,7 +84,7 @@ class _Builder:
         return known
 
     def attribute(self, attribute: Attribute) -> ir.Attribute:
-        """The same attribute."""
+        """Convert an attribute."""
         known = self._attributes.get(id(attribute))
         if known is None:
             known = self._attributes[id(attribute)] = self._new_attribute(attribute)
@@ -98,19 +98,19 @@ class _Builder:
     def _constant(self, constant: DenseIntOrFPElementsAttr[Any]) -> ir.Attribute:
         element_type: Attribute = constant.get_element_type()
         dtype = cast("np.dtype[Any]", element_dtype(element_type))
-        if isinstance(element_type, ComplexType):  # for these the bindings have no class, so that no text leads to one
+        if isinstance(element_type, ComplexType):  # the bindings cannot parse these, as they have no class for them
             return ir.DenseElementsAttr.get(constant_array(constant, dtype), type=self._type(constant.get_type()))
         return ir.Attribute.parse(self._text_of(constant))
 
     def location(self, location: Attribute) -> ir.Location:
-        """The same location."""
+        """Convert a location."""
         known = self._locations.get(id(location))
         if known is None:
             known = self._locations[id(location)] = _LOCATIONS[type(location)](location, self)
         return known
 
 
-# Locations, which MLIR makes in the context that is entered.
+# Conversions of locations, in the current MLIR context.
 
 
 def _unknown(_: UnknownLoc, __: _Builder) -> ir.Location:

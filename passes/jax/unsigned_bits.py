@@ -1,4 +1,4 @@
-"""Random bits of signed integers or floats, which XLA does not compile, as bits of unsigned integers."""
+"""Random bits of signed integers and floats, which XLA does not compile, as bitcasts of unsigned integers."""
 
 from typing import cast
 
@@ -13,7 +13,7 @@ from sdy.stablehlo.shape import BitcastConvertOp
 
 
 def draw_unsigned_bits(module: ModuleOp) -> None:
-    """Let each `rng_bit_generator` of `module` draw unsigned integers, whose bits its result is then, in place.
+    """Rewrite each `rng_bit_generator` of `module` to draw unsigned integers, and bitcast its result, in place.
 
     Before::
 

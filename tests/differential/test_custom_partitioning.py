@@ -117,7 +117,7 @@ def test_what_does_not_fit_is_told_with_its_place():
     message = refused(of_another_mesh)
     assert "is partitioned for a mesh with the axes {'x': 8}, which is not the program's" in message
     assert "test_custom_partitioning.py" in message
-    assert "is partitioned into what gives tensor<2x8xf32>, not tensor<8x8xf32>" in refused(of_another_size)
+    assert "into a function that returns tensor<2x8xf32>, not tensor<8x8xf32>" in refused(of_another_size)
 
 
 def elementwise(function: Function[Any], rule: str) -> Any:

@@ -95,7 +95,7 @@ def test_what_is_exported_is_partitioned_as_the_policy_says():
 
 def test_what_is_not_exported_is_told():
     run = sdy.jit(jnp.sin, policy=rows_split)
-    with pytest.warns(UserWarning, match=r"the policy of a function of sdy\.jit is no part of a program"):
+    with pytest.warns(UserWarning, match=r"jax\.jit does not export the policy of an sdy\.jit function"):
         export.export(jax.jit(lambda x: run(x)))(X)
     (size,) = export.symbolic_shape("size")
     with pytest.raises(ValueError, match=r"for shapes that are known: export jax\.jit of the function"):

@@ -103,15 +103,15 @@ def test_annotations_that_hold(annotation: str, function: Function[Any], argumen
             softmax,
             (X,),
             [
-                "`d` cannot be split as the annotation `b d -> b d` says: for arguments float32[4, 4], 2 parts of "
-                "`d`=4, put side by side, are not what the function gives for all of it: output 0 is ",
+                "`d` cannot be sharded as the annotation `b d -> b d` says: for arguments float32[4, 4], 2 shards of "
+                "`d`=4, concatenated, differ from the unpartitioned result: output 0 is ",
                 "Write `b d^ -> b d^`",
             ],
         ),
-        ("a b+ -> a", largest, (X,), ["2 parts of `b`=4, added up, are not", "Write `a b^ -> a`"]),
-        ("a b -> a b", running_sum, (X,), ["`b` cannot be split", "Write `a b^ -> a b^`"]),
-        ("m k^, k^ n -> m n", shares, (X, W), ["`n` cannot be split", "Write `m k^, k^ n^ -> m n^`"]),
-        ("v+ d, b -> b d", looked_up, (W, np.arange(6)), ["`v` cannot be split", "Write `v^ d, b -> b d`"]),
+        ("a b+ -> a", largest, (X,), ["2 shards of `b`=4, summed, differ", "Write `a b^ -> a`"]),
+        ("a b -> a b", running_sum, (X,), ["`b` cannot be sharded", "Write `a b^ -> a b^`"]),
+        ("m k^, k^ n -> m n", shares, (X, W), ["`n` cannot be sharded", "Write `m k^, k^ n^ -> m n^`"]),
+        ("v+ d, b -> b d", looked_up, (W, np.arange(6)), ["`v` cannot be sharded", "Write `v^ d, b -> b d`"]),
     ],
 )
 def test_annotations_that_do_not_hold(
@@ -153,7 +153,7 @@ def test_sizes_that_a_function_needs_are_those_it_is_called_with():
     right = registered("a b -> a b", in_blocks)
     np.testing.assert_allclose(jax.jit(right)(X), in_blocks(jnp.asarray(X)), rtol=1e-5)
     wrong = registered("a b -> a b", of_all_blocks)
-    with pytest.raises(AnnotationError, match=r"arguments float32\[64, 8\], 2 parts of `a`=64, put side by side"):
+    with pytest.raises(AnnotationError, match=r"arguments float32\[64, 8\], 2 shards of `a`=64, concatenated"):
         jax.jit(wrong)(X)
 
 
@@ -165,7 +165,7 @@ def test_what_takes_no_random_numbers_is_not_checked():
 
     operator = registered("a b -> a b", picky)
     with pytest.warns(
-        UserWarning, match="not checked with arrays of random numbers, as the function does not take them"
+        UserWarning, match="not checked with arrays of random numbers, as the function does not accept them"
     ):
         jax.eval_shape(operator, jax.ShapeDtypeStruct((2048, 1024), np.float32))
 

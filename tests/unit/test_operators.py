@@ -328,8 +328,8 @@ def test_backward_operators_that_are_none():
         return g
 
     for backward, message in (
-        (takes_too_few, "'takes_too_few': as `backward` of 'sum_0' it is called with 3 tensors, but takes 1"),
-        (gives_too_few, "'gives_too_few': as `backward` of 'sum_1' it is to give 2 gradients, but gives 1"),
+        (takes_too_few, "'takes_too_few': as `backward` of 'sum_0' takes 1 tensors, but is called with 3"),
+        (gives_too_few, "'gives_too_few': as `backward` of 'sum_1' must return 2 gradients, but returns 1"),
     ):
         name = f"sum_{int(backward is gives_too_few)}"
         wrong = sdy.register_op("a, b^ -> a", name=name, backward=backward)(adds_a_sum)
@@ -410,7 +410,12 @@ WRONG_REGISTRATIONS: dict[str, tuple[Any, Any, str | None, str]] = {
         None,
         "operator 'no_result_type': the result has no type annotation: write `-> jax.Array`, if it is a tensor",
     ),
-    "many": ("a -> a", takes_any, None, "operator 'takes_any': argument 'xs' stands for many: name each of them"),
+    "many": (
+        "a -> a",
+        takes_any,
+        None,
+        "operator 'takes_any': argument 'xs' is variadic: declare each parameter",
+    ),
     "twice": (
         "a -> a",
         takes_one,
@@ -486,9 +491,11 @@ def test_functions_that_do_not_give_what_the_annotation_says(trace: Callable[...
             trace(wrong)(array(4, 2))
 
     refused("a b -> b a", takes_one, "transposes", "output 0 has the shape (4, 2), but (2, 4) by the annotation")
-    refused("a b -> a b, a b, a b", returns_two, "gives_two", "the annotation has 3 outputs, but the function gives 2")
+    refused(
+        "a b -> a b, a b, a b", returns_two, "gives_two", "the annotation has 3 outputs, but the function returns 2"
+    )
     refused("a b -> a b", returns_two, "gives_both", "output 0 is not an array, but has dimensions in the annotation")
-    refused("a b ->", takes_one, "gives_one", "the annotation has 0 outputs, but the function gives 1")
+    refused("a b ->", takes_one, "gives_one", "the annotation has 0 outputs, but the function returns 1")
 
 
 def test_an_operator_that_is_not_registered_is_named(mesh: jax.sharding.Mesh):

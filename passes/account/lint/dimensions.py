@@ -1,4 +1,4 @@
-"""Dimensions of tensors, followed backward through sharding rules to the arguments that have them."""
+"""Backward trace of tensor dimensions through sharding rules, to the arguments that they come from."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,17 +24,17 @@ class Dimension:
     tensor: SSAValue
     index: int
     is_behind_product: bool = False
-    """Whether a product or a convolution takes the tensor, or what is made from it."""
+    """True if the tensor is an operand of a product or a convolution, directly or through other operations."""
 
     @property
     def axes(self) -> tuple[AxisRef, ...]:
-        """The axes that split the dimension."""
+        """The axes that shard the dimension."""
         sharding = get_sharding(self.tensor)
         return sharding.dims[self.index].axes if sharding else ()
 
 
 def sources(program: LintedProgram, dimension: Dimension) -> Iterator[Dimension]:
-    """Yield `dimension` and those that its major factor comes from, back to the arguments of the main function."""
+    """Yield `dimension` and the dimensions that its major factor comes from, back to the arguments of `main`."""
     bodies = {function.sym_name.data: function for function in functions(program.module)}
     seen: set[Dimension] = set()
     pending = [dimension]
@@ -74,6 +74,6 @@ def _before(program: LintedProgram, at: Dimension, bodies: dict[str, FuncOp]) ->
 
 
 def _is_product(rule: OpShardingRule) -> bool:
-    """Whether two operands have a factor that is summed over."""
+    """Return true if the rule contracts a factor that two operands share."""
     summed = [{*rule.reduction} & factors_in((mapping,)) for mapping in rule.operands]
     return any(first & second for first, second in combinations(summed, 2))

@@ -1,7 +1,7 @@
-"""Whether an annotated function is computed in parts as its annotation says, found out by computing it so.
+"""Numerical check of operator annotations: compares shard-by-shard results with the unpartitioned result.
 
-Of `softmax(x)` with the annotation `b d -> b d`, what it makes of half of the rows and of the other half, put side by
-side, is what it makes of all of them. Of half of the columns and the other half it is not: `b d^ -> b d^` is right.
+Take `softmax(x)` over columns with the annotation `b d -> b d`. The results for both halves of the rows, concatenated,
+equal the result for all rows. This fails for halves of the columns: the right annotation is `b d^ -> b d^`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,20 +29,24 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 
 _PARTS = 2
 _SPLIT_SIZE = 4
-"""The size of an identifier that is split, if it has so many."""
+"""The reduced size of a shardable identifier."""
 _WHOLE_SIZE = 8
-"""The most of one that is not."""
+"""The maximal reduced size of any other identifier."""
 _MOST_ALIKE = 4
-"""So many identifiers of the size of another are tried as being one with it."""
+"""The number of identifiers of equal size that are tried as one dimension with another."""
 _MOST_ELEMENTS = 1 << 20
-"""So many elements of arguments are computed with where the function does not take few."""
+"""The maximal number of argument elements at full size, for functions that do not accept reduced sizes."""
 
 
 def check_parts(operator: "JaxOperator", call: OperatorCall, types: Sequence[jax.ShapeDtypeStruct]) -> None:
-    """Compute `call` whole and by parts along each identifier that may be split, of small arrays or of these types.
+    """Compare the results of `call` with those computed from shards, for each shardable identifier.
 
-    Raises AnnotationError where the parts do not make the whole. What the function does not take in parts is refused
-    where it is split, and is nothing to be found out here. Warns where the function takes no arrays that are made up.
+    The arguments are random arrays of reduced size, or of these types if the function does not accept those. Shards
+    that the function does not accept are not an error here; they are reported when a program shards them. Warns if the
+    function accepts no random arrays.
+
+    Raises:
+        AnnotationError: the combined results of the shards differ from the unpartitioned result.
     """
     problem: Exception | None = None
     for trial in _trials(operator, call, types):
@@ -54,24 +58,25 @@ def check_parts(operator: "JaxOperator", call: OperatorCall, types: Sequence[jax
         for name in trial.may_be_split():
             trial.check(name, whole)
         return
-    reason = f"the function does not take them: {problem}" if problem else "those it is called with are large"
+    reason = f"the function does not accept them: {problem}" if problem else "its arguments are large"
     warn(f"{operator.error(f'not checked with arrays of random numbers, as {reason}')}", stacklevel=4)
 
 
 def _trials(operator: "JaxOperator", call: OperatorCall, types: Sequence[jax.ShapeDtypeStruct]) -> Iterator["_Trial"]:
-    """The call with small arrays, and with such as it is called with if these have not too many elements.
+    """Yield the call with reduced sizes, and at full size if that has at most `_MOST_ELEMENTS` elements.
 
-    Identifiers of one size are first told apart by whether they may be split, and then are small alike.
+    In the first trial, identifiers of equal size may get different reduced sizes, if only one is shardable; in the
+    second, they get the same.
     """
     fitted = operator.fit_call(call, [each.shape for each in types])
     small = {name: _small(fitted.annotation, name, size) for name, size in fitted.sizes.items()}
     least: dict[int, int] = {}
     for name, size in fitted.sizes.items():
         least[size] = min(small[name], least.get(size, size))
-    alike = {name: size if name.isdecimal() else least[size] for name, size in fitted.sizes.items()}
-    for sizes in [small] if small == alike else [small, alike]:
-        given = zip(fitted.annotation.tensor_inputs, types, strict=True)
-        arrays = [jax.ShapeDtypeStruct(_shape(tensor, each.shape, sizes), each.dtype) for tensor, each in given]
+    same = {name: size if name.isdecimal() else least[size] for name, size in fitted.sizes.items()}
+    for sizes in [small] if small == same else [small, same]:
+        typed_inputs = zip(fitted.annotation.tensor_inputs, types, strict=True)
+        arrays = [jax.ShapeDtypeStruct(_shape(tensor, each.shape, sizes), each.dtype) for tensor, each in typed_inputs]
         yield _Trial(operator, call.with_sizes(sizes), arrays, fitted.sizes)
     if sum(prod(each.shape) for each in types) <= _MOST_ELEMENTS:
         yield _Trial(operator, call, types, fitted.sizes)
@@ -93,13 +98,13 @@ def _shape(tensor: Tensor, given: tuple[int, ...], sizes: Mapping[str, int]) -> 
 
 @dataclass
 class _Trial:
-    """A call of an operator with arguments of these types."""
+    """A call of an operator with random arguments of these types."""
 
     operator: "JaxOperator"
     call: OperatorCall
     types: Sequence[jax.ShapeDtypeStruct]
     given: Mapping[str, int]
-    """The sizes of identifiers in the call that is checked."""
+    """The sizes of the identifiers in the original call."""
 
     @property
     def fitted(self) -> Fitted:
@@ -107,7 +112,7 @@ class _Trial:
 
     @property
     def arguments(self) -> list[Array]:
-        """Numbers of these types: around 0, and 0 or 1 where they may be indices."""
+        """Random arguments: standard normal floats, and integers 0 or 1, which are valid indices."""
         random = np.random.default_rng(0)
         return [
             np.asarray(random.standard_normal(each.shape)).astype(each.dtype)
@@ -117,12 +122,12 @@ class _Trial:
         ]
 
     def compute(self, call: OperatorCall, arguments: Sequence[Array]) -> list[Array]:
-        """What a call gives, computed on one device, whatever is traced around it."""
+        """Compute a call on one device, outside of any trace."""
         with eval_context(), jax.default_device(jax.local_devices()[0]):
             return [np.asarray(result) for result in jax.jit(self.operator.function(call))(*arguments)]
 
     def may_be_split(self) -> list[str]:
-        """The identifiers that can be split into equal parts, of those that may be split at all."""
+        """Return the shardable identifiers whose size the number of shards divides."""
         annotation, sizes = self.fitted.annotation, self.fitted.sizes
         names = dict.fromkeys(identifier.name for identifier in annotation.identifiers)
         return [
@@ -130,9 +135,10 @@ class _Trial:
         ]
 
     def check(self, name: str, whole: Sequence[Array]) -> None:
-        """Raise AnnotationError where the parts along `name`, combined as is said, are not `whole`.
+        """Raise AnnotationError if the combined results of shards along `name` differ from `whole`.
 
-        A function that takes no part of `name` alone may take it with the same part of others, which then are one.
+        If the function accepts no shard of `name` alone, but one of `name` and others together, these should be one
+        identifier.
         """
         try:
             parts = self._parts([name], whole)
@@ -144,7 +150,7 @@ class _Trial:
             raise self._error(name, *found)
 
     def _one_with(self, name: str, whole: Sequence[Array]) -> tuple[str, ...]:
-        """The identifiers that must be split with `name`, and then make the whole; none if there are no such."""
+        """Return identifiers that give right results if sharded together with `name`, or an empty tuple."""
         sizes, given = self.fitted.sizes, self.given
         alike = [
             other
@@ -164,7 +170,7 @@ class _Trial:
         return self.operator.rule(self.call, [each.shape for each in self.types], [result.shape for result in whole])
 
     def _parts(self, names: Sequence[str], whole: Sequence[Array]) -> list[list[Array]]:
-        """Return the results of the function for the parts of the arguments along `names`, put together."""
+        """Return the results of the function for each shard of the arguments along all of `names`."""
         factors = [self._rule(whole).factors[name] for name in names]
         mappings = self._rule(whole).rule.operands
         call = self.call.with_sizes({name: self.fitted.sizes[name] // _PARTS for name in names})
@@ -183,14 +189,14 @@ class _Trial:
     def _wrong_output(
         self, names: Sequence[str], parts: Sequence[Sequence[Array]], whole: Sequence[Array]
     ) -> tuple[str, str] | None:
-        """How the parts of an output are combined that do not make the whole, and where; None if all do."""
+        """Return how the shards of a wrong output are combined, and the difference; None if all outputs are right."""
         rule = self._rule(whole)
         for index, (mapping, expected, *of_parts) in enumerate(zip(rule.rule.results, whole, *parts, strict=True)):
             dims = {_dim_of(mapping, rule.factors[name]) for name in names} - {None}
             dim = next(iter(dims), None)
             combined = np.concatenate(of_parts, dim) if dim is not None else reduce(np.add, of_parts)
             if (difference := _difference(combined, expected)) is not None:
-                return "added up" if dim is None else "put side by side", f"output {index} is {difference}"
+                return "summed" if dim is None else "concatenated", f"output {index} is {difference}"
         return None
 
     def _error_of_one(self, name: str, others: Sequence[str], refusal: Exception) -> Exception:
@@ -202,19 +208,19 @@ class _Trial:
         listed = " and ".join(f"`{each}`" for each in (name, *others))
         return self.operator.error(
             f"{listed} are one dimension, but have different names in the annotation `{annotation}`: the function "
-            f"takes no part of `{name}` alone ({refusal}). Write `{right}`"
+            f"accepts no shard of `{name}` alone ({refusal}). Write `{right}`"
         )
 
-    def _error(self, name: str, how: str, found: str) -> Exception:
+    def _error(self, name: str, combination: str, difference: str) -> Exception:
         fitted = self.fitted
         types = ", ".join(f"{each.dtype}{list(each.shape)}" for each in self.types)
         right = fitted.annotation.mapped(
             lambda tensor: tuple(tuple(_whole(part, name) for part in dim) for dim in tensor)
         )
         return self.operator.error(
-            f"`{name}` cannot be split as the annotation `{fitted.annotation}` says: for arguments {types}, "
-            f"{_PARTS} parts of `{name}`={fitted.sizes[name]}, {how}, are not what the function gives for all of it: "
-            f"{found}. Write `{right}`, by which each device has all of `{name}`"
+            f"`{name}` cannot be sharded as the annotation `{fitted.annotation}` says: for arguments {types}, "
+            f"{_PARTS} shards of `{name}`={fitted.sizes[name]}, {combination}, differ from the unpartitioned result: "
+            f"{difference}. Write `{right}`, which replicates `{name}`"
         )
 
 
@@ -227,7 +233,7 @@ def _dim_of(mapping: Sequence[Sequence[int]], factor: int) -> int | None:
 
 
 def _difference(found: Array, expected: Array) -> str | None:
-    """An element in which two arrays differ by more than rounding explains, None if there is none."""
+    """Describe the element with the largest difference beyond rounding, or return None."""
     if found.shape != expected.shape:
         return f"of the shape {found.shape}, not {expected.shape}"
     if not expected.size:
@@ -246,5 +252,5 @@ def _difference(found: Array, expected: Array) -> str | None:
 
 
 def _rounding(dtype: np.dtype[Any]) -> float:
-    """The part of the largest element by which results of few numbers may differ where they are added otherwise."""
+    """Return the tolerance for a different order of additions, relative to the largest element."""
     return 100 * float(jnp.finfo(dtype).eps) if jnp.issubdtype(dtype, jnp.inexact) else 0.0

@@ -1,4 +1,4 @@
-"""Arrays that a function closes over, as constants of its program instead of operands that it does not have."""
+"""Closed-over arrays of a function, lowered as constants instead of additional operands."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ Function = Callable[..., tuple[jax.Array, ...]]
 
 @dataclass(frozen=True, eq=False)
 class _Array:
-    """An array that can be a parameter of an operation."""
+    """An array as a parameter of a primitive, hashed by identity."""
 
     value: Any
 
@@ -23,7 +23,7 @@ _constant = Primitive("operator_constant")
 
 
 def with_constants(function: Function) -> Function:
-    """`function`, the same but for the arrays that it closes over, which are made where it runs."""
+    """Return `function` with the arrays that it closes over as constants."""
 
     def run(*operands: jax.Array) -> tuple[jax.Array, ...]:
         traced = jax.make_jaxpr(function)(*operands)

@@ -1,4 +1,4 @@
-"""An annotated operator whose function is one of jax arrays."""
+"""Annotated operators implemented by a function of jax arrays."""
 
 import ast
 import inspect
@@ -31,17 +31,17 @@ from sdy.passes.jax.operators.transformed import transformed
 from sdy.type_guards import is_list, is_tuple
 
 _inside: ContextVar[bool] = ContextVar("inside_operator", default=False)
-"""Whether the function of an operator is running, in which other operators are nothing but functions."""
+"""True while the function of an operator runs; other operators that it calls are then plain functions."""
 
 
 def _array(value: Any) -> jax.Array:
-    """An argument as the operands of an operation are: of its own type, whatever it is combined with."""
+    """Convert an argument to a jax array with a strong type."""
     array = value if isinstance(value, jax.Array) else jnp.asarray(value)
     return jax.lax.convert_element_type(array, array.dtype) if jax.typeof(array).weak_type else array
 
 
 class Outcome(NamedTuple):
-    """What a function returned: all of it, the tensors, and for each output what is no tensor and whether it is one."""
+    """The result of a function, the tensors in it, and per output the value that is no tensor and whether it is one."""
 
     result: Any
     tensors: tuple[Any, ...]
@@ -50,7 +50,7 @@ class Outcome(NamedTuple):
 
 
 class JaxOperator(Operator):
-    """A function of jax arrays with an annotation, to be called like the function."""
+    """An annotated function of jax arrays, which is called like the function."""
 
     def __init__(
         self,
@@ -80,10 +80,10 @@ class JaxOperator(Operator):
         return isinstance(other, JaxOperator) and self._place.is_again(other._place)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function; in a program that is traced, add one operation that calls it.
+        """Call the function; in a traced program, add one operation that calls it.
 
         Raises:
-            AnnotationError: the arguments don't fit the annotation, or what the function gives does not.
+            AnnotationError: the arguments or the results do not match the annotation.
         """
         if _inside.get():
             return self._function(*args, **kwargs)
@@ -93,7 +93,7 @@ class JaxOperator(Operator):
             raise self.error(str(mistake)) from None
         bound.apply_defaults()
         arrays, values = self._separated(bound.arguments)
-        # Where each device runs a program of its own, the arrays are its parts already.
+        # In a manual computation, the arrays are local shards already.
         is_local = bool(jax.sharding.get_abstract_mesh().manual_axes)
         if is_local or not any(isinstance(array, Tracer) for array in arrays):
             return self.run(arrays, values).result
@@ -112,7 +112,7 @@ class JaxOperator(Operator):
         return None if not outputs else outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def _separated(self, arguments: Mapping[str, Any]) -> tuple[tuple[jax.Array, ...], dict[str, Any]]:
-        """The arrays among the arguments, and what is no array, with an Ellipsis for each array within it."""
+        """Separate the arrays among the arguments from the other values, with an Ellipsis in place of each array."""
         arrays: list[jax.Array] = []
         values: dict[str, Any] = {}
         annotated = self.annotation.inputs if self.annotation else ()
@@ -144,20 +144,20 @@ class JaxOperator(Operator):
         return array
 
     def function(self, call: OperatorCall) -> Callable[..., tuple[jax.Array, ...]]:
-        """The function of jax arrays that a call computes: of the tensors it takes a tuple of those it gives."""
+        """Return the function that a call computes, from jax arrays to a tuple of jax arrays."""
         return function_of(self, call)
 
     def gradients_of(self, call: OperatorCall, operands: Sequence[jax.Array], count: int) -> Sequence[jax.Array]:
-        """The `count` gradients that this finds, as the operator given as `backward`, of a call of another."""
+        """Compute the `count` gradients of another operator's call, with this operator as its `backward`."""
         values = {name: value for name, value in call.arguments if name in self.parameters and not holds_tensors(value)}
         names = [name for name in self.parameters if name not in values]
         role = f"as `backward` of '{call.operator}'"
         if len(names) < len(operands):
-            raise self.error(f"{role} it is called with {len(operands)} tensors, but takes {len(names)}")
+            raise self.error(f"{role} takes {len(names)} tensors, but is called with {len(operands)}")
         result = self(**dict(zip(names, operands, strict=False)), **values)
         found: tuple[jax.Array, ...] = result if is_tuple(result) else (result,)
         if len(found) != count:
-            raise self.error(f"{role} it is to give {count} gradients, but gives {len(found)}")
+            raise self.error(f"{role} must return {count} gradients, but returns {len(found)}")
         return found
 
     def module(self, call: OperatorCall, types: Sequence[Attribute]) -> ModuleOp:
@@ -170,10 +170,14 @@ class JaxOperator(Operator):
         return sees_all_elements(self.function(call), types)
 
     def run(self, operands: Sequence[jax.Array], values: Mapping[str, Any]) -> Outcome:
-        """What the function gives for tensors, and for arguments that are none, by their names.
+        """Call the function and match its results with the annotation.
+
+        Args:
+            operands: The tensors.
+            values: The other arguments by name.
 
         Raises:
-            AnnotationError: they don't fit the annotation, or what the function gives does not.
+            AnnotationError: the arguments or the results do not match the annotation.
         """
         shapes = [operand.shape for operand in operands]
         outputs = self.annotation_for(shapes, values).outputs
@@ -183,7 +187,7 @@ class JaxOperator(Operator):
         if len(outputs) > 1 and (is_tuple(result) or is_list(result)):
             returned = tuple(result)
         if len(returned) != len(outputs):
-            raise self.error(f"the annotation has {len(outputs)} outputs, but the function gives {len(returned)}")
+            raise self.error(f"the annotation has {len(outputs)} outputs, but the function returns {len(returned)}")
         tensors: list[jax.Array] = []
         for index, (value, tensor) in enumerate(zip(returned, outputs, strict=True)):
             if tensor is None:
@@ -207,7 +211,7 @@ class JaxOperator(Operator):
             _inside.reset(token)
 
     def _literal(self, name: str, value: Any) -> Any:
-        """An argument as it can be written into a program."""
+        """Convert an argument to a Python literal. Raises AnnotationError if it has none."""
         if isinstance(value, np.generic):
             value = cast("np.generic[Any]", value).item()
         try:
@@ -229,14 +233,14 @@ def _is_array(value: Any) -> bool:
 
 @lru_cache(1024)
 def function_of(operator: JaxOperator, call: OperatorCall) -> Callable[..., tuple[jax.Array, ...]]:
-    """See `JaxOperator.function`. It is the same one each time, by which jax knows what it has traced.
+    """Return the memoized function of a call: jax caches traces by the identity of the function.
 
     Raises:
-        AnnotationError: a tangent is needed of an operator whose gradient another operator finds.
+        AnnotationError: the call needs a tangent, but the operator has a `backward` operator.
     """
     if operator.backward is not None and any(isinstance(transform, Tangent) for transform in call.transforms):
         raise operator.error(
-            f"has no tangent for jax.jvp, jax.jacfwd or jax.linearize, as '{operator.backward.name}' finds its "
+            f"has no tangent for jax.jvp, jax.jacfwd or jax.linearize, as '{operator.backward.name}' computes its "
             "gradient only; use jax.grad, jax.vjp or jax.jacrev, or register it without `backward`"
         )
 
@@ -248,7 +252,7 @@ def function_of(operator: JaxOperator, call: OperatorCall) -> Callable[..., tupl
 
 @lru_cache(1024)
 def evaluate(operator: JaxOperator, call: OperatorCall, types: tuple[jax.ShapeDtypeStruct, ...]) -> Outcome:
-    """What the function gives for tensors of these types, which it is traced with once."""
+    """Return the outcome of the function for tensors of these types, with a single trace."""
     outcomes: list[Outcome] = []
 
     def compute(*operands: jax.Array) -> tuple[jax.Array, ...]:
@@ -261,5 +265,5 @@ def evaluate(operator: JaxOperator, call: OperatorCall, types: tuple[jax.ShapeDt
 
 @lru_cache(1024)
 def check_once(operator: JaxOperator, call: OperatorCall, types: tuple[jax.ShapeDtypeStruct, ...]) -> None:
-    """See `check_parts`."""
+    """Memoized `check_parts`."""
     check_parts(operator, call, types)

@@ -1,4 +1,4 @@
-"""Random keys as the arrays of integers that they are made of, which is how programs pass them."""
+"""Conversion of random key arrays to and from their integer data, which is how programs pass them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,16 +7,16 @@ import jax
 import jax.numpy as jnp
 
 Keys = tuple[tuple[int, str, int, int], ...]
-"""The number, the name of the implementation, the rank, and the number of integers of each key array among others."""
+"""The index, the implementation name, the rank and the number of integers per key of each key array in a list."""
 
 
 def is_key(array: Any) -> bool:
-    """Return whether the elements of an array, or of a type, are random keys."""
+    """Return true if the elements of an array or of a type are random keys."""
     return jnp.issubdtype(array.dtype, jax.dtypes.prng_key)
 
 
 def keys_among(arrays: Sequence[Any]) -> Keys:
-    """Return which of `arrays`, or of types, are random keys."""
+    """Return the random keys among `arrays`, or among types."""
     return tuple(
         (index, _implementation(array), len(array.shape), jax.eval_shape(jax.random.key_data, array).shape[-1])
         for index, array in enumerate(arrays)
@@ -25,7 +25,7 @@ def keys_among(arrays: Sequence[Any]) -> Keys:
 
 
 def with_data(arrays: Sequence[Any], keys: Keys) -> tuple[Any, ...]:
-    """Return `arrays` with the data of keys instead of keys."""
+    """Replace the keys in `arrays` by their integer data."""
     changed = list(arrays)
     for index, *_ in keys:
         changed[index] = jax.random.key_data(arrays[index])
@@ -33,7 +33,7 @@ def with_data(arrays: Sequence[Any], keys: Keys) -> tuple[Any, ...]:
 
 
 def with_keys(arrays: Sequence[Any], keys: Keys) -> tuple[Any, ...]:
-    """Return `arrays` with keys instead of their data."""
+    """Replace the integer data of `keys` in `arrays` by the keys."""
     changed = list(arrays)
     for index, implementation, *_ in keys:
         changed[index] = jax.random.wrap_key_data(arrays[index], impl=implementation)
@@ -41,12 +41,12 @@ def with_keys(arrays: Sequence[Any], keys: Keys) -> tuple[Any, ...]:
 
 
 def _implementation(array: Any) -> str:
-    """The name by which `jax.random.key` knows the implementation of a type."""
+    """Return the implementation name of a key type, as `jax.random.key` takes it."""
     names: list[str] = []
 
-    def note(key: Any) -> Any:
+    def record(key: Any) -> Any:
         names.append(str(jax.random.key_impl(key)))
         return key
 
-    jax.eval_shape(note, jax.ShapeDtypeStruct(array.shape, array.dtype))
+    jax.eval_shape(record, jax.ShapeDtypeStruct(array.shape, array.dtype))
     return names[0]

@@ -1,8 +1,8 @@
-"""A call of an annotated operator as an operation of StableHLO, which XLA too can run.
+"""Lowering of calls of annotated operators to StableHLO operations, which XLA alone can run too.
 
-On several devices it is a custom call: XLA propagates through it by its sharding rule, and when it partitions the
-program calls back for what each device computes. On one device it is a composite, which XLA replaces by the function.
-Both carry the call as `sdy.operator`, and the rule. A function that calls Python is lowered in place instead.
+For several devices, the operation is a custom call with a sharding rule; XLA's partitioner calls back for the function
+of one device. For one device, it is a composite, which XLA inlines. Both have the call as attribute `sdy.operator`, and
+the rule. A function that calls Python is lowered inline.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 def lower(
     ctx: mlir.LoweringRuleContext, *operands: ir.Value, operator: "JaxOperator", call: OperatorCall
 ) -> Sequence[ir.Value]:
-    """Add a call to the program that jax is making."""
+    """Lower a call, as the lowering rule of the operator primitive."""
     if traced_call(operator, call, tuple(ctx.avals_in)).calls_python:
         return mlir.lower_fun(on_each_device(operator.function(call)), multiple_results=True)(ctx, *operands)
     inputs, outputs = ([aval.shape for aval in avals] for avals in (ctx.avals_in, ctx.avals_out))
@@ -61,15 +61,15 @@ def lower(
 
 
 def on_each_device(function: Callable[..., tuple[jax.Array, ...]]) -> Callable[..., tuple[jax.Array, ...]]:
-    """`function`, whose results are on each device.
+    """Return `function` with an optimization barrier on its results, so that they are on every device.
 
-    Without the barrier, XLA leaves the result of a callback on the device that called back, if the program returns it.
+    Otherwise, XLA keeps the result of a callback on the device that called it if the program returns the result.
     """
     return lambda *operands: jax.lax.optimization_barrier(function(*operands))
 
 
 def _partitioned(operator: "JaxOperator", call: OperatorCall, rule: OperatorRule) -> custom_partitioning:
-    """The call as a function that tells XLA's partitioner what each device computes of it."""
+    """Return the call as a `custom_partitioning` function, which gives XLA's partitioner the function of one device."""
 
     def partition(mesh: jax.sharding.Mesh, arguments: Sequence[Any], results: Sequence[Any]) -> tuple[Any, ...]:
         tensors = [*arguments, *results]
@@ -82,25 +82,25 @@ def _partitioned(operator: "JaxOperator", call: OperatorCall, rule: OperatorRule
         axes = factor_axes(rule, planned, own_mesh)
         parts = OperatorParts.least_padded(operator, call, rule, (), axes, own_mesh)
         local = with_constants(operator.function(call.with_sizes(parts.sizes)))
-        _warn_of_whole(call, rule, tensors, given, planned, own_mesh, len(arguments))
+        _warn_of_replication(call, rule, tensors, given, planned, own_mesh, len(arguments))
         partial = [tuple(axis.name for axis in axes) for axes in summed_axes_of_results(rule, axes)]
 
         def run(*operands: jax.Array) -> tuple[jax.Array, ...]:
             outputs = zip(local(*operands), partial, strict=True)
             return tuple(jax.lax.psum(output, names) if names else output for output, names in outputs)
 
-        placed = [
+        named = [
             NamedSharding(mesh, PartitionSpec(*(tuple(axis.name for axis in dim) for dim in sharding.dim_axes)))
             for sharding in planned
         ]
-        return mesh, on_device(run), tuple(placed[len(arguments) :]), tuple(placed[: len(arguments)])
+        return mesh, on_device(run), tuple(named[len(arguments) :]), tuple(named[: len(arguments)])
 
     function = custom_partitioning(with_constants(operator.function(call)))
     function.def_partition(partition)
     return function
 
 
-def _warn_of_whole(
+def _warn_of_replication(
     call: OperatorCall,
     rule: OperatorRule,
     tensors: Sequence[Any],
@@ -109,7 +109,7 @@ def _warn_of_whole(
     mesh: Mesh,
     num_operands: int,
 ) -> None:
-    """Warn where XLA computes an operator whole along identifiers that the shardings do not divide."""
+    """Warn if XLA replicates an operator along identifiers that the axes of the shardings do not divide."""
     uneven = uneven_factors(rule.rule, given, mesh)
     names = ", ".join(
         f"`{name}` of size {rule.fitted.sizes[name]}" for name in rule.factors if rule.factors[name] in uneven
@@ -121,18 +121,18 @@ def _warn_of_whole(
         )
     )
     if names and (cost := before.describe_increase(after)):
-        what = f"is computed in fewer parts along {names}, which its axes do not divide"
+        problem = f"is computed in fewer parts along {names}, which its axes do not divide"
         advice = "compile with sdy.jit, which pads it, or pad the arrays"
-        warn(None, f"operator '{call.name}' {what} ({cost}); {advice}", category=ComputedWholeWarning)
+        warn(None, f"operator '{call.name}' {problem} ({cost}); {advice}", category=ComputedWholeWarning)
 
 
 def _bytes(tensor: Any, sharding: TensorSharding, mesh: Mesh) -> int:
-    """The bytes of a device's part of one of XLA's tensors."""
+    """Return the bytes of a device's shard of a tensor."""
     return prod(sharding.local_shape(tensor.shape, mesh)) * tensor.dtype.itemsize
 
 
 def _sharding(tensor: Any, mesh: Mesh) -> TensorSharding:
-    """The sharding of one of XLA's tensors."""
+    """Convert the sharding that XLA's partitioner passes for a tensor."""
     spec = tensor.sharding.spec
     entries = (*spec, *[None] * (len(tensor.shape) - len(spec)))
     names = [(entry,) if isinstance(entry, str) else entry or () for entry in entries]

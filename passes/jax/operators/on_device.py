@@ -1,7 +1,7 @@
-"""A function of one device's parts, traced and lowered outside of the mesh of `jax.set_mesh`.
+"""Tracing and lowering of a function of local shards outside the mesh of `jax.set_mesh`.
 
-XLA asks for the function while it compiles, within that mesh. If the axes are explicit, jax adds the sharding of each
-value as a custom call, which XLA does not take there.
+XLA's partitioner requests the function during compilation, inside that mesh. With Explicit axes, jax would add a
+sharding custom call for each value, which XLA rejects at this point.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ _on_device.multiple_results = True
 
 
 def on_device(function: Function) -> Function:
-    """Return `function`, whose values have types without shardings."""
+    """Return `function`, traced with types that have no shardings."""
     return lambda *operands: tuple(_on_device.bind(*operands, function=function))
 
 

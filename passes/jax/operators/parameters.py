@@ -11,14 +11,14 @@ _SINGLE = (jax.Array, np.ndarray, bool, int, float, complex, str, type(None))
 
 
 def may_be_none(parameter: inspect.Parameter) -> bool:
-    """Return whether a parameter may be None: its default is, or its type says so."""
+    """Return true if a parameter may be None, by its default or its type."""
     if parameter.default is None or isinstance(parameter.annotation, str):
         return parameter.default is None or any(word in parameter.annotation for word in ("None", "Optional"))
     return type(None) in _alternatives(parameter.annotation)
 
 
 def may_be_container(parameter: inspect.Parameter) -> bool:
-    """Return whether a parameter may be a dict, list or tuple of arrays, of which an annotation has several inputs."""
+    """Return true if a parameter may be a dict, list or tuple of arrays, each with its own input in the annotation."""
     if isinstance(parameter.annotation, str):
         words = {each.__name__ for each in _SINGLE} | {"None", "jax.Array", "np.ndarray", "numpy.ndarray"}
         return any(word.strip() not in words for word in parameter.annotation.split("|"))
@@ -26,5 +26,5 @@ def may_be_container(parameter: inspect.Parameter) -> bool:
 
 
 def _alternatives(annotation: Any) -> tuple[Any, ...]:
-    """The types of a union, or the one type that there is."""
+    """Return the members of a union; any other type as the only member."""
     return get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)

@@ -1,4 +1,4 @@
-"""Where a function is defined, by which a second definition is known for the first one again."""
+"""Source position of a function, to recognize its redefinition."""
 
 import inspect
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Place:
-    """The names of a function and of its module, its file and line, and the import of the module."""
+    """The names of a function and its module, its file and line, and the import spec of the module."""
 
     module: str
     name: str
@@ -26,13 +26,13 @@ class Place:
         file, line = (code.co_filename, code.co_firstlineno) if isinstance(code, CodeType) else (None, 0)
         imported = getattr(plain, "__globals__", {}).get("__spec__")
         name = getattr(plain, "__qualname__", type(plain).__qualname__)
-        # What a notebook runs is in no file that there is.
+        # The cells of a notebook have no file.
         return cls(plain.__module__, name, file if file and Path(file).exists() else None, line, imported)
 
     def is_again(self, other: "Place") -> bool:
-        """Return whether a function of this place is the one of `other`, run again or after it was edited.
+        """Return true if the function at this place redefines the one at `other`: run again, or edited and reloaded.
 
-        Two functions of a name in one file, of one import, are different ones.
+        Two functions with the same name, at different lines of one import of a file, are different functions.
         """
         if (self.module, self.name) != (other.module, other.name):
             return False

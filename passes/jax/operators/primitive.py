@@ -1,4 +1,4 @@
-"""A call of an annotated operator as an operation of jax: how it is traced, differentiated and mapped over."""
+"""The primitive for calls of annotated operators: abstract evaluation, differentiation and batching."""
 
 import os
 from collections.abc import Sequence
@@ -27,10 +27,10 @@ _operator.multiple_results = True
 
 
 def apply(operator: "JaxOperator", call: OperatorCall, operands: Sequence[jax.Array]) -> tuple[jax.Array, ...]:
-    """Return the results of `call`, in a program that is traced.
+    """Bind `call` in a traced program, and return its results.
 
-    A function that calls Python is traced in place, so that jax differentiates it: the gradient of an operator computes
-    the function again, and would call Python again.
+    A function that calls Python is traced inline, so that jax differentiates it: the gradient of an operator recomputes
+    the function, and would call Python a second time.
     """
     has_backward = operator.backward is not None and not call.transforms
     if not has_backward and traced_call(operator, call, tuple(map(jax.typeof, operands))).calls_python:
@@ -49,7 +49,7 @@ def _types(
 ) -> tuple[Sequence[ShapedArray], AbstractSet[Any]]:
     """Return the types of the results, and the effects of the function.
 
-    A tangent has the type of its output, so that a function with a gradient of its own need not have a tangent.
+    The type of a tangent is that of its output: no trace is needed, which would fail for a function with `custom_vjp`.
     """
     if call.transforms and isinstance(tangent := call.transforms[-1], Tangent):
         outputs, _ = _types(*operands[: tangent.count], operator=operator, call=call.before())
@@ -70,7 +70,7 @@ def _batch(
 def _jvp(
     primals: Sequence[jax.Array], tangents: Sequence[Any], *, operator: "JaxOperator", call: OperatorCall
 ) -> tuple[Sequence[jax.Array], Sequence[Any]]:
-    """Forward mode: the tangents of the results are again an operator, linear in the tangents of the operands."""
+    """JVP rule: bind the tangent of the operator, which is linear in the tangents of the operands."""
     outputs = _operator.bind(*primals, operator=operator, call=call)
     of = tuple(
         index
@@ -78,11 +78,11 @@ def _jvp(
         if type(tangent) is not ad.Zero and _is_inexact(primal)
     )
     at = tuple(index for index, output in enumerate(outputs) if _is_inexact(output))
-    found: Sequence[jax.Array] = ()
+    linear: Sequence[jax.Array] = ()
     if of and at:
         tangent_call = call.then(Tangent(len(primals), of, at))
-        found = _operator.bind(*primals, *(tangents[index] for index in of), operator=operator, call=tangent_call)
-    by_index = dict(zip(at, found, strict=False))
+        linear = _operator.bind(*primals, *(tangents[index] for index in of), operator=operator, call=tangent_call)
+    by_index = dict(zip(at, linear, strict=False))
     zeros = [ad.Zero(jax.typeof(output).to_tangent_aval()) for output in outputs]
     return outputs, [by_index.get(index, zero) for index, zero in enumerate(zeros)]
 
@@ -90,7 +90,7 @@ def _jvp(
 def _transpose(
     cotangents: Sequence[Any], *operands: Any, operator: "JaxOperator", call: OperatorCall
 ) -> Sequence[jax.Array | None]:
-    """Reverse mode: the transpose of a tangent is the gradient of the operator."""
+    """Transpose rule: the transpose of a tangent is the gradient of the operator."""
     linear = [index for index, operand in enumerate(operands) if ad.is_undefined_primal(operand)]
     at = tuple(index for index, cotangent in enumerate(cotangents) if type(cotangent) is not ad.Zero)
     given = [cotangents[index] for index in at]
@@ -99,7 +99,7 @@ def _transpose(
         gradient = Gradient(tangent.count, tangent.of, tuple(tangent.at[index] for index in at))
         found = _gradients(operator, call.before(), gradient, (*operands[: tangent.count], *given))
     else:
-        # The gradient of a linear function is the same wherever it is taken.
+        # The gradient of a linear function does not depend on the point.
         at_zero = [
             jnp.zeros(operand.aval.shape, operand.aval.dtype) if ad.is_undefined_primal(operand) else operand
             for operand in operands
@@ -112,7 +112,7 @@ def _transpose(
 def _gradients(
     operator: "JaxOperator", call: OperatorCall, gradient: Gradient, operands: Sequence[jax.Array]
 ) -> Sequence[jax.Array]:
-    """Return the gradients of a call, found by the operator given as `backward` where there is one."""
+    """Compute the gradients of a call, by the `backward` operator if there is one."""
     if operator.backward is None or not all(isinstance(transform, Batched) for transform in call.transforms):
         return apply(operator, call.then(gradient), operands)
     if call.transforms:
@@ -132,16 +132,16 @@ def _gradients(
 def _batched_gradients(
     operator: "JaxOperator", call: OperatorCall, gradient: Gradient, operands: Sequence[jax.Array]
 ) -> Sequence[jax.Array]:
-    """Return the gradients of a batched call, those of operands that the batch shares summed over it."""
+    """Return the gradients of a batched call; those of unbatched operands are summed over the batch."""
     batched = call.transforms[-1]
     assert isinstance(batched, Batched)
 
-    def of_one(*operands: jax.Array) -> tuple[jax.Array, ...]:
+    def unbatched(*operands: jax.Array) -> tuple[jax.Array, ...]:
         return tuple(_gradients(operator, call.before(), gradient, operands))
 
     axes = [0 if is_batch else None for is_batch in batched.batch] + [0] * len(gradient.at)
-    found = jax.vmap(of_one, in_axes=axes)(*operands)
-    return [each if batched.batch[index] else each.sum(0) for index, each in zip(gradient.of, found, strict=True)]
+    gradients = jax.vmap(unbatched, in_axes=axes)(*operands)
+    return [each if batched.batch[index] else each.sum(0) for index, each in zip(gradient.of, gradients, strict=True)]
 
 
 def _is_inexact(array: jax.Array) -> bool:
@@ -153,5 +153,5 @@ ad.primitive_transposes[_operator] = _transpose
 batching.primitive_batchers[_operator] = _batch
 needs_devices_to_lower(_operator)
 mlir.register_lowering(_operator, lower)
-# What jax says of where an operation comes from begins with the caller.
+# Source locations of operations begin at the caller of this package.
 register_exclusion(str(Path(__file__).parent) + os.sep)

@@ -1,4 +1,4 @@
-"""`register_op`: a Python function as an annotated operator."""
+"""`register_op`: the decorator that registers annotated operators."""
 
 import inspect
 from collections.abc import Callable
@@ -17,37 +17,42 @@ def register_op(
     backward: JaxOperator | None = None,
     check: bool = True,
 ) -> Callable[[Callable[..., Any]], JaxOperator]:
-    """A decorator that makes an operator of a function of jax arrays.
+    """Return a decorator that registers a function of jax arrays as an annotated operator.
 
         @sdy.register_op("m^ kd+, kd+ n -> m^ n", name="matmul_custom")
         def matmul(x: jax.Array, w: jax.Array) -> jax.Array: ...
 
-    The annotation tells of the first parameters; those behind them are no tensors. It is a text, or a function that
-    makes it, called with the shapes of the arrays and, by their names, the arguments behind them. Called with arrays,
-    the operator is the function. In a program that jax traces it is one operation, which is propagated through as the
-    annotation says, and of which each device computes its part by calling the function on its parts of the arrays.
+    The annotation describes the first parameters; the remaining parameters are not tensors. Called with concrete
+    arrays, the operator calls the function. In a program that jax traces, the call is one operation: shardings
+    propagate through it by the annotation, and each device calls the function on its shards.
 
-    The gradient, or in forward mode the tangent, is that of the function, and again one operation. With `backward` the
-    gradient is that operator instead, called with the tensors that this one takes and then the gradients of those that
-    it gives, and with those of its arguments that have the same names; it returns the gradients of all tensors of
-    floating-point numbers. Forward mode is then refused.
+    The gradient of an operator, or its tangent in forward mode, is the derivative of the function, and also one
+    operation. At the first call in a traced program, the annotation is checked: the function is computed on small
+    random arrays, unpartitioned and from shards along each shardable identifier, and the results are compared.
 
-    When it first becomes a part of a program that is traced, the function is computed of small arrays of random
-    numbers, whole and by parts along each identifier that may be split, and refused where the parts do not make the
-    whole. With `check` false, the annotation is believed.
+    An argument that is a dictionary, list or tuple of arrays has one input for each array, in the order of
+    `jax.tree.leaves`, or a single input for all. The input of an argument that is None is omitted. Random keys are
+    arrays.
 
-    An argument that is a dictionary, list or tuple of arrays has an input for each array, in the order of
-    `jax.tree.leaves`, or one for all. An argument that may be None is left out where it is. Random keys are arrays.
+    If the axes of a dimension do not divide it, devices call the function on padded shards along an identifier that all
+    outputs have, and on unpadded shards if padding would be summed or observed by a callback.
 
-    Where a dimension is not divided by its axes, devices call the function with padded parts along an identifier that
-    all outputs have; where padding would be part of a sum or be seen by a callback, with their own elements alone.
+    Redefining a function in the same place, for instance by running a notebook cell again, replaces the operator.
+    Programs that are already traced keep the operator that they were traced with.
 
-    A function that is defined again in the same place, as in a cell of a notebook that is run twice, replaces the
-    operator. Programs that were traced before call the operator that they were traced with.
+    Args:
+        annotation: The annotation, or a function that returns it. The function is called with the shapes of the arrays
+            and, by name, the arguments that are not tensors.
+        name: The name of the operator; by default that of the function.
+        backward: An operator that computes the gradient. It is called with the tensor arguments of this operator, the
+            gradients of its results, and the other arguments that have the same names. It returns the gradients of all
+            floating-point tensors. Forward mode is then an error.
+        check: False to skip the check of the annotation.
 
     Raises:
-        AnnotationError: the annotation can't be read or doesn't fit the function; a parameter has no type annotation.
-        ValueError: another function is an operator of the name. By default that is the name of the function.
+        AnnotationError: the annotation has a syntax error or does not match the function, or a parameter has no type
+            annotation.
+        ValueError: another function is registered under the name.
     """
 
     def make(function: Callable[..., Any]) -> JaxOperator:
@@ -55,7 +60,7 @@ def register_op(
         signature = inspect.signature(function)
         for parameter in signature.parameters.values():
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                raise _error(operator_name, f"argument '{parameter.name}' stands for many: name each of them")
+                raise _error(operator_name, f"argument '{parameter.name}' is variadic: declare each parameter")
             if parameter.annotation is parameter.empty:
                 example = f"`{parameter.name}: jax.Array`, if it is a tensor"
                 raise _error(operator_name, f"argument '{parameter.name}' has no type annotation: write {example}")

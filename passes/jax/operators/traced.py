@@ -1,8 +1,8 @@
-"""The function of a call of an operator, as jax traces it: result types, effects, and callbacks into Python.
+"""Traces of the function of an operator call: result types, effects, and use of Python callbacks.
 
-A callback is one of a list that jax makes for each program that it lowers, and the functions that devices run on their
-parts are programs of their own. So the operations of a function that calls Python become a part of the program around
-it, and Python sees whole arrays, once, as it does outside of an operator.
+jax keeps one list of callbacks for each lowered program, and the function that devices run on their shards is a program
+of its own. A function with callbacks is therefore inlined into the surrounding program; its callbacks receive global
+arrays, once, as they do outside of an operator.
 """
 
 from functools import lru_cache
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 _CALLBACKS = frozenset(
     ("buffer_callback", "debug_callback", "debug_print", "inspect_sharding", "io_callback", "pure_callback")
 )
-"""The primitives of jax that call Python when the compiled program runs, or while XLA compiles it."""
+"""The jax primitives that call Python at run time or during compilation."""
 
 
 class TracedCall(NamedTuple):
-    """The result types of a call, the effects of its function, and whether that calls Python."""
+    """The result types and effects of a call; `calls_python` is true if its function has Python callbacks."""
 
     results: tuple[ShapedArray, ...]
     effects: Any
@@ -33,7 +33,7 @@ class TracedCall(NamedTuple):
 
 
 def traced_call(operator: "JaxOperator", call: OperatorCall, operands: tuple[ShapedArray, ...]) -> TracedCall:
-    """Trace the function of a call for operands of these types. Shardings are kept where they are part of types."""
+    """Trace the function of a call for operands of these types, memoized. Shardings in the types are kept."""
     return _traced(operator, call, operands, trace_context())
 
 

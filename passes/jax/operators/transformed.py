@@ -1,4 +1,4 @@
-"""The functions of transformed operators: gradient, tangent, batched."""
+"""Functions of transformed operators: gradients, tangents, batched and padded functions."""
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -12,11 +12,11 @@ from sdy.operators.transforms import Batched, Gradient, KeyData, Padded, Tangent
 from sdy.passes.jax.operators.keys import with_data, with_keys
 
 Function = Callable[..., tuple[Any, ...]]
-"""Of tensors, gives a tuple of tensors."""
+"""A function from tensors to a tuple of tensors."""
 
 
 def transformed(operator: str, function: Function, transforms: Sequence[Transform]) -> Function:
-    """Apply `transforms` to the function of the operator of that name, one after the other."""
+    """Apply `transforms` in order to the function of the operator of that name."""
     for transform in transforms:
         match transform:
             case Gradient():
@@ -36,7 +36,9 @@ def _gradient(operator: str, function: Function, transform: Gradient) -> Functio
     def compute(*operands: jax.Array) -> tuple[jax.Array, ...]:
         inputs, cotangents = operands[: transform.count], operands[transform.count :]
         differentiated, at = _differentiated(function, transform, inputs)
-        with _noted(operator, "write @sdy.register_op(..., backward=OPERATOR), where OPERATOR finds the gradients"):
+        with _with_advice(
+            operator, "write @sdy.register_op(..., backward=OPERATOR), where OPERATOR computes gradients"
+        ):
             _, pull_back = jax.vjp(differentiated, *at)
             return pull_back(cotangents)
 
@@ -47,7 +49,7 @@ def _tangent(operator: str, function: Function, transform: Tangent) -> Function:
     def compute(*operands: jax.Array) -> tuple[jax.Array, ...]:
         inputs, tangents = operands[: transform.count], operands[transform.count :]
         differentiated, at = _differentiated(function, transform, inputs)
-        with _noted(operator, "give its function a tangent by jax.custom_jvp, or use jax.grad instead of forward mode"):
+        with _with_advice(operator, "define a tangent with jax.custom_jvp, or use jax.grad instead of forward mode"):
             return jax.jvp(differentiated, at, tangents)[1]
 
     return compute
@@ -56,7 +58,7 @@ def _tangent(operator: str, function: Function, transform: Tangent) -> Function:
 def _differentiated(
     function: Function, transform: Gradient | Tangent, inputs: Sequence[jax.Array]
 ) -> tuple[Function, tuple[jax.Array, ...]]:
-    """Return the function of the inputs that are differentiated with respect to, and these inputs."""
+    """Return the function of only the differentiated inputs, and these inputs."""
 
     def compute(*of: jax.Array) -> tuple[jax.Array, ...]:
         given = dict(zip(transform.of, of, strict=True))
@@ -67,8 +69,8 @@ def _differentiated(
 
 
 @contextmanager
-def _noted(operator: str, advice: str) -> Generator[None]:
-    """Add to what JAX raises in the `with` block, for a function that it cannot differentiate, what to write."""
+def _with_advice(operator: str, advice: str) -> Generator[None]:
+    """Add advice to the errors that JAX raises in the `with` block for a function that it cannot differentiate."""
     try:
         yield
     except (NotImplementedError, TypeError, ValueError) as problem:
@@ -92,7 +94,7 @@ def _padded(function: Function, transform: Padded) -> Function:
 
 
 def _pad(array: jax.Array, shape: Shape) -> jax.Array:
-    """`array` with zeros behind its elements along each dimension."""
+    """Pad `array` with zeros to `shape`, at the end of each dimension."""
     if array.shape == shape:
         return array
     behind = [(0, padded - size, 0) for padded, size in zip(shape, array.shape, strict=True)]
