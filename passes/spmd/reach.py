@@ -1,18 +1,19 @@
-"""Which rows of a split dimension each device needs, and the plan of which neighbours send them.
+"""Planning of halo exchanges: the rows of a sharded dimension that each device needs, and which devices send them.
 
-Along the dimension each of p devices has `shard` rows. An operation with a window, a stride or an offset makes each
-device need `length` places, from a start of its own, on a line on which the rows stand `dilation` places apart. For a
-dimension of 8 rows over 4 devices and a window of 3 that slides by one, without padding:
+Along the dimension, each of p devices has a shard of `shard` rows. In the coordinates of the dilated operand, row r is
+at position `r * dilation`, and each device needs `length` consecutive positions, from a start that depends on the
+window, stride and offset of the operation. For a dimension of 8 rows over 4 devices and a window of 3 with stride 1 and
+no padding:
 
     device    has       needs
     0         0 1       0 1 2 3
     1         2 3       2 3 4 5
     2         4 5       4 5 6 7
-    3         6 7       6 7 . .       nothing that matters
+    3         6 7       6 7 . .       no valid window
 
-so each device gets two rows of its neighbour to the right, its halo. A plan is a buffer for each device: rows of its
-neighbours to the left, its own, rows of its neighbours to the right, in order. What it needs is then in one run of it:
-where a device needs rows of two neighbours, these stand side by side.
+so each device receives two rows, its halo, from its right neighbor. A plan describes a buffer on each device, the
+concatenation of rows from the left neighbors, its own rows, and rows from the right neighbors. The rows that the device
+needs are contiguous in the buffer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,9 +22,15 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Reach:
-    """What each part of a dimension of `size` rows needs: places on a line on which row r stands at `r * dilation`.
+    """The positions that each shard of a dimension needs, where row r is at position `r * dilation`.
 
-    Part t needs the `length` places from `starts[t]` on; only those in `matters[t]`, counted from there, matter.
+    Attributes:
+        size: The number of rows of the dimension.
+        shard: The number of rows of a shard.
+        starts: The first position that each shard needs.
+        matters: The needed positions that affect the result, relative to the start, for each shard.
+        length: The number of positions that each shard needs.
+        dilation: The distance between the positions of two rows.
     """
 
     size: int
@@ -35,24 +42,34 @@ class Reach:
 
     @classmethod
     def steady(cls, size: int, parts: int, low: int, step: int, length: int, total: int, dilation: int = 1) -> "Reach":
-        """Part t begins at place `t * step - low`; of all places from `-low` on the first `total` matter."""
+        """Return the reach of shards that start `step` apart: shard t needs the positions from `t * step - low` on.
+
+        Args:
+            size: The number of rows of the dimension.
+            parts: The number of shards.
+            low: The negated start of the first shard.
+            step: The distance between the starts of two shards.
+            length: The number of positions that each shard needs.
+            total: The number of positions from `-low` on that affect the result.
+            dilation: The distance between the positions of two rows.
+        """
         begins = [part * step for part in range(parts)]
         matters = tuple(range(max(0, min(length, total - begin))) for begin in begins)
         return cls(size, -(-size // parts), tuple(begin - low for begin in begins), matters, length, dilation)
 
     @property
     def parts(self) -> int:
-        """The number of parts."""
+        """The number of shards."""
         return len(self.starts)
 
     @property
     def leaves_tensor(self) -> bool:
-        """Whether some place that matters is before the first row or after the last."""
+        """True if a position that affects the result is before the first row or after the last."""
         return any(map(self.leaves, range(self.parts)))
 
     @property
     def is_identity(self) -> bool:
-        """Whether each part needs what it has, where it has it."""
+        """True if each shard needs exactly its own rows, in place."""
         has_all = all(
             start == part * self.shard
             for part, (start, places) in enumerate(zip(self.starts, self.matters, strict=True))
@@ -62,24 +79,24 @@ class Reach:
 
     @property
     def stays(self) -> bool:
-        """Whether each part needs rows of its own only."""
+        """True if each shard needs only rows of its own."""
         return all(
             not rows or (part * self.shard <= rows[0] and rows[-1] < (part + 1) * self.shard)
             for part, rows in enumerate(map(self.rows, range(self.parts)))
         )
 
     def leaves(self, part: int) -> bool:
-        """Whether some place that matters to a part is before the first row or after the last."""
+        """Return whether a position that affects the result of shard `part` is outside the rows of the dimension."""
         start, places = self.starts[part], self.matters[part]
         return bool(places) and (start + places[0] < 0 or start + places[-1] > (self.size - 1) * self.dilation)
 
     def rows(self, part: int) -> range:
-        """The rows that matter to a part."""
+        """Return the rows that affect the result of shard `part`."""
         start, places = self.starts[part], self.matters[part]
         return self._rows(-(-(start + places.start) // self.dilation), -(-(start + places.stop) // self.dilation))
 
     def rows_at_most(self, part: int) -> range:
-        """An estimate of the rows that a part needs, as though its places were rows: never too few."""
+        """Return an upper bound of the rows that shard `part` needs, which ignores the gaps of the dilation."""
         start = self.starts[part]
         first = start // self.dilation if start > 0 else -(-start // self.dilation)
         return self._rows(first, first + self.length)
@@ -91,10 +108,12 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of the buffer: `size` rows of another part, for each that gets some the one of `senders`.
+    """A piece of the buffer: rows that each shard receives from one other shard, by one collective permute.
 
-    A sender sends to one part only, its rows from its entry of `starts` on. Parts that get nothing have zeros there.
-    The rows that all parts have of themselves are not sent.
+    Attributes:
+        size: The number of rows.
+        senders: The sender of each receiving shard; distinct receivers have distinct senders. Other shards get zeros.
+        starts: The first row that each shard sends.
     """
 
     size: int
@@ -103,51 +122,54 @@ class Piece:
 
     @property
     def is_own(self) -> bool:
-        """Whether these are rows that each part has."""
+        """True if the rows are those of the shard itself, which need no permute."""
         return all(receiver == sender for receiver, sender in self.senders.items())
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """The buffer: its pieces in order, and the padding to put before and after them, in places.
-
-    For each part, `offsets` says where in all of this the places begin that it needs.
-    """
+    """The plan of a halo exchange: the pieces of the buffer, its padding, and the offsets at which shards slice it."""
 
     reach: Reach
     pieces: tuple[Piece, ...]
+    """The pieces, in the order of their concatenation."""
     low: int
+    """Padding before the pieces, in positions."""
     high: int
+    """Padding after the pieces, in positions."""
     offsets: tuple[int, ...]
+    """The offset in the padded buffer of the first position that each shard needs."""
     pays: bool
-    """Whether this is worth it: else the dimension may as well be made whole on each device."""
+    """True if the exchange is worthwhile; otherwise, the dimension is replicated."""
     is_trimmed: bool
-    """Whether only rows that are needed are sent, and nothing is done that has no effect."""
+    """True if only needed rows are sent, and operations without effect are left out."""
 
     @property
     def constant_offset(self) -> int | None:
-        """The one place in the buffer where all parts begin, if there is one and that is to be made use of."""
+        """The common offset of all shards in a trimmed exchange; None if they differ."""
         offsets = {offset for offset, places in zip(self.offsets, self.reach.matters, strict=True) if places}
         return offsets.pop() if self.is_trimmed and len(offsets) == 1 else None
 
     @property
     def received(self) -> int:
-        """The rows that all parts together receive."""
+        """The number of rows received, summed over all shards."""
         return sum(piece.size * len(piece.senders) for piece in self.pieces if not piece.is_own)
 
     @property
     def moves(self) -> bool:
-        """Whether a part needs more than its own rows, or rows that are not there."""
+        """True if a shard needs rows of other shards, or no rows at all."""
         return not all(piece.is_own for piece in self.pieces) or any(
             not self.reach.rows_at_most(part) for part in range(self.reach.parts)
         )
 
 
 def whole_shards(reach: Reach, furthest: int | None = None) -> Exchange:
-    """The exchange in which neighbours send all they have, as Shardy plans it.
+    """Plan the exchange in which neighbors send their full shards, as Shardy does.
 
-    It pays if no device needs more than the neighbours on both sides, or at least not those of all; with `furthest`,
-    if no device needs rows from further than so many parts away.
+    Args:
+        reach: The positions that each shard needs.
+        furthest: The greatest distance in shards of a neighbor from which the exchange pays. By default, it pays if the
+            needed rows are in the adjacent shards, or if a device does not need all shards.
     """
     needed = [reach.rows_at_most(part) for part in range(reach.parts)]
     left = max((part - rows[0] // reach.shard for part, rows in enumerate(needed) if rows), default=0)
@@ -171,29 +193,29 @@ def whole_shards(reach: Reach, furthest: int | None = None) -> Exchange:
 
 
 def needed_rows(reach: Reach) -> Exchange:
-    """The exchange in which neighbours send the rows that are needed, and only to those who need some of them.
+    """Plan the exchange in which neighbors send only the needed rows, to the devices that need them.
 
-    It pays if a device receives no more rows than others have.
+    It pays if a device receives at most as many rows as in an all-gather.
     """
     needed = [reach.rows(part) for part in range(reach.parts)]
     pieces = _needed_pieces(reach, needed)
-    found = [_offset(reach, part, rows, pieces) for part, rows in enumerate(needed)]
-    inside = [offset for offset, rows in zip(found, needed, strict=True) if rows] or [0]
+    unpadded = [_offset(reach, part, rows, pieces) for part, rows in enumerate(needed)]
+    inside = [offset for offset, rows in zip(unpadded, needed, strict=True) if rows] or [0]
     size = (sum(piece.size for piece in pieces) - 1) * reach.dilation + 1
     only_outside = any(places and not rows for places, rows in zip(reach.matters, needed, strict=True))
     low = reach.length if only_outside else max(0, -min(inside))
     high = max(0, max(inside) + reach.length - size)
-    offsets = tuple(low + offset if rows else 0 for offset, rows in zip(found, needed, strict=True))
+    offsets = tuple(low + offset if rows else 0 for offset, rows in zip(unpadded, needed, strict=True))
     sent = sum(piece.size for piece in pieces if not piece.is_own)
     return Exchange(reach, pieces, low, high, offsets, sent <= (reach.parts - 1) * reach.shard, is_trimmed=True)
 
 
 def _needed_pieces(reach: Reach, needed: Sequence[range]) -> tuple[Piece, ...]:
-    """The pieces of which some rows are needed; the own rows where there are none.
+    """Return the pieces with needed rows, or the own rows if no rows are needed.
 
-    What parts need of a neighbour beside their own rows has its place beside these. What other parts need comes where
-    it lets the fewest rows be sent: of every second row of 8 over 4 devices, device 0 has its first, and 1 to 3 receive
-    theirs from 1 and 3 parts on.
+    If a shard needs rows of its own, the rows of its neighbors must be adjacent to them. Otherwise, its rows are
+    assigned to the slots that minimize the number of rows sent: of every second of 8 rows over 4 devices, device 0 has
+    its first row already, and devices 1 to 3 receive theirs from up to 3 shards away.
     """
     slots: dict[int, _Slot] = {}
     movable: list[int] = []
@@ -216,7 +238,7 @@ def _needed_pieces(reach: Reach, needed: Sequence[range]) -> tuple[Piece, ...]:
 
 @dataclass(slots=True)
 class _Slot:
-    """A piece that is being put together: for each part that gets some, the part that sends, and which of its rows."""
+    """A piece under construction: the sender of each receiving shard, and the rows that each sender sends."""
 
     senders: dict[int, int] = field(default_factory=dict[int, int])
     rows: dict[int, range] = field(default_factory=dict[int, range])
@@ -228,10 +250,10 @@ class _Slot:
         self.size = max(self.size, len(rows))
 
     def piece(self, reach: Reach, is_own: bool) -> Piece:
-        """The piece, of own rows the same of each part.
+        """Build the piece; each shard takes the same rows of its own.
 
-        A sender whose rows are fewer than those of others sends more, from its last row backwards or from its first
-        one: so they stand beside what the receiver gets of the part before it or behind it.
+        A sender with fewer rows than the others sends additional ones, so that all pieces have one size. It sends its
+        last or first rows, so that the needed ones are adjacent to those of the next piece.
         """
         if is_own:
             first, end = min(rows.start for rows in self.rows.values()), max(rows.stop for rows in self.rows.values())
@@ -242,21 +264,21 @@ class _Slot:
 
 
 def _senders(reach: Reach, rows: range) -> range:
-    """The parts that have these rows."""
+    """Return the shards that have these rows."""
     return range(rows[0] // reach.shard, rows[-1] // reach.shard + 1) if rows else range(0)
 
 
 def _rows_of(reach: Reach, sender: int, rows: range) -> range:
-    """Return the rows of a part, counted from its first, that are among `rows`."""
+    """Return the rows of shard `sender` that are among `rows`, relative to its first row."""
     begin = sender * reach.shard
     return range(max(rows.start - begin, 0), min(rows.stop - begin, reach.shard))
 
 
 def _first_slot(slots: Mapping[int, _Slot], senders: range, wanted: Sequence[range]) -> int:
-    """The first of the slots, one after the other but not that of own rows, in which these parts can send these rows.
+    """Return the first of the consecutive slots in which `senders` send the rows `wanted`.
 
-    As few rows more as can be are sent in them, there are as few new ones among them as can be, and they are as near to
-    the own rows as can be.
+    The slots exclude slot 0 of the own rows. They minimize, in this order, the additional rows sent, the number of new
+    slots, and the distance from slot 0.
     """
 
     def is_free(first: int) -> bool:
@@ -277,7 +299,7 @@ def _first_slot(slots: Mapping[int, _Slot], senders: range, wanted: Sequence[ran
 
 
 def _offset(reach: Reach, part: int, rows: range, pieces: Sequence[Piece]) -> int:
-    """Where in the buffer the places of a part begin, whose first row of `rows` is in one of the pieces."""
+    """Return the offset in the unpadded buffer of the first position that shard `part` needs; 0 if it needs no rows."""
     if not rows:
         return 0
     place = 0

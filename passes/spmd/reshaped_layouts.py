@@ -1,7 +1,7 @@
-"""The layouts of a reshape's operand and result, and the elements that devices exchange from one to the other.
+"""Layouts of the operand and result of a reshape, and the elements that devices exchange between them.
 
-A reshape keeps the order of elements, so most layouts give each device one interval of them. A tensor of 6 over 4
-devices reshaped to 2x3, both dimensions split in two, where a dot is an element that fills up:
+A reshape preserves the row-major order of elements, and in most layouts each shard is an interval of that order. For a
+tensor of 6 elements over 4 devices reshaped to 2x3, with both dimensions split in two, where a dot is padding:
 
     device    has       needs
     0         0 1       0 1
@@ -9,8 +9,8 @@ devices reshaped to 2x3, both dimensions split in two, where a dot is an element
     2         4 5       3 4
     3         . .       5 .
 
-So does one of 3x3 reshaped to 9, each split over 2 devices: device 0 has six elements and needs five, device 1 has
-three and needs four.
+For 3x3 reshaped to 9, each split over 2 devices, device 0 has six elements and needs five, device 1 has three and needs
+four.
 """
 
 import math
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Dimensions of the operand and of the result that have the same elements, and no fewer of them do."""
+    """A minimal run of operand dimensions and of result dimensions with the same number of elements."""
 
     before: range
     after: range
@@ -40,29 +40,29 @@ class Group:
 
 @dataclass(frozen=True)
 class ReshapedLayouts:
-    """The layouts of operand and result, which are over one mesh and have elements."""
+    """The layouts of the operand and the result of a reshape, over one mesh and not empty."""
 
     before: Layout
     after: Layout
 
     @cached_property
     def groups(self) -> list[Group]:
-        """All groups, in order."""
+        """The groups of dimensions, in order."""
         return list(groups_of_dims(self.before.shape, self.after.shape))
 
     @cached_property
     def moving(self) -> list[Group]:
-        """The uneven groups of which devices have other elements on one side than on the other."""
+        """The uneven groups whose shards have different elements in the operand and in the result."""
         return [group for group in self.groups if self.is_uneven(group) and not self.has_same_parts([group])]
 
     def is_uneven(self, group: Group) -> bool:
-        """Whether axes do not divide a dimension of the group."""
+        """Return whether a dimension of the group is uneven."""
         return any(dim in self.before.uneven_dims for dim in group.before) or any(
             dim in self.after.uneven_dims for dim in group.after
         )
 
     def has_same_parts(self, groups: Sequence[Group]) -> bool:
-        """Whether each device has the same elements of operand and result, as far as `groups` are concerned."""
+        """Return whether, along `groups`, each device's shards of operand and result have the same elements."""
         before = self.before.without({dim for group in self.groups if group not in groups for dim in group.before})
         after = self.after.without({dim for group in self.groups if group not in groups for dim in group.after})
         assert before.sharding is not None
@@ -70,32 +70,33 @@ class ReshapedLayouts:
         return strides(before.sharding, before.shape, before.mesh) == strides(after.sharding, after.shape, after.mesh)
 
     def axes(self, groups: Sequence[Group]) -> list[AxisRef]:
-        """The axes that split dimensions of `groups`."""
+        """Return the axes of the dimensions of `groups`, in the operand and then in the result."""
         return [axis for g in groups for dim in g.before for axis in self.before.axes[dim]] + [
             axis for g in groups for dim in g.after for axis in self.after.axes[dim]
         ]
 
     def exchanges(self, plan: Callable[[Reach], Exchange]) -> list[Exchange] | None:
-        """Plan the exchange along each of the groups that move, flattened.
+        """Plan the exchange along each moving group, flattened to one dimension.
 
         Returns:
-            The exchanges, or None where a part is not one interval, another group has other parts, or it does not pay.
+            The exchanges, or None if a shard is not one interval, a group that does not move has different shards in
+            operand and result, or an exchange does not pay.
         """
         if not self.has_same_parts([group for group in self.groups if group not in self.moving]):
             return None
-        found: list[Exchange] = []
+        exchanges: list[Exchange] = []
         for group in self.moving:
             reach = self._reach(group)
             if reach is None or not (exchange := plan(reach)).pays:
                 return None
-            found.append(exchange)
-        return found
+            exchanges.append(exchange)
+        return exchanges
 
     @property
     def pads_groups_alike(self) -> bool:
-        """Whether the reshape of the padded operand is the padded result.
+        """True if the reshape of the padded operand is the padded result.
 
-        That is so if the padding is behind all elements of its group, and there is as much of it on both sides.
+        This holds if the padding of each group follows all its elements and has the same size in operand and result.
         """
         return all(
             _pads_end(self.before, group.before)
@@ -107,16 +108,16 @@ class ReshapedLayouts:
 
     @property
     def flat_dims(self) -> list[int]:
-        """The dimensions that the groups that move become where they are flattened in the operand."""
+        """The dimensions of the moving groups in the flattened operand."""
         sizes = [1 if group in self.moving else len(group.before) for group in self.groups]
         return [sum(sizes[:index]) for index, group in enumerate(self.groups) if group in self.moving]
 
     def flattened_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """Return `shape`, that of the operand or of its parts, with each of the groups that move as one dimension."""
+        """Return `shape`, of the operand or its shards, with each moving group flattened to one dimension."""
         return tuple(chain(*(self._flattened(group, shape, math.prod) for group in self.groups)))
 
     def flattened_sharding(self) -> TensorSharding:
-        """Return the operand's sharding with each of the groups that move as one dimension."""
+        """Return the sharding of the operand with each moving group flattened to one dimension."""
         assert self.before.sharding is not None
         dims = chain(*(self._flattened(group, self.before.sharding.dims, self._merged) for group in self.groups))
         return replace(self.before.sharding, dims=tuple(dims))
@@ -129,7 +130,7 @@ class ReshapedLayouts:
         return [flatten(own)] if group in self.moving else own
 
     def _reach(self, group: Group) -> Reach | None:
-        """Return what each part of the result needs of the operand; None where these are not intervals in one order."""
+        """Return the elements of the flattened operand that each result shard needs, or None if not intervals."""
         before, after = _intervals(self.before, group.before), _intervals(self.after, group.after)
         if before is None or after is None or before.axes != after.axes:
             return None
@@ -141,9 +142,10 @@ class ReshapedLayouts:
 
 @dataclass(frozen=True, slots=True)
 class _Intervals:
-    """Intervals of a row of elements: those of one part each, `axes` numbering the parts.
+    """The shards of a group as intervals in row-major order.
 
-    Part t has `length` places from `starts[t]` on, of which the first `counts[t]` are elements.
+    Shard t, numbered along `axes`, has `length` positions from `starts[t]` on, the first `counts[t]` of them elements
+    and the others padding.
     """
 
     axes: tuple[AxisRef, ...]
@@ -155,11 +157,20 @@ class _Intervals:
 def carry_over(
     sharding: TensorSharding, shape: Sequence[int], new_shape: Sequence[int], mesh: Mesh
 ) -> tuple[TensorSharding, TensorSharding]:
-    """Return the part of `sharding` that splits a tensor into intervals, and a sharding of its reshape like that.
+    """Split `sharding` for a reshape: return the axes whose shards are intervals, and the result sharding with them.
 
-    Of each group, the axes up to the first dimension of which a part has several rows stay. In the reshaped tensor of
-    `new_shape`, they split the first dimension of the group with more than one row. Where that is uneven, devices have
-    about the same elements, and exchange some of them with their neighbours.
+    In each group, the axes are kept up to the first dimension in which a shard has several rows. In the result, they
+    shard the first dimension of the group with more than one row. If that is uneven, devices exchange some elements
+    with their neighbors.
+
+    Args:
+        sharding: The sharding of the operand.
+        shape: The shape of the operand.
+        new_shape: The shape of the result.
+        mesh: The mesh of `sharding`.
+
+    Returns:
+        The kept sharding of the operand, and the sharding of the result.
     """
     kept = [DimSharding()] * len(shape)
     carried = [DimSharding()] * len(new_shape)
@@ -177,9 +188,9 @@ def carry_over(
 
 
 def _intervals(layout: Layout, dims: Sequence[int]) -> _Intervals | None:
-    """Return the interval that each part of `dims` is, or None where a part is not one."""
+    """Return the shards of `dims` as intervals, or None if a shard is not one interval."""
     axes = merge_sub_axes([axis for dim in dims for axis in layout.axes[dim]], layout.mesh)
-    # The first dimension is there for a group without any, that of a scalar.
+    # The leading 1 gives a group without dimensions, that of a scalar, a dimension.
     shape = [1, *(layout.shape[dim] for dim in dims)]
     parts = [1, *(layout.parts(dim) for dim in dims)]
     shards = [1, *(layout.padded_shape[dim] // layout.parts(dim) for dim in dims)]
@@ -205,15 +216,15 @@ def _row_major(place: Sequence[int], shape: Sequence[int]) -> int:
 
 
 def _pads_end(layout: Layout, dims: Sequence[int]) -> bool:
-    """Whether only the first dimension of more than one place is padded, if any."""
+    """Return whether at most the first dimension of padded size greater than 1 is padded."""
     larger = [dim for dim in dims if layout.padded_shape[dim] > 1]
     return not any(dim in layout.uneven_dims for dim in larger[1:])
 
 
 def groups_of_dims(before: Sequence[int], after: Sequence[int]) -> Iterator[Group]:
-    """Yield the shortest runs of dimensions with as many elements on both sides.
+    """Yield the minimal runs of dimensions with the same number of elements before and after a reshape.
 
-    Sizes of 1 join the next run, or the last one.
+    Dimensions of size 1 join the next run, trailing ones the last run.
     """
     first, other = 0, 0
     while first < len(before) or other < len(after):

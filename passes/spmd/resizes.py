@@ -1,4 +1,4 @@
-"""Operations that change the sizes of split dimensions: which of them may be rewritten, and the scalars that fill."""
+"""Resizes: operations that change the size of a sharded dimension, such as slices and pads, and their fill values."""
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
@@ -16,10 +16,12 @@ from sdy.stablehlo.emitter import Emitter
 
 
 def may_resize(*ops: Operation) -> bool:
-    """Whether `ops`, each of which takes the result of the one before, resize a split dimension and may be rewritten.
+    """Return whether a chain of operations resizes a sharded dimension and may be rewritten.
 
-    They may not with a sharding rule of their own, unreduced axes, several meshes, or dynamic sizes. Scalar operands
-    are not looked at.
+    Custom sharding rules, unreduced axes, several meshes and dynamic sizes prevent rewrites. Scalars are ignored.
+
+    Args:
+        *ops: The operations; each but the first uses the result of the previous one.
     """
     values = [value for value in (*ops[0].operands, *(op.results[0] for op in ops)) if shape_of(value)]
     shardings = [sharding for sharding in map(get_sharding, values) if sharding is not None]
@@ -38,12 +40,12 @@ def may_resize(*ops: Operation) -> bool:
 
 
 def is_filled(value: SSAValue) -> bool:
-    """Whether all elements of `value` are known to be equal."""
+    """Return whether `value` is a broadcast scalar or a splat constant."""
     return _is_broadcast_scalar(value) or _is_splat(value)
 
 
 def filling_scalar(value: SSAValue, emit: Emitter) -> SSAValue:
-    """Return the scalar that all elements of `value`, which `is_filled`, are."""
+    """Return the scalar that fills `value`, for which `is_filled` is true; `emit` inserts it if it is a constant."""
     if _is_broadcast_scalar(value):
         assert isinstance(value.owner, BroadcastInDimOp)
         return value.owner.operand
@@ -53,7 +55,7 @@ def filling_scalar(value: SSAValue, emit: Emitter) -> SSAValue:
 
 
 def are_equal(first: SSAValue, second: SSAValue) -> bool:
-    """Whether two values are the same or constants with the same bits."""
+    """Return whether two values are identical, or constants with equal elements."""
     elements = constant_elements(first)
     return first is second or (elements is not None and elements == constant_elements(second))
 

@@ -1,4 +1,4 @@
-"""What resolving an operation needs to know of the module around it, and the edits that frame a manual computation."""
+"""Context of `sdy-resolve-permutation-factors`, and the padding and slicing around a manual computation."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from sdy.stablehlo.padding import PadOp
 
 @dataclass(frozen=True)
 class Resolution:
-    """The module's symbols, and how devices communicate in it."""
+    """The symbols of the module, and the options of its halo exchanges."""
 
     symbols: Symbols
     device_id: type[DeviceIdOp]
@@ -34,16 +34,16 @@ class Resolution:
     least_communication: bool
 
     def devices(self, mesh: Mesh) -> Devices:
-        """The devices of `mesh`."""
+        """Return the devices of an exchange over `mesh`."""
         return Devices(mesh, self.device_id, self.channels)
 
     def plan(self, reach: Reach, furthest: int | None = None) -> Exchange:
-        """How each part of a dimension gets what it needs."""
+        """Plan a halo exchange: of needed rows only with `least_communication`, otherwise of full shards."""
         return needed_rows(reach) if self.least_communication else whole_shards(reach, furthest)
 
 
 def layout_of(value: SSAValue) -> Layout:
-    """The type of a value and how it is split."""
+    """Return the layout of a value, by its type and sharding."""
     sharding = get_sharding(value)
     if sharding is None:
         return Layout(value.type)
@@ -53,19 +53,19 @@ def layout_of(value: SSAValue) -> Layout:
 
 
 def zero_filler(op: Operation, value: SSAValue) -> Filler:
-    """A zero of the elements of `value`, made in front of `op`."""
+    """Emit a zero of the element type of `value` in front of `op`, as a filler."""
     return Filler(before(op).filled(TensorType(tensor_type(value).element_type, ()), 0), is_zero=True)
 
 
 def filler_of(value: SSAValue) -> Filler:
-    """A scalar of the program as what fills places without a row."""
+    """Return a scalar of the program as a filler."""
     return Filler(value, _is_zero(value))
 
 
 def filled_up(
     op: Operation, value: SSAValue, shape: Sequence[int], filler: Filler, sharding: TensorSharding
 ) -> SSAValue:
-    """`value` with as much filler at the end of each dimension as makes it one of `shape`; in front of `op`."""
+    """Pad the end of `value` with the filler to `shape`, in front of `op`."""
     high = [size - old for size, old in zip(shape, shape_of(value), strict=True)]
     if not any(high):
         return value
@@ -73,22 +73,22 @@ def filled_up(
 
 
 def cut_off(op: Operation, value: SSAValue, shape: Sequence[int], sharding: TensorSharding) -> SSAValue:
-    """The inverse: what is in `value` before the end of `shape`."""
+    """Slice `value` to `shape`: the inverse of `filled_up`."""
     if shape_of(value) == tuple(shape):
         return value
     return TensorEmitter(InsertPoint.before(op), op, sharding).slice(value, [0] * len(shape), shape)
 
 
 def padded_along(value: SSAValue, dims: Collection[int]) -> list[int]:
-    """The shape of a tensor, uneven dimensions among `dims` padded, and those that other parts of their axes split."""
+    """Return the shape of a tensor with the dimensions padded that share mesh axes with `dims`, `dims` included."""
     layout = layout_of(value)
     return padded_over(layout, {axis.name for dim in dims for axis in layout.axes[dim]})
 
 
 def padded_over(layout: Layout, names: Collection[str]) -> list[int]:
-    """The shape of a tensor that a manual computation over the axes of these names can take.
+    """Return the shape of a tensor, padded for a manual computation over the mesh axes `names`.
 
-    What other parts of these axes split is padded as well, as a manual axis is manual as a whole.
+    A dimension sharded by any sub-axis of these is padded too, because a manual axis is always a full axis.
     """
     return [
         padded if any(axis.name in names for axis in axes) else size

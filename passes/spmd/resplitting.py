@@ -1,7 +1,7 @@
-"""A split dimension that gets another amount of padding: its parts begin elsewhere on each device but the first.
+"""Exchange of rows between devices when the padding of a sharded dimension changes, which moves the shard boundaries.
 
-12 rows over 4 devices are split evenly; to be split further, over 8, they are padded to 16, of which two parts make one
-of 4 rows:
+For example, 12 rows over 4 devices are even. To be sharded further, over 8 devices, they are padded to 16, which are 4
+rows on each of the 4 devices:
 
     device    has        needs
     0         0  1  2    0  1  2  3
@@ -29,9 +29,18 @@ from sdy.stablehlo.emitter import with_shape
 def resplit(
     at: Insertion, value: SSAValue, layout: Layout, dims: Collection[int], shape: Sequence[int], target: Target
 ) -> SSAValue | None:
-    """`value` with the sizes that `shape` says along its split dimensions `dims`, by exchanging rows.
+    """Change the padded size of the sharded dimensions `dims` by an exchange of rows.
 
-    None where devices would receive more than if each of them had the dimensions whole.
+    Args:
+        at: The insertion point.
+        value: The padded value.
+        layout: The layout of `value`.
+        dims: The dimensions to resize.
+        shape: The shape with the new padded sizes.
+        target: The target of the partitioned program.
+
+    Returns:
+        The resized value, or None if replicating the dimensions would move fewer bytes.
     """
     old = shape_of(value)
     exchanges = {dim: needed_rows(_reach(layout, dim, old[dim], shape[dim])) for dim in dims}
@@ -52,7 +61,7 @@ def resplit(
 
 
 def _reach(layout: Layout, dim: int, old: int, new: int) -> Reach:
-    """What parts of a dimension of the padded size `new` need of those of one of the padded size `old`."""
+    """Return the rows that shards of the padded size `new` need of shards of the padded size `old`."""
     size, parts = layout.shape[dim], layout.parts(dim)
     length = new // parts
     starts = tuple(part * length for part in range(parts))

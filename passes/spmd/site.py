@@ -1,4 +1,4 @@
-"""One operation to be made local, after the types of all values of the module have become those of one device."""
+"""Context for lowering one operation, after the types of all values were replaced by those of one device's shards."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ OpT = TypeVar("OpT", bound=Operation, covariant=True)
 
 @dataclass(frozen=True)
 class Site(Generic[OpT]):
-    """An operation, the layouts of its operands and results, and what the program is made for.
+    """An operation, the layouts of its operands and results, and the target of the program.
 
-    The types of the operation's values are local already; the layouts know the whole.
+    The types of the operands and results are those of shards; the layouts have the unpartitioned types.
     """
 
     op: OpT
@@ -28,39 +28,39 @@ class Site(Generic[OpT]):
     results: tuple[Layout, ...]
     target: Target
     manual_axes: tuple[str, ...] = ()
-    """The axes along which what is around the operation is the program of each device already."""
+    """The manual axes of the computations around the operation."""
 
     @property
     def layouts(self) -> tuple[Layout, ...]:
-        """The layouts of the operands, then of the results."""
+        """The layouts of the operands, followed by those of the results."""
         return self.operands + self.results
 
     @property
     def is_split(self) -> bool:
-        """Whether any operand or result is split."""
+        """True if an operand or result is sharded."""
         return any(layout.is_split for layout in self.layouts)
 
     @property
     def mesh(self) -> Mesh:
-        """The mesh over which the operands and results are split, or else lie."""
+        """The mesh of the sharded operands and results, or of a replicated one if none is sharded."""
         with_mesh = [layout for layout in self.layouts if layout.sharding is not None]
         return next((layout for layout in with_mesh if layout.is_split), with_mesh[0]).mesh
 
     def before(self) -> Emitter:
-        """Inserts operations in front of this one."""
+        """Return an emitter in front of the operation."""
         return Emitter(InsertPoint.before(self.op), self.op, self.target.device_id)
 
     def after(self) -> Emitter:
-        """Inserts operations behind this one."""
+        """Return an emitter behind the operation."""
         return Emitter(InsertPoint.after(self.op), self.op, self.target.device_id)
 
     def replace(self, *values: SSAValue) -> None:
-        """Put `values` in the place of the results, and remove the operation."""
+        """Replace the results by `values` and erase the operation."""
         Rewriter.replace_op(self.op, [], values)
 
 
 def unless_empty(lower: Callable[[Site[Any]], None]) -> Callable[[Site[Any]], None]:
-    """A decorator: a result without elements is a constant instead, for which nothing is sent."""
+    """Decorate `lower` to replace an empty result by a constant, without communication."""
 
     def or_constant(site: Site[Any]) -> None:
         (result,) = map(tensor_type, site.op.results)

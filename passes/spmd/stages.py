@@ -1,4 +1,4 @@
-"""Reductions in two stages: each part of a dimension by itself, and then the partial results."""
+"""Two-stage reductions: of each shard of a dimension, then of the partial results."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,16 +23,20 @@ Axes = tuple[AxisRef, ...]
 
 @dataclass(frozen=True)
 class Cut:
-    """A dimension of an operand that is cut into `count` parts by `axes`, none where no sharding does it."""
+    """The split of an operand dimension into two: one of `count` parts and one of the elements of each part."""
 
     dim: int
     count: int
     axes: Axes = ()
+    """The axes that shard the dimension of parts; empty if it is not sharded."""
 
     def apply(self, value: SSAValue, emit: Emitter, filler: SSAValue | None = None) -> SSAValue:
-        """The value with a dimension of the parts before the one of what is in each.
+        """Reshape `value`, splitting the dimension into parts and the elements of each part.
 
-        Where they would not all be of one size, the last ones end in the scalar `filler`.
+        Args:
+            value: The operand.
+            emit: The emitter.
+            filler: The scalar to pad an uneven dimension with.
         """
         sharding = get_sharding(value)
         sizes = list(shape(value.type))
@@ -52,33 +56,40 @@ class Cut:
         return result
 
     def moved(self, dim: int) -> int:
-        """Where a dimension is after the cut; of the one that is cut, what is in each part."""
+        """Return the index of a dimension after the cut; for the cut one, the dimension of elements in each part."""
         return dim + (dim >= self.dim)
 
 
 def with_parts(sharding: TensorSharding, place: int, axes: Axes) -> TensorSharding:
-    """`sharding` with a dimension of parts, split by `axes`, at `place`."""
+    """Insert a dimension of parts, sharded by `axes`, at index `place` of `sharding`."""
     dims = list(sharding.dims)
     dims.insert(place, DimSharding(axes))
     return replace(sharding, dims=tuple(dims))
 
 
 def dims_to_cut(op: ReduceOp) -> list[int]:
-    """The dimensions along which `op` may be reduced in stages, in their order.
+    """Return the dimensions along which `op` may be reduced in stages, in ascending order.
 
-    Unless the reduction is known to be commutative, the order of elements matters: then that is the first one only.
+    Unless the reduction is known to be commutative, only the first one is returned, because the order of elements is
+    significant.
     """
-    given, reduced = ([tensor_type(value).element_type for value in values] for values in (op.inputs, op.init_values))
-    if given != reduced:
+    inputs, reduced = ([tensor_type(value).element_type for value in values] for values in (op.inputs, op.init_values))
+    if inputs != reduced:
         return []
     dims = sorted(dim for dim in op.dimensions.get_values() if shape(op.inputs[0].type)[dim] > 1)
     return dims if identities_of(op.body, reduced) is not None else dims[:1]
 
 
 def reduce_in_stages(op: ReduceOp, cut: Cut, starts: Sequence[SSAValue]) -> tuple[ReduceOp, ReduceOp]:
-    """Replace `op` by the reduction of each part, from `starts` on, and that of the partial results; both are returned.
+    """Replace `op` by a reduction of each part and a reduction of the partial results.
 
-    The partial results lie where the parts are that are reduced, the parts first among what is kept of the dimension.
+    Args:
+        op: The reduction.
+        cut: The split of a reduced dimension.
+        starts: The initial values of the first stage.
+
+    Returns:
+        The reductions of both stages. The partial results are sharded like the parts.
     """
     emit = Emitter(InsertPoint.before(op), op)
     reduced = op.dimensions.get_values()

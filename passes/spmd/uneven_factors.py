@@ -1,4 +1,4 @@
-"""The factors of an operation that shardings split into parts of several sizes."""
+"""Uneven factors: factors of a sharding rule that their axes do not divide."""
 
 from collections.abc import Sequence
 
@@ -10,14 +10,14 @@ from sdy.sharding import TensorSharding
 
 
 def uneven_factors(rule: OpShardingRule, shardings: Sequence[TensorSharding | None], mesh: Mesh) -> set[int]:
-    """The factors that one of these shardings, of the operands and then the results, does not split evenly."""
-    given = [
+    """Return the factors that are uneven in one of the shardings of the operands, then the results."""
+    filled = [
         sharding or TensorSharding.replicated_closed(mesh, len(mapping))
         for sharding, mapping in zip(shardings, rule.tensors, strict=True)
     ]
     return {
         factor
-        for tensor in project(rule, given, mesh).tensors
+        for tensor in project(rule, filled, mesh).tensors
         for factor, part in tensor.factors.items()
         if rule.factor_sizes[factor] % total_size((*part.axes, *part.overflow), mesh)
     }

@@ -1,4 +1,4 @@
-"""Value numbering: which values are known to be equal, by the operations that compute them."""
+"""Value numbering: equal numbers for values that are known to be equal."""
 
 from collections.abc import Hashable, Mapping
 
@@ -8,28 +8,27 @@ from sdy.passes.common.loops import carried_unchanged
 from sdy.passes.common.op_properties import is_pure
 from sdy.stablehlo.control_flow import OptimizationBarrierOp, WhileOp
 
-_SAYS_NOTHING_OF_VALUES = {"sdy.sharding", "channel_handle"}
-"""Attributes in which equal operations may differ: how a whole tensor is split of which a device has its part, and the
-number of the channel that devices communicate by."""
+_IGNORED_ATTRIBUTES = {"sdy.sharding", "channel_handle"}
+"""Attributes that do not affect results: the sharding of the unpartitioned tensor, and the channel id."""
 
 
 class ValueNumbers:
-    """Numbers for values, where values of one number are equal wherever both are there.
+    """Value numbers: two values with the same number are equal wherever both are defined.
 
-    Equal are the results of operations without effects that have equal attributes, types and operands; and a loop's
-    argument, where the loop does not change it, and its initial value. The results of an optimization barrier equal
-    nothing else: whoever puts one there wants what follows computed once more.
+    Results of pure operations with equal attributes, types and operands have the same number, as have a loop-invariant
+    loop argument and its initial value. The results of an optimization barrier have numbers of their own, because it
+    asks for the operations behind it to be computed again.
     """
 
     def __init__(self) -> None:
         self._of_value: dict[SSAValue, Hashable] = {}
         self._of_key: dict[Hashable, int] = {}
         self._of_attribute: dict[int, tuple[int, Attribute]] = {}
-        """By the address of the attribute, which is kept in memory: to hash one takes long, and is done once."""
+        """Interned attributes, by their addresses, which the entries keep alive: hashing an attribute is slow."""
 
     def number(self, op: Operation) -> None:
-        """Tell the values that `op` computes; those that it uses have been told."""
-        # Operations' classes are abstract ones, with which isinstance is slow to say no.
+        """Number the results of `op`, whose operands have been numbered before."""
+        # Operation classes are ABCs, for which a failing isinstance is slow.
         if type(op) is WhileOp:
             unchanged = carried_unchanged(op)
             self._of_value.update({each: self._of_value.get(begin, begin) for each, begin in unchanged.items()})
@@ -40,10 +39,7 @@ class ValueNumbers:
                 self._of_value.update((result, (number, result.index)) for result in op.results)
 
     def key(self, op: Operation) -> Hashable:
-        """What operations have in common that are equal but for their effects; None where that is not looked for.
-
-        It is not in operations that have regions in regions.
-        """
+        """Return the key of `op`, equal for operations that compute equal results; None if `op` has nested regions."""
         inside = dict[SSAValue, Hashable]()
         keys = [self._key(op, inside)]
         for region in op.regions:
@@ -62,7 +58,7 @@ class ValueNumbers:
             (name, self._attribute(attribute))
             for named in (op.properties, op.attributes)
             for name, attribute in named.items()
-            if name not in _SAYS_NOTHING_OF_VALUES
+            if name not in _IGNORED_ATTRIBUTES
         ]
         types = [self._attribute(result.type) for result in op.results]
         operands = [inside.get(operand) or self._of_value.get(operand, operand) for operand in op.operands]
