@@ -36,9 +36,9 @@ sdy.mesh @mesh = <["x"=4]>
 
 func.func @parts_before_and_after(%arg0: tensor<6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(1)2}]>})
     -> (tensor<6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(1)2}]>}) {
-  // expected-warning @+1 {{'sdy.all_slice' op moves dimensions [0] whole: their parts before and after differ}}
+  // expected-warning @+1 {{'sdy.all_slice' op gathers dimensions [0], which need different padding before and after}}
   %0 = sdy.all_slice [{"x":(2)2}] %arg0 out_sharding=<@mesh, [{"x"}]> : tensor<6xf32>
-  // expected-warning @+1 {{'sdy.all_gather' op moves dimensions [0] whole: their parts before and after differ}}
+  // expected-warning @+1 {{'sdy.all_gather' op gathers dimensions [0], which need different padding before and after}}
   %1 = sdy.all_gather [{"x":(2)2}] %0 out_sharding=<@mesh, [{"x":(1)2}]> : tensor<6xf32>
   return %1 : tensor<6xf32>
 }

@@ -22,7 +22,7 @@ func.func @pad(%arg0: tensor<7xf32>, %arg1: tensor<f32>) -> tensor<10xf32> {
   // MASKED-NEXT: stablehlo.pad %[[FILLED]], %arg1, low = [1], high = [3], interior = [0] {{.*}} -> tensor<12xf32>
   // SHARDY-NEXT: stablehlo.pad %[[PART]], %arg1, low = [1], high = [3], interior = [0] {{.*}} -> tensor<12xf32>
   %0 = sdy.all_slice [{"x"}] %arg0 out_sharding=<@mesh, [{"x"}]> : tensor<7xf32>
-  // expected-warning @+1 {{'stablehlo.pad' op shows what its operand is padded with along dimension 0, in the place of its own padding: ask for preserve-semantics to have it masked}}
+  // expected-warning @+1 {{'stablehlo.pad' op exposes the padding of its operand along dimension 0 in place of its own padding value; set preserve-semantics to mask it}}
   %1 = stablehlo.pad %0, %arg1, low = [1], high = [2], interior = [0]
     {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<7xf32>, tensor<f32>) -> tensor<10xf32>
   %2 = sdy.all_gather [{"x"}] %1 out_sharding=<@mesh, [{}]> : tensor<10xf32>

@@ -71,7 +71,7 @@ def test_an_operation_from_outside_is_exchanged_padded_and_lowered_as_it_says():
 
     partitioning = OperationPartitioning(exchange=exchange, pad=pad, lower=lower)
     register_partitioning(MirrorOp, partitioning)
-    with pytest.raises(ValueError, match=r"'ours\.mirror' are partitioned is said already"):
+    with pytest.raises(ValueError, match=r"'ours\.mirror' operations already have a registered partitioning"):
         register_partitioning(MirrorOp, partitioning)
 
     ctx = context()

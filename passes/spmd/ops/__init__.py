@@ -1,8 +1,8 @@
-"""How operations are partitioned: a file for each family says what is exchanged, padded, and lowered to one device.
+"""Registry of partitioning rules: how each class of operations is exchanged, padded and lowered to one device.
 
-The files beside this one each have a table `PARTITIONING`, and are found by being here. `partitioning_of` asks all of
-them; `register_partitioning` adds an operation of another dialect. An operation that is in no table is computed in
-parts as far as its sharding rule says that it can be.
+Every module of this package defines a table `PARTITIONING` for one family of operations, and is discovered by its
+location. `partitioning_of` looks an operation up; `register_partitioning` adds an operation of another dialect. An
+operation in no table is partitioned by its sharding rule alone.
 """
 
 from functools import cache
@@ -36,15 +36,19 @@ def _enter(
     partitioning: OperationPartitioning,
 ) -> None:
     if op_class in tables:
-        raise ValueError(f"how operations called '{op_class.name}' are partitioned is said already")
+        raise ValueError(f"'{op_class.name}' operations already have a registered partitioning")
     tables[op_class] = partitioning
 
 
 def partitioning_of(op: Operation) -> OperationPartitioning:
-    """How operations of the class of `op` are partitioned."""
+    """Return the partitioning of the class of `op`."""
     return _tables().get(type(op)) or (_ELEMENTWISE if has_trait(op, Elementwise) else _BY_RULE)
 
 
 def register_partitioning(op_class: type[Operation], partitioning: OperationPartitioning) -> None:
-    """Say how operations of a class are partitioned. Raises ValueError if that is said already."""
+    """Register the partitioning of a class of operations.
+
+    Raises:
+        ValueError: If the class has a registered partitioning.
+    """
     _enter(_tables(), op_class, partitioning)

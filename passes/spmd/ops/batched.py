@@ -1,4 +1,4 @@
-"""Operations computed apart at each place of the dimensions that may be split: types are all that changes of them."""
+"""Operations that are independent along their splittable (batch) dimensions: only their types change."""
 
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.padded_site import carries

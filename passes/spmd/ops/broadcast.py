@@ -1,4 +1,4 @@
-"""Broadcasts, one of which names the sizes that it adds."""
+"""Broadcasts; `stablehlo.broadcast` has the sizes of its new dimensions as an attribute."""
 
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.padded_site import carries

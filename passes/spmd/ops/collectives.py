@@ -1,7 +1,7 @@
-"""SDY's collectives, which speak of axes, as StableHLO's, which speak of groups of devices.
+"""Lowering of SDY collectives over mesh axes to StableHLO collectives over replica groups.
 
-A collective on one dimension has a counterpart. One on several dimensions at once can still be one collective of
-StableHLO, along a new leading dimension into which the parts of all dimensions are moved.
+An SDY collective on one dimension has a StableHLO counterpart. One on several dimensions is lowered to a single
+StableHLO collective along a new leading dimension that holds the shards of all these dimensions.
 """
 
 import math
@@ -64,16 +64,17 @@ _MOVES_ELEMENTS = (dialect.AllGatherOp, dialect.AllSliceOp, dialect.AllToAllOp, 
 
 
 def _sum_used_parts(site: Site[dialect.AllGatherOp]) -> tuple[SSAValue, AxesOfDims]:
-    """Give the beginning of a tensor to all devices by an all-reduce, where slices use no more of it than that.
+    """Replace the all-gather of a mostly padded tensor by an all-reduce of the rows that its users, slices, read.
 
-    Two rows over eight devices are padded to eight. Each device puts its own where it belongs in a tensor of two rows,
-    the other one being zero, and devices whose rows are padding have zeros only:
+    Two rows over eight devices are padded to eight. In place of the gather, each device writes its row into a tensor of
+    two rows that is zero elsewhere; devices that hold only padding have zeros:
 
         all-gather    a device receives seven rows
-        all-reduce    a device receives as much as 2 * 7/8 of two rows
+        all-reduce    a device receives 2 * 7/8 of two rows
 
-    Returns the tensor to gather and the axes along which to do so: those of dimensions for which an all-reduce takes
-    more.
+    Returns:
+        The tensor to gather, and the axes along which to gather each dimension: those of the dimensions for which an
+        all-reduce receives more.
     """
     op, layout = site.op, site.results[0]
     gathered, local = op.gathering_axes.data, shape_of(op.tensor)
@@ -86,7 +87,7 @@ def _sum_used_parts(site: Site[dialect.AllGatherOp]) -> tuple[SSAValue, AxesOfDi
         return [limits[dim] if dim in summed else size for dim, size in enumerate(local)]
 
     def received(summed: Sequence[int]) -> float:
-        """The elements that a device receives where dimensions `summed` are summed, and the others gathered."""
+        """Return the elements that a device receives if dimensions `summed` are all-reduced, others gathered."""
         parts, summed_parts = (
             total_size(flat([gathered[dim] for dim in of_dims]), layout.mesh) for of_dims in (range(len(local)), summed)
         )
@@ -103,7 +104,7 @@ def _sum_used_parts(site: Site[dialect.AllGatherOp]) -> tuple[SSAValue, AxesOfDi
 
 
 def _limits(value: SSAValue) -> list[int]:
-    """Return the ends of what is used of a tensor whose users are slices: behind the last rows that they take."""
+    """Return, for each dimension, the end of the range of rows that the users of `value`, all slices, read."""
     slices = [use.operation for use in value.uses if isinstance(use.operation, SliceOp)]
     ends = [[limit - (limit - start - 1) % stride for start, limit, stride in op.ranges()] for op in slices]
     return [max(of_dim) for of_dim in zip(*ends, strict=True)]
@@ -124,7 +125,10 @@ def _lower_all_reduce(site: Site[dialect.AllReduceOp]) -> None:
 
 @unless_empty
 def _lower_reduce_scatter(site: Site[dialect.ReduceScatterOp]) -> None:
-    """On several dimensions, reducing all and taking a part takes no rearranging, but sends twice as much."""
+    """Lower a reduce-scatter.
+
+    On several dimensions, an all-reduce and a slice need no transposition of shards, but send twice as much.
+    """
     op, target, layout, emit = site.op, site.target, site.results[0], site.before()
     axes_of_dims = op.reduce_scatter_axes.data
     dims = dims_with_axes(axes_of_dims)
@@ -181,9 +185,9 @@ def _lower_all_to_all(site: Site[dialect.AllToAllOp]) -> None:
 
 @unless_empty
 def _lower_collective_permute(site: Site[dialect.CollectivePermuteOp]) -> None:
-    """Each device of the result's layout gets its part from the one that has it; among equals, the order decides.
+    """Pair each device with one that holds its shard of the result; device order breaks ties between replicas.
 
-    Along manual axes no two devices are equal: what they have are parts of different tensors.
+    Devices that differ along manual axes are not replicas: they hold shards of different tensors.
     """
     op, manual_axes = site.op, [AxisRef(name) for name in site.manual_axes]
     sources, targets = (
@@ -200,12 +204,12 @@ def _lower_collective_permute(site: Site[dialect.CollectivePermuteOp]) -> None:
 
 
 def _device_of_index(axes: Sequence[AxisRef], mesh: Mesh) -> list[int]:
-    """The devices in the order of their places along `axes` and then along all other axes."""
+    """Return the devices sorted by their coordinates along `axes`, then along all other axes."""
     return sorted(range(mesh.size), key=grid_positions(axes, mesh).__getitem__)
 
 
 def _pad(padded: PaddedSite[CollectiveOp]) -> bool:
-    """Let a collective work on a size that the parts before it and those after it both divide."""
+    """Pad the operand to sizes that the numbers of shards before and after the collective both divide."""
     op, padding = padded.op, padded.padding
     [before], [after], target = padded.operands, padded.results, padded.site.target
     sizes = map(max, before.padded_shape, after.padded_shape)
@@ -222,9 +226,10 @@ def _pad(padded: PaddedSite[CollectiveOp]) -> bool:
 
 
 def _pad_reduce_scatter(padded: PaddedSite[dialect.ReduceScatterOp]) -> bool:
-    """Pad what is scattered, or combine all of it without padding where a device receives fewer elements then.
+    """Pad a reduce-scatter, or replace it by an unpadded all-reduce and a slice if a device receives fewer elements.
 
-    Of one row over eight devices, padded to eight, a reduce-scatter gives a device seven rows, an all-reduce 2 * 7/8.
+    For one row over eight devices, padded to eight rows, a device receives seven rows in a reduce-scatter, and 2 * 7/8
+    rows in an all-reduce.
     """
     site, op = padded.site, padded.op
     [before], [after] = padded.operands, padded.results
@@ -245,15 +250,15 @@ def _pad_reduce_scatter(padded: PaddedSite[dialect.ReduceScatterOp]) -> bool:
 def _resized(
     at: Insertion, value: SSAValue, layout: Layout, shape: Sequence[int], padding: Padding, target: Target
 ) -> SSAValue:
-    """`value` with another size of its padding.
+    """Return `value` padded to `shape` instead.
 
-    Where that moves elements between parts, they are exchanged, or the dimension is made whole on the way.
+    If this moves elements between shards, devices exchange them, or gather the dimension and slice it again.
     """
     dims = [dim for dim in layout.split_dims if tensor_type(value).get_shape()[dim] != shape[dim]]
     if dims and target.least_communication and (parts := resplit(at, value, layout, dims, shape, target)):
         return padding.resize(at, parts, layout, shape)
     if dims:
-        what = f"moves dimensions {dims} whole: their parts before and after differ"
+        what = f"gathers dimensions {dims}, which need different padding before and after"
         warn_of_cost(
             at.source, what, LocalBytes(layout.local_bytes, 0), LocalBytes(layout.without(dims).local_bytes, 0)
         )
@@ -270,7 +275,7 @@ def _why_not_permuted(op: hlo.CollectivePermuteOp, operands: Sequence[Layout], r
 
 
 def _permutes_like_parts(op: hlo.CollectivePermuteOp, operand: Layout, result: Layout) -> bool:
-    """Whether each device sends to one that has the same part."""
+    """Return whether the source and the target of each pair hold the same shard."""
     numbers = cast(Sequence[int], op.source_target_pairs.get_values())
     parts = [shard_indices(axes, operand.mesh) for axes in operand.axes]
     return operand.axes == result.axes and all(
@@ -286,7 +291,7 @@ def _lower_replicated_to_unreduced(site: Site[dialect.ReplicatedToUnreducedOp]) 
 
 
 def _lower_sharded_to_unreduced(site: Site[dialect.ShardedToUnreducedOp]) -> None:
-    """Each device's part stays in its place, among zeros."""
+    """Write each device's shard at its offset into a tensor of zeros."""
     op, emit, mesh = site.op, site.before(), site.results[0].mesh
     zeros = emit.filled(tensor_type(op.result), 0)
     shape = tensor_type(op.tensor).get_shape()

@@ -1,4 +1,4 @@
-"""Tensors whose elements are known: each device makes its own part."""
+"""Constants, iotas and dimension sizes: each device materializes its own shard."""
 
 from typing import Any
 
@@ -18,14 +18,14 @@ from sdy.stablehlo.dynamic_shape import GetDimensionSizeOp
 
 @unless_empty
 def _lower_constant(site: Site[ShardedConstantOp] | Site[ConstantOp]) -> None:
-    """A constant of one element everywhere is made in its local shape; of any other, each device takes its part."""
+    """Materialize a splat constant in its local shape; slice each device's shard from any other constant."""
     op, layout = site.op, site.results[0]
     emit = site.before()
     if not layout.is_split:
         site.replace(emit.insert(ConstantOp.create(properties={"value": op.value}, result_types=op.result_types)))
         return
     if not isinstance(op.value, DenseIntOrFPElementsAttr):
-        raise op_error(op, "a constant that is kept apart from the text cannot be split")
+        raise op_error(op, "a constant whose elements are a resource cannot be split")
     if (element := splat(op.value)) is not None:
         site.replace(emit.constant(splat_of_type(element, tensor_type(op.results[0]))))
     else:
@@ -33,13 +33,13 @@ def _lower_constant(site: Site[ShardedConstantOp] | Site[ConstantOp]) -> None:
 
 
 def splat_of_type(value: DenseIntOrFPElementsAttr, type_: TensorType[Any]) -> DenseIntOrFPElementsAttr:
-    """A constant of this type whose elements are all that of `value`, which has one element everywhere."""
+    """Return the splat `value` as a constant of type `type_`."""
     return dense(type_, value.data.data[: value.get_element_type().compile_time_size])
 
 
 @unless_empty
 def _lower_iota(site: Site[IotaOp]) -> None:
-    """Along a split dimension, counting begins at the place of the device's part."""
+    """Lower an iota; along a split dimension, add the offset of the device's shard."""
     op, layout, emit = site.op, site.results[0], site.before()
     type_ = tensor_type(op.output)
     dim = op.iota_dimension.value.data
@@ -54,7 +54,7 @@ def _lower_iota(site: Site[IotaOp]) -> None:
 
 @unless_empty
 def _lower_get_dimension_size(site: Site[GetDimensionSizeOp]) -> None:
-    """The size is that of the whole."""
+    """Lower to a constant: the global size of the dimension."""
     op = site.op
     size = site.operands[0].shape[op.dimension.value.data]
     site.replace(site.before().filled(tensor_type(op.result), size))

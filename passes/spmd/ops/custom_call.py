@@ -1,4 +1,4 @@
-"""Custom calls and composites. Those of annotated operators name sizes of the whole as arguments."""
+"""Custom calls and composites; calls of annotated operators have global sizes as arguments."""
 
 from collections.abc import Sequence
 
@@ -17,20 +17,23 @@ from sdy.stablehlo.custom_call import CustomCallOp
 
 
 def _pad(site: PaddedSite[CustomCallOp]) -> bool:
-    """A target that is called for its effect is not to see the padding; of an operator it is known whether it does."""
+    """Pad operands and results, unless the call has side effects, which could observe the padding.
+
+    The annotation of an operator says where it can be padded.
+    """
     if (call := call_of(site.op)) is not None and operator_of(call) is not None:
         return pad_operator(site, call)
     return site.carries() and not get_effects(site.op)
 
 
 def _lower(site: Site[CustomCallOp] | Site[CompositeOp]) -> None:
-    """An operator is called with the sizes of the parts."""
+    """Replace the global sizes in the arguments of an operator by local ones."""
     if (call := call_of(site.op)) is not None and operator_of(call) is not None:
         lower_operator(site, call)
 
 
 def _why_not_custom_call(op: CustomCallOp, operands: Sequence[Layout], results: Sequence[Layout]) -> str | None:
-    """Nothing is split that the call makes of nothing."""
+    """Return why the call cannot be partitioned; factors that no operand has cannot be split."""
     return why_not_by_rule(op, operands, results, lambda _, rule: factors_made(rule))
 
 

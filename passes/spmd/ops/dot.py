@@ -1,4 +1,4 @@
-"""Products of matrices."""
+"""Matrix products."""
 
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.padded_site import PaddedSite
@@ -7,7 +7,7 @@ from sdy.stablehlo.dot import DotGeneralOp, DotOp
 
 
 def _pad(site: PaddedSite[DotGeneralOp] | PaddedSite[DotOp]) -> bool:
-    """Both sides are filled with zeros: a zero on one side only would not make up for a NaN on the other."""
+    """Fill the padding of both operands along contracting dimensions with zeros: 0 * NaN is NaN."""
     if not site.carries(FactorKind.REDUCTION):
         return False
     for operand in (0, 1):

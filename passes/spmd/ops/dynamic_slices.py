@@ -1,4 +1,4 @@
-"""Slices at places that are data: each device reads and writes what its own part of a split dimension has of them."""
+"""Dynamic slices and updates along split dimensions: each device reads or writes the overlap with its own shard."""
 
 from collections.abc import Sequence
 
@@ -24,12 +24,12 @@ from sdy.stablehlo.slicing import DynamicSliceOp, DynamicUpdateSliceOp
 
 
 def _summed_dims(operand: Layout, result: Layout) -> list[int]:
-    """The split dimensions of which devices sum up what each of them has of a slice, that is whole on all of them."""
+    """Return the split dimensions that are sliced into a replicated result by an all-reduce of each device's rows."""
     return [dim for dim in operand.split_dims if operand.shape[dim] != result.shape[dim] and not result.axes[dim]]
 
 
 def _why_not_sliced(op: DynamicSliceOp, operands: Sequence[Layout], results: Sequence[Layout]) -> str | None:
-    """Dimensions that are summed up may be split; the other ones as the rule says."""
+    """Return why the slice cannot be partitioned: dimensions that are all-reduced may be split, others by the rule."""
     operand, *indices = operands
     rest = operand.without(_summed_dims(operand, results[0]))
     is_split = any(layout.is_split for layout in (rest, *indices, *results))
@@ -37,7 +37,7 @@ def _why_not_sliced(op: DynamicSliceOp, operands: Sequence[Layout], results: Seq
 
 
 def _pad_slice(site: PaddedSite[DynamicSliceOp]) -> bool:
-    """Where a summed dimension is uneven, the slice begins no later than it would without padding."""
+    """Pad the operand; in an uneven all-reduced dimension, clamp the start index as in the unpadded operand."""
     op, operand, result = site.op, site.operands[0], site.results[0]
     summed = _summed_dims(operand, result)
     if not site.carries(moved={0: summed}):
@@ -56,9 +56,11 @@ def _padded_sizes(sizes: Sequence[int], layout: Layout) -> I64Array:
 
 
 def _lower_slice(site: Site[DynamicSliceOp]) -> None:
-    """A dimension that is split is taken in full, at whatever index, as an index that is too large counts as the last.
+    """Lower a dynamic slice.
 
-    Or each device takes what its part has of the slice, with zeros in the place of the rest, and devices sum that up.
+    A dimension that is split in the result is not sliced: its slice is the full local size, so that its start index
+    is clamped to 0. For an all-reduced dimension, each device reads its rows of the slice, with zeros for the others,
+    and all devices sum these.
     """
     op, operand = site.op, site.operands[0]
     sizes = shape_of(op.result)
@@ -80,10 +82,18 @@ def _lower_slice(site: Site[DynamicSliceOp]) -> None:
 def _window(
     emit: Emitter, index: SSAValue, operand: Layout, dim: int, local: int, size: int
 ) -> tuple[SSAValue, SSAValue]:
-    """Where the window of a device's part begins that is nearest to a slice, and where in it the slice does.
+    """Return the start of the window of a device's shard that is nearest to a slice, and the slice's start in it.
 
-    `index` is where the slice of `size` begins in the whole dimension, of which a device has `local` places. The window
-    is as large as the slice, or all that the device has, and stands between margins of `size`.
+    The window has the size of the slice, or of the shard if that is smaller. The second start counts from the
+    beginning of the window padded by `size` rows on both sides.
+
+    Args:
+        emit: Emitter of the operations.
+        index: The start index of the slice in the global dimension.
+        operand: The layout of the sliced tensor.
+        dim: The dimension.
+        local: The size of the shard.
+        size: The size of the slice.
     """
     type_ = tensor_type(index)
     last = emit.filled(type_, min(operand.shape[dim] - size, bounds(type_.element_type)[1]))
@@ -94,14 +104,14 @@ def _window(
 
 
 def _between_margins(emit: Emitter, window: SSAValue, sizes: Sequence[int], dims: Sequence[int]) -> SSAValue:
-    """`window` between zeros, as many as `sizes` says along each of `dims`."""
+    """Return `window` padded on both sides with zeros, by the slice's size along each of `dims`."""
     margins = [size if dim in dims else 0 for dim, size in enumerate(sizes)]
     filling = emit.filled(TensorType(tensor_type(window).element_type, ()), 0)
     return emit.insert(PadOp(window, filling, margins, margins))
 
 
 def _pad_update(site: PaddedSite[DynamicUpdateSliceOp]) -> bool:
-    """Where the update is a part of an uneven dimension, it begins no later than it would without padding."""
+    """Pad the operand; if the update is smaller in an uneven dimension, clamp the start as in the unpadded operand."""
     op, operand, update = site.op, site.operands[0], site.operands[1]
     if not site.carries():
         return False
@@ -114,15 +124,15 @@ def _pad_update(site: PaddedSite[DynamicUpdateSliceOp]) -> bool:
 
 
 def _lower_update(site: Site[DynamicUpdateSliceOp]) -> None:
-    """Along a split dimension of which the update is a part, each device writes what falls into its own part.
+    """Lower a dynamic update: each device writes the overlap of the update with its shard.
 
-    That is done in the window of its part that is nearest to the update: it is put between margins as wide as the
-    update, into which goes what falls beside it, and then back in its place.
+    The device slices the window of its shard that is nearest to the update, pads it by the size of the update, so that
+    rows outside the shard go into the padding, writes the update, removes the padding and writes the window back.
     """
     op, operand, update = site.op, site.operands[0], site.operands[1]
     partial = [dim for dim in operand.split_dims if update.shape[dim] != operand.shape[dim]]
     if any(update.axes[dim] for dim in partial):
-        replicate(site, "its update is split along a dimension of which it is a part")
+        replicate(site, "its update is split along a dimension in which it is smaller than the operand")
         return
     if not partial:
         return

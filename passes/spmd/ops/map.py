@@ -1,4 +1,4 @@
-"""Maps, which have no sharding rule: elements stay where they are."""
+"""Maps: elementwise, but without a sharding rule."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Random numbers: those of a part depend on the whole."""
+"""Random number generators, whose output for a shard depends on the global shape."""
 
 from sdy.axes import AxisRef
 from sdy.dialect.meshes import enclosing_module, named_meshes
@@ -15,7 +15,7 @@ from sdy.stablehlo.random import RngBitGeneratorOp, RngOp
 
 
 def _lower_numbers(site: Site[RngOp]) -> None:
-    """Each device draws from a generator of its own, so one draws for all."""
+    """Draw on the first device and send the numbers to all others, because each device has its own generator state."""
     op, result = site.op, site.results[0]
     module = enclosing_module(op)
     meshes = named_meshes(module) if module is not None else {}
@@ -33,8 +33,8 @@ def _lower_numbers(site: Site[RngOp]) -> None:
 
 
 def _lower_bits(site: Site[RngBitGeneratorOp]) -> None:
-    """Parts made apart would all hold the same bits, the first of the whole."""
-    replicate(site, "the random numbers of a part depend on the whole")
+    """Replicate: each device would generate the same bits, those of the first shard."""
+    replicate(site, "the random numbers of a shard depend on the global shape")
 
 
 PARTITIONING: PartitioningTable = {

@@ -1,7 +1,7 @@
-"""Operations whose results are partial where a dimension that they reduce is split.
+"""Reductions along split dimensions, whose results are partial.
 
-What the reduction starts from must then count once: the first of the devices that hold partial results starts from it,
-the others from the identity of the reduction.
+The initial value must count once: the first device of each group of partial results starts from it, the others from
+the identity of the reduction.
 """
 
 from sdy.passes.spmd.neutral_elements import identities_of, is_constant
@@ -22,7 +22,7 @@ def _lower(site: Site[ReduceOp]) -> None:
         return
     identities = identities_of(op.body, [tensor_type(value).element_type for value in op.inputs])
     if identities is None:
-        replicate(site, "what it starts from would count several times")
+        replicate(site, "its initial value would be combined several times")
         return
     for index, identity in enumerate(identities, len(op.inputs)):
         if not is_constant(op.operands[index], identity):

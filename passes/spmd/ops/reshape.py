@@ -1,4 +1,4 @@
-"""Reshapes along uneven dimensions: devices exchange the elements that their parts of the result lack."""
+"""Reshapes along uneven dimensions: devices exchange the elements that their shards of the result lack."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,11 +21,11 @@ from sdy.sharding import TensorSharding
 from sdy.stablehlo.shape import ReshapeOp
 
 _FURTHEST = 1
-"""So many parts away elements are sent from; from further away they are not worth it."""
+"""The greatest distance in shards over which elements are exchanged; from further away, gathering is cheaper."""
 
 
 def _exchange(op: ReshapeOp, resolution: Resolution) -> bool:
-    """Exchange what the parts of the result lack, where each is one interval of elements."""
+    """Exchange the elements that shards of the result lack, if each shard is one interval of elements."""
     sides = _sides(op)
     if sides is None or not sides.moving:
         return True
@@ -37,7 +37,7 @@ def _exchange(op: ReshapeOp, resolution: Resolution) -> bool:
 
 
 def _replicate(op: ReshapeOp, resolution: Resolution) -> bool:
-    """Let operand and result have none of the axes of groups whose elements move."""
+    """Reshard operand and result such that no axis splits a group of dimensions whose elements move."""
     sides = _sides(op)
     if sides is None or not sides.moving:
         return False
@@ -46,7 +46,7 @@ def _replicate(op: ReshapeOp, resolution: Resolution) -> bool:
 
 
 def _pad(padded: PaddedSite[ReshapeOp]) -> bool:
-    """Keep the reshape, from the padded shape to the padded shape, where the padding stays behind the elements."""
+    """Reshape from the padded shape to the padded shape, if that leaves the padding behind the elements."""
     if padded.carries():
         return True
     [before], [after] = padded.operands, padded.results
@@ -57,7 +57,7 @@ def _pad(padded: PaddedSite[ReshapeOp]) -> bool:
 
 
 def _why_not(op: ReshapeOp, operands: Sequence[Layout], results: Sequence[Layout]) -> str | None:
-    """Nothing is split that comes of no dimension of the operand."""
+    """Return why the reshape cannot be partitioned; result factors that the operand lacks cannot be split."""
     return why_not_by_rule(op, operands, results, lambda _, rule: factors_made(rule))
 
 
@@ -76,7 +76,7 @@ def _without(layout: Layout, axes: Sequence[AxisRef]) -> TensorSharding:
 def _reshape_parts(
     op: ReshapeOp, sides: ReshapedLayouts, exchanges: Sequence[Exchange], resolution: Resolution
 ) -> None:
-    """Flatten the groups that move, exchange elements along them, and reshape the part that each device then has."""
+    """Flatten the groups whose elements move, exchange elements along them, and reshape each device's shard."""
     before, after = sides.before, sides.after
     assert before.sharding is not None
     assert after.sharding is not None

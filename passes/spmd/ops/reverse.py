@@ -1,8 +1,8 @@
-"""Reversal along split dimensions: each device reverses its part, and the parts change places.
+"""Reversal along split dimensions: each device reverses its shard, and a reshard reverses the order of shards.
 
-The parts, reversed, lie as those of a tensor on a mesh whose devices stand in the opposite order; a reshard to the mesh
-itself moves them. What fills up the last part of an uneven dimension is moved to the front before, so that it ends up
-at the end again.
+The reversed shards are those of a tensor on a mesh with its devices in the opposite order; a reshard to the original
+mesh permutes them. The padding of an uneven dimension is first moved to the front, so that the reversal moves it back
+to the end.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ from sdy.stablehlo.shape import ReverseOp
 
 
 def _exchange(op: ReverseOp, resolution: Resolution) -> bool:
-    """Reverse the parts, and then their order."""
+    """Reverse each shard, and then the order of shards."""
     layout, after = layout_of(op.operand), layout_of(op.result)
     sharding = layout.sharding
     if sharding is None or after.sharding is None or layout.axes != after.axes or 0 in layout.shape:
@@ -63,7 +63,7 @@ def _exchange(op: ReverseOp, resolution: Resolution) -> bool:
 
 
 def _pays(layout: Layout, dims: Sequence[int]) -> bool:
-    """Whether no more is sent than when the dimensions are gathered: parts once, and before that the filler."""
+    """Return whether moving the padding and permuting the shards sends no more than gathering the dimensions."""
     parts, sent = 1, 1.0
     for dim in dims:
         parts *= layout.parts(dim)
@@ -75,7 +75,7 @@ def _pays(layout: Layout, dims: Sequence[int]) -> bool:
 def _filler_to_front(
     op: ReverseOp, value: SSAValue, layout: Layout, dims: Sequence[int], resolution: Resolution
 ) -> SSAValue:
-    """`value` with the elements along `dims` moved to the end, from one part to the next."""
+    """Return the padded `value` with its padding along `dims` at the front: devices shift rows to the next shards."""
     sharding = layout.sharding
     assert sharding is not None
     names = {axis.name for dim in dims for axis in layout.axes[dim]}
@@ -90,9 +90,15 @@ def _filler_to_front(
 def _shifted(
     builder: ExchangeBuilder, value: SSAValue, sharding: TensorSharding, dim: int, amount: int, trimmed: bool
 ) -> SSAValue:
-    """The parts of a dimension with all elements moved by `amount` to the end, first to the parts that they come from.
+    """Return the shards with all rows of a dimension shifted by `amount` towards the end.
 
-    With `trimmed` only the elements that are needed are sent, else whole parts.
+    Args:
+        builder: Builder of the exchange.
+        value: The device's shard.
+        sharding: Its sharding.
+        dim: The dimension.
+        amount: The number of rows to shift by, which may exceed a shard.
+        trimmed: Whether to send only the rows that are needed, instead of full shards.
     """
     emit, axes, shape = builder.tensors(sharding), sharding.dims[dim].axes, shape_of(value)
     hops, rest = divmod(amount, shape[dim])
@@ -118,10 +124,10 @@ def _shifted(
 
 
 def _mirrored(name: str | Mesh, mesh: Mesh, axes: Sequence[AxisRef], resolution: Resolution) -> str | Mesh:
-    """The mesh whose devices stand in the opposite order along `axes`.
+    """Return the mesh with the opposite device order along `axes`.
 
-    It is one that the module has, or a new one as in Shardy. Where meshes are written out, or the module is about to
-    become the program of one device on one mesh, it has no name.
+    It is an existing mesh of the module, or a new named mesh as in Shardy. It is inlined if `name` is an inlined mesh,
+    or with least communication, where the module next becomes a single-device program.
     """
     opposite = {device: group[-1 - index] for group in device_groups(axes, mesh) for index, device in enumerate(group)}
     mirrored = Mesh(mesh.axes, tuple(opposite[device] for device in mesh.device_order()))
@@ -141,7 +147,7 @@ def _why_not(op: ReverseOp, operands: Sequence[Layout], results: Sequence[Layout
 
 
 def _reverses_parts(op: ReverseOp, operand: Layout, result: Layout) -> bool:
-    """Whether each device's part of the result is, reversed, its part of the operand."""
+    """Return whether each device's shard of the result is the reverse of its shard of the operand."""
     reversed_dims = op.dimensions.get_values()
     return operand.mesh.axes == result.mesh.axes and all(
         shard_indices(after, result.mesh)

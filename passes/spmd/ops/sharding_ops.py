@@ -1,4 +1,4 @@
-"""The operations of the SDY dialect that are no collectives."""
+"""Operations of the SDY dialect other than collectives."""
 
 from xdsl.ir import Operation
 
@@ -19,16 +19,16 @@ from sdy.passes.spmd.site import Site
 
 
 def _lower_manual_computation(site: Site[ManualComputationOp]) -> None:
-    """Inside, tensors have the types that they have outside on one device."""
+    """Inline the body: tensors have the same local types inside and outside."""
     inline_body(site.op)
 
 
 _LOWERING: dict[type[Operation], str] = {PropagationBarrierOp: "sdy-remove-propagation-barriers"}
-"""The pass that replaces an operation which changes a layout, where it is not `sdy-reshard-to-collectives`."""
+"""The pass that must replace an operation that changes a sharding; by default `sdy-reshard-to-collectives`."""
 
 
 def _lower_to_operand(site: Site[Operation]) -> None:
-    """Replace an operation that only names a layout by its operand, if that has the layout."""
+    """Replace an operation that only annotates a sharding by its operand, which must have that sharding."""
     if site.operands[0].axes != site.results[0].axes:
         lowering = _LOWERING.get(type(site.op), "sdy-reshard-to-collectives")
         raise op_error(site.op, f"changes the sharding of a tensor: {lowering} must run first")
@@ -40,19 +40,19 @@ def _lower_sharding_group(site: Site[ShardingGroupOp]) -> None:
 
 
 def _pad_manual_computation(site: PaddedSite[ManualComputationOp]) -> bool:
-    """Values are passed on, padded outside and inside alike."""
+    """Pad values inside and outside alike, unless manual axes split a dimension unevenly."""
     if any(_splits_unevenly(site.op, layout) for layout in site.site.layouts):
         raise op_error(site.op, "has an operand or result with a non-divisible sharding")
     return True
 
 
 def _splits_unevenly(op: ManualComputationOp, layout: Layout) -> bool:
-    """Whether a dimension is uneven that manual axes split: the others are so inside as well, and are padded alike."""
+    """Return whether manual axes split an uneven dimension; other uneven dimensions are padded inside as well."""
     return any(axis.name in op.manual_axes.data for dim in layout.uneven_dims for axis in layout.axes[dim])
 
 
 def _pad_alike(site: PaddedSite[Operation]) -> bool:
-    """The result is padded as the operand is."""
+    """Pad the result like the operand."""
     return True
 
 

@@ -1,6 +1,6 @@
-"""Pads and slices along split dimensions: what each part of the result is made of begins at a known place.
+"""Pads and slices along split dimensions: each shard of the result needs a static range of rows of the operand.
 
-Where that is the same part of the operand, devices exchange nothing:
+If these are rows of the same device's shard, devices exchange nothing:
 
     slice [0:8:2]           0 1 2 3 | 4 5 6 7   ->   0 2 | 4 6
     pad by -1 at each end   0 1 2 3 | 4 5 6 7   ->   1 2 3 | 4 5 6
@@ -39,7 +39,7 @@ from sdy.stablehlo.slicing import SliceOp
 
 
 def _replicate(op: PadOp | SliceOp, resolution: Resolution) -> bool:
-    """Make dimensions whole along which a part of the result has, as Shardy reckons, rows of another part."""
+    """Replicate the dimensions along which, by Shardy's criterion, a shard of the result has rows of another shard."""
     if (rule := permuting_rule(op)) is None:
         return False
 
@@ -68,7 +68,7 @@ def _reaches(op: PadOp | SliceOp) -> dict[int, Reach]:
 
 
 def _exchange_for_pad(op: PadOp, resolution: Resolution) -> bool:
-    """Pads along split dimensions place each row where it belongs; along others they are done by each device."""
+    """Exchange rows for the padding of split dimensions; each device pads the other dimensions locally."""
     columns = [column.get_values() for column in (op.edge_padding_low, op.edge_padding_high, op.interior_padding)]
     whole = _whole_dims(op)
 
@@ -80,7 +80,7 @@ def _exchange_for_pad(op: PadOp, resolution: Resolution) -> bool:
 
 
 def _exchange_for_slice(op: SliceOp, resolution: Resolution) -> bool:
-    """Slices of split dimensions: each device gets what is between the first and the last row of its part."""
+    """Exchange rows for the slice of split dimensions, from the first to the last row of each device's shard."""
     whole = _whole_dims(op)
 
     def slice_whole_dims(emit: TensorEmitter, value: SSAValue, _: SSAValue) -> SSAValue:
@@ -132,7 +132,7 @@ def _resize(
 
 
 def _pad_slice(site: PaddedSite[SliceOp]) -> bool:
-    """The padding of the result is what follows in the operand, if there is enough."""
+    """Extend the slice into the rows that follow in the padded operand, if there are enough."""
     op, operand, result = site.op, site.operands[0], site.results[0]
     limits = list(op.limit_indices.get_values())
     for dim in result.uneven_dims:
@@ -145,9 +145,10 @@ def _pad_slice(site: PaddedSite[SliceOp]) -> bool:
 
 
 def _pad_pad(site: PaddedSite[PadOp]) -> bool:
-    """The padding of the operand is in the place of what is put at the end, and so filled with that.
+    """Pad the operand, and reduce the high padding accordingly.
 
-    Shardy fills it where less is then put at the end than before, which is not always needed and not always enough.
+    The padding of the operand takes the place of high padding, so that it must be filled with the padding value. Shardy
+    fills it only if that reduces the high padding, which is neither necessary nor sufficient.
     """
     op, operand, result = site.op, site.operands[0], site.results[0]
     low, high, interior = (
@@ -163,8 +164,8 @@ def _pad_pad(site: PaddedSite[PadOp]) -> bool:
         elif shows:
             warn(
                 op,
-                f"'{op.name}' op shows what its operand is padded with along dimension {dim}, in the place of its own "
-                "padding: ask for preserve-semantics to have it masked",
+                f"'{op.name}' op exposes the padding of its operand along dimension {dim} in place of its own padding "
+                "value; set preserve-semantics to mask it",
             )
     op.edge_padding_high = i64_array(*high)
     return True
@@ -172,7 +173,7 @@ def _pad_pad(site: PaddedSite[PadOp]) -> bool:
 
 @unless_empty
 def _lower_slice(site: Site[SliceOp]) -> None:
-    """Where the slice begins at different places of the parts, all is taken that it runs over first."""
+    """Lower a slice; if it begins at different offsets of the shards, slice its range dynamically, then stride it."""
     op, operand, emit = site.op, site.operands[0], site.before()
     shape, result, strides = shape_of(op.operand), shape_of(op.result), op.strides.get_values()
     firsts = _of_devices(
@@ -201,7 +202,7 @@ def _lower_slice(site: Site[SliceOp]) -> None:
 
 @unless_empty
 def _lower_pad(site: Site[PadOp]) -> None:
-    """Where the parts are padded by different amounts, all are padded by the most, and what is too much is cut off."""
+    """Lower a pad; if shards need different amounts of padding, pad all by the maximum and slice the excess off."""
     op, operand, emit = site.op, site.operands[0], site.before()
     shape, result = shape_of(op.operand), shape_of(op.result)
     interior = op.interior_padding.get_values()
@@ -228,7 +229,7 @@ def _lower_pad(site: Site[PadOp]) -> None:
 
 
 def _of_devices(layout: Layout, of_parts: Sequence[Sequence[int]]) -> list[list[int]]:
-    """For each dimension, a number for each device, from those for each part."""
+    """Return, for each dimension, the number of each device's shard from the numbers of all shards."""
     return [
         [numbers[index] for index in shard_indices(axes, layout.mesh)]
         for axes, numbers in zip(layout.axes, of_parts, strict=True)

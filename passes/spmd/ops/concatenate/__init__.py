@@ -1,7 +1,7 @@
-"""Tensors put together along a split dimension: each device receives the rows of its part, from wherever these are.
+"""Concatenation along a split dimension: each device receives the rows of its shard of the result.
 
-An operand that all devices have whole is read from there, and a slice from what it is a slice of. So it is where the
-reshards around a concatenation, which lead to and from a way to compute it without any exchange, cost more than this.
+Rows of a replicated operand are read locally, and rows of a slice are read from the sliced tensor. This exchange
+replaces a local concatenation with reshards around it if those receive more bytes.
 """
 
 import math
@@ -38,7 +38,7 @@ from sdy.stablehlo.slicing import SliceOp
 
 
 def _exchange(op: ConcatenateOp, resolution: Resolution) -> bool:
-    """Let devices exchange rows, if the result is split along the dimension, or what alone it is resharded to."""
+    """Exchange rows if the result, or the tensor that it is only resharded to, is split along the dimension."""
     dim = op.dimension.value.data
     is_split = bool(layout_of(op.result).axes[dim])
     target = op.result if is_split or not resolution.least_communication else _resharded_to(op.result)
@@ -52,12 +52,12 @@ def _exchange(op: ConcatenateOp, resolution: Resolution) -> bool:
 
 
 def _is_no_shift(op: ConcatenateOp) -> bool:
-    """Whether these are other tensors than slices, so that the operation can as well be split along others only."""
+    """Return whether the concatenated factor needs replication: the operands are not slices that form a shift."""
     return concatenation_kind(op) is FactorKind.NEED_REPLICATION
 
 
 def _split_otherwise(op: ConcatenateOp) -> Sequence[TensorSharding | None]:
-    """Shardings, of operands and then of the result, with which each device joins its parts; None is the one it has."""
+    """Plan shardings of operands, then the result, for a local concatenation; None keeps the current sharding."""
     result, rule, values = layout_of(op.result), sharding_rule(op), (*op.operands, op.result)
     assert result.sharding is not None
     assert rule is not None
@@ -67,7 +67,7 @@ def _split_otherwise(op: ConcatenateOp) -> Sequence[TensorSharding | None]:
 
 
 def _resharded_to(value: SSAValue) -> SSAValue:
-    """What becomes of `value` in reshards, each of which is the only use of what is before it."""
+    """Return the end of the chain of reshards, each the only use of the previous value, that begins at `value`."""
     while isinstance(user := value.get_user_of_unique_use(), ReshardOp):
         value = user.result
     return value
@@ -75,9 +75,16 @@ def _resharded_to(value: SSAValue) -> SSAValue:
 
 @dataclass(frozen=True)
 class _Redistribution:
-    """How devices get the rows of `target`, laid out as `layout`, which is what `op` makes, or that resharded.
+    """Plan of the row exchange of a concatenation.
 
-    Of `sources`, those that are `split` are exchanged in rounds; each device has `kept` of them already.
+    Attributes:
+        op: The concatenation.
+        target: Its result, or the end of the chain of reshards of it.
+        layout: The layout of `target`.
+        rows: The source of each range of rows of the result.
+        split: The sources that are split along the concatenated dimension.
+        kept: The rows of split sources that each device holds already.
+        exchanged: The rows of split sources that devices send, in rounds of one message per device.
     """
 
     op: ConcatenateOp
@@ -90,7 +97,7 @@ class _Redistribution:
 
     @classmethod
     def of(cls, op: ConcatenateOp, target: SSAValue) -> "_Redistribution | None":
-        """The plan, if all devices have their parts of what it takes."""
+        """Return the plan, or None if the sources are sharded differently from `target` in other dimensions."""
         dim, layout = op.dimension.value.data, layout_of(target)
         parts = layout.parts(dim)
         names = {axis.name for axis in layout.axes[dim]}
@@ -113,7 +120,7 @@ class _Redistribution:
 
     @property
     def _whole(self) -> TensorSharding:
-        """The sharding of the result, but for the dimension of the concatenation, which is whole."""
+        """The sharding of the result with the concatenated dimension replicated."""
         assert self.layout.sharding is not None
         dims = (DimSharding() if dim == self._dim else split for dim, split in enumerate(self.layout.sharding.dims))
         return replace(self.layout.sharding, dims=tuple(dims))
@@ -128,13 +135,14 @@ class _Redistribution:
 
     @property
     def _length(self) -> int:
-        """The number of rows that a device has of the result."""
+        """The number of rows in a shard of the result."""
         return -(-self.layout.shape[self._dim] // self._parts)
 
     def pays(self, resolution: Resolution) -> bool:
-        """Whether devices receive no more than if the sources were whole, or else the tensors were split otherwise.
+        """Return whether the exchange receives no more than the alternative.
 
-        What takes nothing otherwise stays so.
+        With least communication, the alternative are the reshards of a local concatenation, which is kept if it needs
+        none. Otherwise, and for shifts, it is gathering the sources.
         """
         if not resolution.least_communication or not _is_no_shift(self.op):
             whole = (self._parts - 1) * sum(-(-shape_of(source)[self._dim] // self._parts) for source in self.split)
@@ -151,7 +159,7 @@ class _Redistribution:
         return otherwise > 0 and moved + elements_behind(self.op.result, given[-1]) <= otherwise
 
     def carry_out(self, resolution: Resolution) -> None:
-        """Replace the operation by the exchange."""
+        """Replace the concatenation by the exchange."""
         op, dim, parts, length, sharding = self.op, self._dim, self._parts, self._length, self.layout.sharding
         assert sharding is not None
         sources = list(dict.fromkeys(each.source for each in self.rows))
@@ -181,7 +189,7 @@ class _Redistribution:
 
 
 def _laid_out(op: ConcatenateOp, value: SSAValue, wanted: TensorSharding, mesh: Mesh, names: Collection[str]) -> Tensor:
-    """`value` with the sharding `wanted`, padded so that each device has as much along the axes of these names."""
+    """Return `value` resharded to `wanted`, and padded so that the axes of these names divide its dimensions."""
     given = get_sharding(value)
     if given is None or given.dim_axes != wanted.dim_axes:
         value = before(op).insert(ReshardOp(value, wanted))
@@ -192,7 +200,7 @@ def _laid_out(op: ConcatenateOp, value: SSAValue, wanted: TensorSharding, mesh: 
 
 
 def _erase_unused(value: SSAValue) -> None:
-    """Erase what makes `value`, which nobody uses, if that only moves elements."""
+    """Erase the reshards, slices and concatenations that `value` is computed by, as far as they are unused."""
     op = value.owner
     if isinstance(op, ReshardOp | ConcatenateOp | SliceOp) and not value.uses:
         operands = list(op.operands)

@@ -1,4 +1,4 @@
-"""Where the rows of a concatenation are to be had: in its operands, or in what these are slices or reshards of."""
+"""Sources of the rows of a concatenation: its operands, or tensors that these are slices or reshards of."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from sdy.stablehlo.slicing import SliceOp
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of the result from `place` on, which are `size` rows of `source` from row `start` on."""
+    """Rows `[start, start + size)` of `source`, which are rows `[place, place + size)` of the result."""
 
     source: SSAValue
     start: int
@@ -25,7 +25,10 @@ class Rows:
 
 
 def rows_of(op: ConcatenateOp, dim: int, result: Layout) -> list[Rows] | None:
-    """Where the rows of the result come from; None if something would have to be resharded first."""
+    """Return the source of each range of rows of the result, or None if one would have to be resharded first.
+
+    Prefer the earliest tensor in a chain of slices and reshards if the result uses at least half of its rows.
+    """
     place = 0
     choices: list[list[Rows]] = []
     for operand in op.operands:
@@ -45,14 +48,17 @@ def rows_of(op: ConcatenateOp, dim: int, result: Layout) -> list[Rows] | None:
         wanted[first.source] += first.size
 
     def is_worth_it(rows: Rows) -> bool:
-        """Whether what is not needed of the source is less than what is."""
+        """Return whether the result uses at least half of the source's rows."""
         return 2 * wanted[rows.source] >= shape_of(rows.source)[dim]
 
     return [next(filter(is_worth_it, at_hand), at_hand[-1]) for at_hand in choices]
 
 
 def _origins(value: SSAValue, dim: int) -> Iterator[tuple[SSAValue, int]]:
-    """What `value` is rows of, and the row that they begin with: what it is a slice or a reshard of, and itself."""
+    """Yield the tensors that contain the rows of `value`, each with the index of its first row there.
+
+    They are the tensors that `value` is a slice or a reshard of, earliest first, and `value` itself.
+    """
     op = value.owner
     if isinstance(op, ReshardOp):
         yield from _origins(op.input, dim)
@@ -65,7 +71,7 @@ def _origins(value: SSAValue, dim: int) -> Iterator[tuple[SSAValue, int]]:
 
 
 def _is_at_hand(value: SSAValue, dim: int, result: Layout) -> bool:
-    """Whether devices have their parts of `value` that they have of the result, along `dim` maybe all of it."""
+    """Return whether each device holds its rows of `value`, or all of them along `dim`, without a reshard."""
     layout = layout_of(value)
     if not layout.is_split:
         return True

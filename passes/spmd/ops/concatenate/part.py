@@ -1,4 +1,4 @@
-"""A device's part of tensors that are put one after the other, while it is put together."""
+"""Builder of a device's shard of a concatenation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ from sdy.stablehlo.padding import PadOp
 
 @dataclass(frozen=True)
 class _Put:
-    """Place p of part t, if it is among `places[t]`, is row `begins[t] + p` of `rows`."""
+    """Write into the shard: row p of shard t, if p is in `places[t]`, is row `begins[t] + p` of `rows`."""
 
     rows: SSAValue
     begins: Sequence[int]
@@ -28,31 +28,31 @@ class _Put:
 
     @property
     def begin(self) -> int | None:
-        """The one of `begins` that all parts have for which it matters, None where they differ."""
+        """The offset in `begins` that all shards with nonempty `places` share, or None if they differ."""
         begins = {begin for begin, places in zip(self.begins, self.places, strict=True) if places}
         return begins.pop() if len(begins) == 1 else None
 
     @property
     def reach(self) -> range:
-        """From the first place in any part to the last."""
+        """The range from the first row written in any shard to the last."""
         used = [places for places in self.places if places]
         return range(min(places.start for places in used), max(places.stop for places in used))
 
     @property
     def all_begins(self) -> list[int]:
-        """`begins`, those of parts for which it does not matter being the least of the others."""
+        """`begins`, with the minimum in place of the irrelevant offsets of shards with empty `places`."""
         least = min(begin for begin, places in zip(self.begins, self.places, strict=True) if places)
         return [begin if places else least for begin, places in zip(self.begins, self.places, strict=True)]
 
     def fits(self, length: int, dim: int) -> bool:
-        """Whether all of `rows` are fewer than the `length` rows of a part, and lie in it."""
+        """Return whether `rows` are fewer than the `length` rows of a shard, and all within its bounds."""
         count = shape_of(self.rows)[dim]
         return count < length and all(0 <= -begin <= length - count for begin in self.all_begins)
 
 
 @dataclass
 class ConcatenatedPart:
-    """The `length` rows that a device has of the result along `dim`; of `parts` devices, each takes others."""
+    """Builder of a device's shard of the result: `length` rows along `dim`, which is split into `parts` shards."""
 
     builder: ExchangeBuilder
     sharding: TensorSharding
@@ -70,11 +70,11 @@ class ConcatenatedPart:
         return self.sharding.dims[self.dim].axes
 
     def put(self, rows: SSAValue, begins: Sequence[int], places: Sequence[range]) -> None:
-        """Let place p of part t, if it is among `places[t]`, be row `begins[t] + p` of the `rows` that it has."""
+        """Set row p of shard t, for p in `places[t]`, to row `begins[t] + p` of the device's `rows`."""
         self.puts.append(_Put(rows, begins, places))
 
     def keep(self, pool: SSAValue, messages: Sequence[Message]) -> None:
-        """Take rows of each device's own `pool`: a device takes one message at most."""
+        """Copy rows of each device's own `pool`, for at most one message per device."""
         begins, places = [0] * self.parts, [range(0)] * self.parts
         for message in messages:
             begins[message.receiver] = message.start - message.place
@@ -82,7 +82,7 @@ class ConcatenatedPart:
         self.put(pool, begins, places)
 
     def exchange(self, pool: SSAValue, messages: Sequence[Message]) -> None:
-        """Send rows of each device's `pool`: a device sends one message at most and receives one at most."""
+        """Send rows of each device's `pool` in one collective-permute, at most one message to and from a device."""
         size, count = max(message.size for message in messages), shape_of(pool)[self.dim]
         starts = [min(messages[0].start, count - size)] * self.parts
         begins, places = [0] * self.parts, [range(0)] * self.parts
@@ -95,24 +95,24 @@ class ConcatenatedPart:
         self.put(self.builder.permute(self._emit, sent, self._axes, senders), begins, places)
 
     def rows(self) -> SSAValue:
-        """The rows, all of which have been put there."""
+        """Return the shard, after all of its rows have been written."""
         puts = sorted(self.puts, key=lambda put: put.reach.start)
         bounds = [0, *(put.reach.stop for put in puts)]
         is_alike = bounds[-1] == self.length and [put.reach.start for put in puts] == bounds[:-1]
         if is_alike and all(put.begin is not None for put in puts):
             return self._emit.concatenate([self._run(put) for put in puts], self.dim)
-        value = self._taken(puts[0])  # where it has nothing to say, another one has
+        value = self._taken(puts[0])  # later puts overwrite the rows that this one does not set
         for put in puts[1:]:
             value = self._updated(value, put) if put.fits(self.length, self.dim) else self._selected(value, put)
         return value
 
     def _selected(self, value: SSAValue, put: _Put) -> SSAValue:
-        """`value` with what is put there, in its place in a part of its own."""
+        """Return `value` with the rows of `put`, selected from a full shard that holds them in place."""
         taken = self._taken(put)
         return self._emit.select(self._among(put.places, taken), taken, value)
 
     def _updated(self, value: SSAValue, put: _Put) -> SSAValue:
-        """`value` with what is put there, written into it."""
+        """Return `value` with the rows of `put`, written by a dynamic-update-slice."""
         rows, sizes, starts = put.rows, shape_of(put.rows), [-begin for begin in put.all_begins]
         if any(len(places) < sizes[self.dim] for places in put.places):
             within = [range(places.start - at, places.stop - at) for places, at in zip(put.places, starts, strict=True)]
@@ -124,12 +124,12 @@ class ConcatenatedPart:
         )
 
     def _run(self, put: _Put) -> SSAValue:
-        """What is put into all parts alike."""
+        """Return the rows that `put` writes, at the same offset in all shards."""
         assert put.begin is not None
         return self._slice(put.rows, [put.begin + put.reach.start] * self.parts, len(put.reach))
 
     def _taken(self, put: _Put) -> SSAValue:
-        """As many rows as the part has, those that are put there in their places."""
+        """Return a full shard that holds the rows of `put` in place, and arbitrary rows elsewhere."""
         rows, begins, count = put.rows, put.all_begins, shape_of(put.rows)[self.dim]
         before, behind = max(0, -min(begins)), max(0, max(begins) + self.length - count)
         if before or behind:
@@ -140,7 +140,7 @@ class ConcatenatedPart:
         return self._slice(rows, [begin + before for begin in begins], self.length)
 
     def _slice(self, rows: SSAValue, starts: Sequence[int], size: int) -> SSAValue:
-        """`size` rows from the one of `starts` on that belongs to the running device."""
+        """Return `size` rows from the running device's entry of `starts` on."""
         if size == shape_of(rows)[self.dim]:
             return rows
         if len(set(starts)) == 1:
@@ -153,13 +153,13 @@ class ConcatenatedPart:
         return self._emit.dynamic_slice(rows, [start if dim == self.dim else zero for dim in range(len(sizes))], sizes)
 
     def _of_part(self, numbers: Sequence[int]) -> SSAValue:
-        """The one of `numbers` that belongs to the running device."""
+        """Return the running device's entry of `numbers`, which has one for each shard."""
         if len(set(numbers)) == 1:
             return self.builder.scalars.integers(numbers[:1], ())
         return self.builder.by_part(self._axes, numbers)
 
     def _among(self, places: Sequence[range], like: SSAValue) -> SSAValue:
-        """For each element of `like` whether its place is among those of the running device."""
+        """Return a mask in the shape of `like` of the rows in the running device's entry of `places`."""
         scalars, shape = self.builder.scalars, (shape_of(like)[self.dim],)
         place = scalars.insert(IotaOp(0, TensorType(i64, shape)))
         first, end = (

@@ -1,15 +1,15 @@
-"""Which rows of the parts of several tensors go where, when these are put one after the other along a split dimension.
+"""Messages between devices that redistribute the rows of a concatenation along a split dimension.
 
-Two tensors of 8 rows over 4 devices become one of 16, of which each device has 4:
+Two tensors of 8 rows over 4 devices become one of 16 rows, 4 on each device:
 
-    device    has              gets
+    device    holds            needs
     0         a0 a1  b0 b1     a0 a1 a2 a3
     1         a2 a3  b2 b3     a4 a5 a6 a7
     2         a4 a5  b4 b5     b0 b1 b2 b3
     3         a6 a7  b6 b7     b4 b5 b6 b7
 
-so that nobody receives more than it keeps: device 0 sends b0 b1 to device 2 and receives a2 a3 from device 1. What a
-device sends is taken from a pool, its parts of all the tensors one after the other.
+Device 0 sends b0 b1 to device 2, and receives a2 a3 from device 1. Devices send rows of their pool: the concatenation
+of their shards of all operands.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ from itertools import accumulate
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """The `size` rows from row `start` of tensor `source` on, which begin at `place` in the result."""
+    """Rows `[start, start + size)` of operand number `source`, which are rows `[place, place + size)` of the result."""
 
     source: int
     start: int
@@ -29,9 +29,14 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Rows that part `receiver` of the result gets of what part `sender` has.
+    """Message of `size` rows from one shard to another.
 
-    There they begin at row `start` of the pool, and here at row `place` of the part.
+    Attributes:
+        sender: The shard index of the sender.
+        receiver: The shard index of the receiver; it may be the sender.
+        start: The first row in the sender's pool.
+        place: The first row in the receiver's shard of the result.
+        size: The number of rows.
     """
 
     sender: int
@@ -42,9 +47,12 @@ class Message:
 
 
 def messages(segments: Sequence[Segment], shards: Sequence[int], result_shard: int) -> Iterator[Message]:
-    """All that is to be sent so that each device has its `result_shard` rows of the result.
+    """Yield the messages that redistribute `segments`, including those of devices to themselves.
 
-    Of each tensor it has as many rows as `shards` says. What a device sends to itself is among it.
+    Args:
+        segments: The ranges of rows of the operands, and their places in the result.
+        shards: The number of rows in a shard of each operand.
+        result_shard: The number of rows in a shard of the result.
     """
     bases = [0, *accumulate(shards)]
     for segment in segments:
@@ -58,9 +66,9 @@ def messages(segments: Sequence[Segment], shards: Sequence[int], result_shard: i
 
 
 def rounds(found: Sequence[Message]) -> list[list[Message]]:
-    """The messages in rounds, in each of which a device sends one at most and receives one at most.
+    """Schedule messages in rounds, such that a device sends and receives at most one message per round.
 
-    Longer ones come first, so that those of a round are of about one size.
+    The scheduling is greedy, longest message first, so that the messages of a round have similar sizes.
     """
     ordered: list[list[Message]] = []
     for message in sorted(found, key=lambda each: -each.size):

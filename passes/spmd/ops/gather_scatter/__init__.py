@@ -1,8 +1,8 @@
-"""Gather and scatter where the places that they index are split over devices.
+"""Gather and scatter along split dimensions.
 
-Each device has the places from its offset on. It takes the offset off the indices; those that then lie outside its part
-are another device's. A gather yields zero for them, so that the sum over the devices is the whole result; a scatter
-ignores them by itself, as it does indices outside the whole.
+Each device subtracts the offset of its shard from the indices. An index that is then out of bounds belongs to another
+device. A gather yields zero for it, so that an all-reduce sums up the result; a scatter drops its update, because
+StableHLO ignores updates that are out of bounds.
 """
 
 from dataclasses import replace
@@ -33,7 +33,11 @@ from sdy.stablehlo.scatter import ScatterOp
 
 
 def _lower_gather(site: Site[GatherOp]) -> None:
-    """Slices as long as a split dimension are read in parts; those of one element by the device that has it."""
+    """Lower a gather.
+
+    Along a split dimension, a full slice becomes a slice of the shard, and a slice of size 1 is read by the device that
+    holds it.
+    """
     op, operand = site.op, site.operands[0]
     batching = op.dimension_numbers.data.operand_batching_dims
     local = shape_of(op.operand)
@@ -57,7 +61,10 @@ def _lower_gather(site: Site[GatherOp]) -> None:
 
 
 def _is_mine(site: Site[GatherOp], single: list[int]) -> SSAValue:
-    """Let the operation read from the device's part, and return what of the index vectors is there, or one answer."""
+    """Make the gather's indices relative to the device's shard, and return a mask of those within the shard.
+
+    The mask has the shape of the indices, or is a scalar if no split dimension is indexed.
+    """
     op, operand, emit = site.op, site.operands[0], site.before()
     numbers = op.dimension_numbers.data
     others = [dim for dim in single if dim not in numbers.start_index_map]
@@ -82,7 +89,7 @@ def _is_mine(site: Site[GatherOp], single: list[int]) -> SSAValue:
 
 
 def _has_first(emit: Emitter, dims: list[int], site: Site[GatherOp]) -> SSAValue:
-    """Whether the device has the first place along `dims`, which is read where a dimension is not indexed."""
+    """Emit whether the device's shard is the first along `dims`: the start of a dimension that is not indexed is 0."""
     operand, local = site.operands[0], shape_of(site.op.operand)
     firsts: list[SSAValue] = []
     for dim in dims:
@@ -106,7 +113,7 @@ def _lower_scatter(site: Site[ScatterOp]) -> None:
     if batch_axes:
         identities = identities_of(op.update_computation, [tensor_type(each).element_type for each in op.inputs])
         if identities is None:
-            replicate(site, "what it updates would count several times")
+            replicate(site, "its inputs would be combined several times")
             return
         for index, identity in enumerate(identities):
             op.operands[index] = mask_to_first_shard(emit, op.operands[index], identity, batch_axes, site.mesh)
@@ -122,12 +129,12 @@ def _lower_scatter(site: Site[ScatterOp]) -> None:
 
 
 def _count_from_part(site: Site[ScatterOp], emit: Emitter, dims: list[int]) -> None:
-    """Let the index vectors count from the beginning of the device's part along `dims`, which are split."""
+    """Make the scatter's indices along the split dimensions `dims` relative to the device's shard."""
     op, indices = site.op, site.operands[len(site.op.inputs)]
     may_be_slice = isinstance(op.inputs[0], OpResult) or site.target.preserve_semantics
     if may_be_slice and _is_single_vector(indices, op.scatter_dimension_numbers.data.index_vector_dim):
-        # XLA reads and writes a slice instead, whose limits it forgets where the input is a slice itself. An argument
-        # is one where a caller says so.
+        # XLA rewrites a scatter of a single index vector as a slice update, and drops its bounds check if the input is
+        # itself a slice. A function argument may be a slice in the caller.
         op.operands[0] = emit.insert(
             OptimizationBarrierOp.create(operands=[op.inputs[0]], result_types=[op.inputs[0].type])
         )
@@ -147,7 +154,7 @@ def _count_from_part(site: Site[ScatterOp], emit: Emitter, dims: list[int]) -> N
 
 
 def _index_all(op: ScatterOp, emit: Emitter, dims: list[int]) -> None:
-    """Let the index vectors have a component for each of `dims`: 0 for those that had none, which means the same."""
+    """Append a zero component to the index vectors for each of `dims` without one, which means the same."""
     numbers = op.scatter_dimension_numbers.data
     missing = [dim for dim in dims if dim not in numbers.scatter_dims_to_operand_dims]
     if not missing:
@@ -169,7 +176,7 @@ def _is_single_vector(indices: Layout, vector_dim: int) -> bool:
 
 
 def _pad_gather(site: PaddedSite[GatherOp]) -> bool:
-    """Indices are clamped to the unpadded operand first."""
+    """Pad the tensors of a gather, with the indices clamped to the unpadded operand."""
     op, operand, indices = site.op, site.operands[0], site.operands[1]
     numbers = op.dimension_numbers.data
     if not site.carries(FactorKind.REDUCTION):
@@ -187,7 +194,7 @@ def _pad_gather(site: PaddedSite[GatherOp]) -> bool:
 
 
 def _pad_scatter(site: PaddedSite[ScatterOp]) -> bool:
-    """Index vectors in the padding are filled with -1, so that their updates are ignored."""
+    """Pad the tensors of a scatter; index vectors in the padding are -1, so that their updates are out of bounds."""
     op = site.op
     place = len(op.inputs)
     dims = site.reduced_dims(place)
@@ -196,7 +203,7 @@ def _pad_scatter(site: PaddedSite[ScatterOp]) -> bool:
     ):
         return False
     if dims:
-        # Unsigned indices have no number that is always outside.
+        # No unsigned index is always out of bounds.
         op.operands[place] = site.padding.emitter(Insertion.before(op), site.operands[place]).convert(
             op.scatter_indices, i64
         )

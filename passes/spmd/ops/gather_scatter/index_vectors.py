@@ -1,4 +1,4 @@
-"""The index vectors of a gather or a scatter, made to count from the beginning of the device's part."""
+"""Index vectors of a gather or a scatter, relative to the device's shard."""
 
 from collections.abc import Collection, Sequence
 from typing import cast
@@ -16,9 +16,16 @@ from sdy.stablehlo.emitter import Emitter
 
 
 class IndexVectors:
-    """Index vectors into a tensor of some layout, of which a device has a part of the shape `local`.
+    """Builder of index vectors that are relative to the device's shard.
 
-    Component c of each vector, along dimension `vector_dim`, is for dimension `dims[c]`; of those, `split` are split.
+    Args:
+        emit: Emitter of the operations.
+        value: The index vectors, along dimension `vector_dim`.
+        dims: The indexed dimension of each component.
+        vector_dim: The dimension of the components in `value`, or its rank if vectors have one component.
+        layout: The layout of the indexed tensor.
+        local: The shape of a shard of the indexed tensor.
+        split: The split dimensions for which indices become relative to the shard.
     """
 
     def __init__(
@@ -31,7 +38,7 @@ class IndexVectors:
         local: Sequence[int],
         split: Collection[int],
     ):
-        # Narrow types may not hold all places of the whole.
+        # Narrow types may not represent all indices of the global tensor.
         wide = i32 if max(layout.shape, default=0) <= bounds(i32)[1] else i64
         is_narrow = cast(IntegerType, tensor_type(value).element_type).width.data < wide.width.data
         self.value = emit.convert(value, wide) if is_narrow else value
@@ -39,7 +46,7 @@ class IndexVectors:
         self._layout, self._local = layout, local
 
     def clamp(self) -> None:
-        """Move indices outside the whole to its border."""
+        """Clamp indices to the bounds of the global tensor."""
         emit, type_ = self._emit, tensor_type(self.value)
         zero = emit.filled(type_, 0)
         last = [self._layout.shape[dim] - 1 for dim in self._dims]
@@ -51,11 +58,11 @@ class IndexVectors:
         self.value = emit.clamp(zero, self.value, border)
 
     def count_from_part(self) -> None:
-        """Take off where the device's part begins."""
+        """Subtract the offsets of the device's shard."""
         self.value = self._emit.binary(SubtractOp, self.value, self._like_indices(self._firsts()))
 
     def split_by_part(self) -> SSAValue:
-        """The same, and return which components lie in the device's part: booleans in the shape of the indices."""
+        """Subtract the offsets of the device's shard, and return a mask of the components that were within it."""
         emit, firsts = self._emit, self._firsts()
         lasts = [self._last(dim, first) for dim, first in zip(self._dims, firsts, strict=True)]
         low, high, indices = self._like_indices(firsts), self._like_indices(lasts), self.value
@@ -64,7 +71,7 @@ class IndexVectors:
         return emit.binary(AndOp, is_behind, emit.compare(ComparisonDirection.LE, indices, high))
 
     def _firsts(self) -> list[SSAValue]:
-        """For each component, the first place that the device has, or that there is at all: scalars."""
+        """Return, as scalars, the offset of the device's shard for each component; 0 if its dimension is not split."""
         return [self._first(dim) if dim in self._split else self._scalar(0) for dim in self._dims]
 
     def _first(self, dim: int) -> SSAValue:
@@ -80,7 +87,7 @@ class IndexVectors:
         return self._emit.filled(TensorType(tensor_type(self.value).element_type, ()), number)
 
     def _like_indices(self, components: Sequence[SSAValue]) -> SSAValue:
-        """One scalar for each component, repeated to the shape of the indices."""
+        """Broadcast one scalar for each component to the shape of the indices."""
         emit = self._emit
         if len(components) == 1:
             return emit.broadcast(components[0], (), tensor_type(self.value).get_shape())
@@ -91,7 +98,7 @@ class IndexVectors:
 
 
 def all_of_vectors(emit: Emitter, components: SSAValue, vector_dim: int) -> SSAValue:
-    """Where a condition on each component of index vectors holds for all of a vector, in the shape of their batch."""
+    """Reduce a mask of components by `and` to a mask of index vectors."""
     if vector_dim >= len(tensor_type(components).get_shape()):
         return components
     return emit.reduce(components, [vector_dim], AndOp, True)

@@ -1,7 +1,7 @@
-"""The gradient of a window's maximum along split dimensions: each window's element goes to the place that it selects.
+"""Select-and-scatter, the gradient of max-pooling, along split dimensions.
 
-A device computes all windows that reach into its part, those at its border together with its neighbours, and keeps of
-the result what lies in its part.
+A device computes all windows that overlap its shard, for which it exchanges halos with its neighbours, and keeps the
+rows of the result that are in its shard. Windows at a shard boundary are computed by both devices.
 """
 
 from collections.abc import Sequence
@@ -47,9 +47,14 @@ from sdy.stablehlo.select_and_scatter import SelectAndScatterOp
 
 @dataclass(frozen=True)
 class _PartWindows:
-    """The windows along a dimension: of those, part t needs `count` from number `firsts[t]` on.
+    """Windows along one dimension that overlap each shard.
 
-    The first window begins `low` places before the first row.
+    Attributes:
+        firsts: The index of the first window that each shard needs.
+        count: The number of windows that each shard needs.
+        stride: The distance between windows in rows.
+        width: The size of a window in rows.
+        low: The number of rows by which the first window begins before the first row.
     """
 
     firsts: tuple[int, ...]
@@ -60,7 +65,7 @@ class _PartWindows:
 
     @classmethod
     def of(cls, window: WindowDimension, size: int, parts: int) -> "_PartWindows":
-        """Those that reach into the parts of a dimension of `size`."""
+        """Return the windows that overlap each shard of a dimension of `size` rows."""
         assert window.size is not None
         shard = -(-size // parts)
         begins = [part * shard for part in range(parts)]
@@ -71,19 +76,19 @@ class _PartWindows:
         return cls(firsts, count, window.stride, window.size, low)
 
     def elements(self, size: int) -> Reach:
-        """What each part needs of a source that has an element for each of `size` windows."""
+        """Return the elements that each shard needs of a source with one element for each of `size` windows."""
         everything = (range(self.count),) * len(self.firsts)
         return Reach(size, -(-size // len(self.firsts)), self.firsts, everything, self.count)
 
     def rows(self, size: int) -> Reach:
-        """What each part needs of an operand of `size` rows."""
+        """Return the rows that each shard needs of an operand of `size` rows."""
         length = (self.count - 1) * self.stride + self.width
         starts = tuple(first * self.stride - self.low for first in self.firsts)
         return Reach(size, -(-size // len(starts)), starts, (range(length),) * len(starts), length)
 
 
 def _exchange(op: SelectAndScatterOp, resolution: Resolution) -> bool:
-    """Exchange rows of the operand and of the source."""
+    """Exchange halos of the operand and of the source, and compute each device's windows."""
     operand, source, result = layout_of(op.operand), layout_of(op.source), layout_of(op.result)
     sizes = op.window_dimensions.get_values() if op.window_dimensions else [1] * len(operand.shape)
     windows = window_dimensions(sizes, op.window_strides, padding_pairs(op.padding))
@@ -113,14 +118,17 @@ def _exchange(op: SelectAndScatterOp, resolution: Resolution) -> bool:
 
 
 def _is_within_reach(window: WindowDimension, op: SelectAndScatterOp) -> bool:
-    """Whether each window reaches a row, and may find the row at the edge where it leaves the tensor."""
+    """Return whether every window overlaps the tensor, and may read the edge row in place of padding.
+
+    The latter holds without padding, and for selections of the greatest or least element.
+    """
     assert window.size is not None
     outside = max(window.padding)
     return outside <= 0 or (outside < window.size and _chooses_by_order(op.select))
 
 
 def _chooses_by_order(select: Region) -> bool:
-    """Whether `select` says which of its two elements is the greater or the less one."""
+    """Return whether the body `select` is an ordering comparison of its two arguments."""
     compare, *rest = select.block.ops
     return (
         isinstance(compare, CompareOp)
@@ -135,14 +143,14 @@ _ORDERS = {ComparisonDirection.GE, ComparisonDirection.GT, ComparisonDirection.L
 
 @dataclass(frozen=True)
 class _Along:
-    """A dimension: the window, and how devices get rows of the operand and elements of the source."""
+    """Exchange along one dimension: the window, and the exchanges of operand rows and source elements."""
 
     window: WindowDimension
     rows: Exchange
     elements: Exchange
 
     def edges(self, builder: ExchangeBuilder, sharding: TensorSharding, dim: int) -> Edges:
-        """The edges of the operand that windows reach over."""
+        """Return the edges of the operand beyond which windows extend."""
         before, behind = self.window.padding
         return Edges(builder, sharding, dim, self.rows.reach, before > 0, behind > 0)
 
@@ -188,7 +196,10 @@ def _compute(op: SelectAndScatterOp, layout: Layout, along: dict[int, _Along], r
 
 
 def _split_source(op: SelectAndScatterOp, sharding: TensorSharding) -> SSAValue:
-    """The source, which the operation has whole, split like the operand: as it was before, if it was."""
+    """Return the source, split like the operand: the input of its reshard if that has this sharding, or a new reshard.
+
+    The operation itself has a replicated source.
+    """
     reshard = op.source.owner
     if isinstance(reshard, ReshardOp):
         given = get_sharding(reshard.input)
@@ -200,7 +211,7 @@ def _split_source(op: SelectAndScatterOp, sharding: TensorSharding) -> SSAValue:
 def _own_rows(
     builder: ExchangeBuilder, sharding: TensorSharding, value: SSAValue, zero: SSAValue, dim: int, reach: Reach
 ) -> SSAValue:
-    """Of the rows that windows reach those of the device's part; those that no window reaches are zero."""
+    """Return the rows of the device's shard from those that its windows cover; rows that no window covers are zero."""
     offsets = [part * reach.shard - start for part, start in enumerate(reach.starts)]
     low, high, interior = ([0] * sharding.rank for _ in range(3))
     low[dim] = max(0, -min(offsets))

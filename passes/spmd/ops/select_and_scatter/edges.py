@@ -1,7 +1,7 @@
-"""What windows find beyond the first and the last row of a tensor, where they are to find nothing.
+"""Edge padding for the windows of a select-and-scatter that extend beyond the first or the last row.
 
-There they find the row at the edge again: whatever they choose of its elements, they could have chosen at the edge, and
-there it is brought back to. So no number has to be found that is never chosen.
+Padding rows repeat the edge row: a window that selects an element of the padding could as well select it in the edge
+row, to which its result is then added. So no padding value is needed that is never selected.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,16 @@ from sdy.stablehlo.elementwise import CommutativeElementwiseOp
 
 @dataclass(frozen=True)
 class Edges:
-    """The first row along `dim`, if windows leave the tensor there, and the last; a device has the rows of `reach`."""
+    """Edges of a dimension beyond which windows extend.
+
+    Attributes:
+        builder: Builder of the exchange.
+        sharding: The sharding of the operand.
+        dim: The dimension.
+        reach: The rows that each device has after the exchange.
+        first: Whether windows begin before the first row.
+        last: Whether windows end after the last row.
+    """
 
     builder: ExchangeBuilder
     sharding: TensorSharding
@@ -31,7 +40,7 @@ class Edges:
     last: bool
 
     def repeated(self, rows: SSAValue) -> SSAValue:
-        """`rows` with the edge in the place of each row beyond it."""
+        """Return `rows` with each row beyond an edge replaced by the edge row."""
         emit = self.builder.tensors(self.sharding)
         for edge, beyond in self._edges():
             place = self.builder.by_part(self._axes, [edge - start for start in self.reach.starts])
@@ -44,7 +53,7 @@ class Edges:
         return rows
 
     def brought_back(self, rows: SSAValue, combine: type[CommutativeElementwiseOp]) -> SSAValue:
-        """`rows` with those beyond an edge combined into it by an operation to which zeros are nothing."""
+        """Return `rows` with those beyond an edge combined into the edge row by `combine`, whose identity is zero."""
         emit = self.builder.tensors(self.sharding)
         other_dims = [dim for dim in range(self.sharding.rank) if dim != self.dim]
         without_dim = self.builder.tensors(
@@ -62,12 +71,12 @@ class Edges:
         return self.sharding.dims[self.dim].axes
 
     def _edges(self) -> list[tuple[int, ComparisonDirection]]:
-        """The numbers of the rows at the edges, and in which relation to them rows beyond stand."""
+        """Return the index of each edge row, and the comparison that holds for rows beyond it."""
         edges = [(self.first, 0, ComparisonDirection.LT), (self.last, self.reach.size - 1, ComparisonDirection.GT)]
         return [(edge, beyond) for is_left, edge, beyond in edges if is_left]
 
     def _where(self, direction: ComparisonDirection, row: int, like: SSAValue) -> SSAValue:
-        """For each element of `like` whether its row stands in a relation to `row`."""
+        """Return a mask in the shape of `like`: whether an element's row compares to `row` in this direction."""
         places = self.builder.places(self._axes, self.reach.starts, self.reach.length)
         bound = self.builder.scalars.integers([row], (self.reach.length,))
         found = self.builder.scalars.compare(direction, places, bound)

@@ -1,8 +1,8 @@
-"""Windows that slide along split dimensions: reductions of windows and convolutions.
+"""Sliding windows along split dimensions: reduce-window and convolution.
 
-Each device computes the windows of its part of the result, or what its part of all windows contributes to the result.
-What these cover of the operand, padding and the holes that dilation makes included, is brought together first, so that
-there the windows of the device have neither.
+Each device computes the windows of its shard of the result, or the partial sums of its shard of the kernel. A halo
+exchange first gathers the rows that these cover, with padding and dilation materialized, so that the local windows
+have neither.
 """
 
 import math
@@ -53,16 +53,16 @@ from sdy.stablehlo.reduce_window import ReduceWindowOp
 
 
 def _exchange_for_reduce_window(op: ReduceWindowOp, resolution: Resolution) -> bool:
-    """What is outside of an input counts as its init value."""
+    """Exchange halos of the inputs, padded with their initial values."""
     sliding_windows = [SlidingWindow(window, dim, dim) for dim, window in enumerate(op.window())]
     return _WindowedOperation(op, op.inputs, op.init_values, sliding_windows, "base_dilations").resolve(resolution)
 
 
 def _exchange_for_convolution(op: ConvolutionOp, resolution: Resolution) -> bool:
-    """What is outside of the input is zero, and so is what an uneven kernel is padded with.
+    """Exchange halos of the input, padded with zeros.
 
-    With least communication, the windows may be split like the input. Then, and where windows stay in their part, it is
-    only here that the operation is known to need no more of others: its sharding rule does not say so.
+    With least communication, the kernel may be split like the input. This case, and that of windows without halos, are
+    handled here because the sharding rule does not allow these shardings.
     """
     numbers, kernel = op.dimension_numbers.data, layout_of(op.rhs)
     spatial = numbers.input_spatial_dimensions, numbers.output_spatial_dimensions, numbers.kernel_spatial_dimensions
@@ -80,7 +80,7 @@ def _exchange_for_convolution(op: ConvolutionOp, resolution: Resolution) -> bool
 
 
 def _splits_alike(op: ConvolutionOp, sliding_windows: Sequence[SlidingWindow]) -> bool:
-    """Whether devices have elements of the windows in the order in which they have rows of the input."""
+    """Return whether the kernel elements are split over the same axes as the input rows, in the same order."""
     lhs, kernel, result = map(layout_of, (op.lhs, op.rhs, op.result))
     reverses = op.window_reversal is not None and any(op.window_reversal.get_values())
     return not reverses and all(
@@ -93,10 +93,15 @@ def _splits_alike(op: ConvolutionOp, sliding_windows: Sequence[SlidingWindow]) -
 
 @dataclass(frozen=True)
 class _WindowedOperation:
-    """An operation, the operands that its windows slide over, and what is outside of each: zero where none is given.
+    """Operation with sliding windows.
 
-    `dilation` is the name of the property that says how far apart the rows of these operands stand. `leaves_parts` says
-    that the operation is left as it is where each device has what it needs.
+    Attributes:
+        op: The operation.
+        operands: The operands that its windows slide over.
+        outside: The padding value of each of these operands; zero if empty.
+        sliding_windows: The window along each dimension.
+        dilation: The name of the property with the base dilation.
+        leaves_parts: Whether to leave the operation unchanged along dimensions that need no halo.
     """
 
     op: ReduceWindowOp | ConvolutionOp
@@ -107,7 +112,7 @@ class _WindowedOperation:
     leaves_parts: bool = True
 
     def resolve(self, resolution: Resolution) -> bool:
-        """Let devices exchange what their windows cover; False if they cannot, or that is too much."""
+        """Exchange the rows that each device's windows cover; return False if that is impossible or does not pay."""
         operands, results = ([layout_of(value) for value in values] for values in (self.operands, self.op.results))
         operand, result = operands[0], results[0]
         moving = [
@@ -133,7 +138,7 @@ class _WindowedOperation:
             or sliding.before in operand.uneven_dims
             or sliding.after in result.uneven_dims
         }
-        # Where windows are split, they would have to be whole as well.
+        # A split kernel always pays: the alternative would gather the kernel as well.
         pays = all(exchange.pays or sliding.within is not None for sliding, exchange in exchanges.items())
         if not pays or self._shares_axes(exchanges):
             return False
@@ -153,7 +158,7 @@ class _WindowedOperation:
         return {axis.name for sliding in exchanges for axis in axes[sliding.before]}
 
     def _shares_axes(self, exchanges: Mapping[SlidingWindow, Exchange]) -> bool:
-        """Whether an axis along which there is an exchange, or a part of it, splits another dimension as well."""
+        """Return whether an axis of an exchange, or a sub-axis of it, also splits a dimension without exchange."""
         names = self._axis_names(exchanges)
         return any(
             dim not in windowed and any(axis.name in names for axis in axes)
@@ -162,7 +167,7 @@ class _WindowedOperation:
         )
 
     def _windowed_dims(self, sliding_windows: Collection[SlidingWindow]) -> list[tuple[SSAValue, set[int]]]:
-        """Operands and results, and the dimensions of each along which these windows slide over it or are split."""
+        """Return each operand and result, with its dimensions that belong to these windows."""
         before, after = {sliding.before for sliding in sliding_windows}, {sliding.after for sliding in sliding_windows}
         within = {sliding.within for sliding in sliding_windows if sliding.within is not None}
         others = len(self.op.operands) - len(self.operands)
@@ -213,12 +218,12 @@ class _WindowedOperation:
 
 
 def _sharding(value: SSAValue, mesh: str | Mesh) -> TensorSharding:
-    """The sharding of a value; that on `mesh` of one that each device has whole, where there is none."""
+    """Return the sharding of a value, or a closed replicated one on `mesh` if it has none."""
     return get_sharding(value) or TensorSharding.replicated_closed(mesh, rank(value.type))
 
 
 def _replicate_convolution(op: ConvolutionOp, resolution: Resolution) -> bool:
-    """Let it run without axes along which it moves elements, and with least communication with its windows whole."""
+    """Replicate the factors of a convolution that move elements; with least communication, also those of its kernel."""
     rule = permuting_rule(op)
     if rule is None:
         return False
@@ -227,7 +232,7 @@ def _replicate_convolution(op: ConvolutionOp, resolution: Resolution) -> bool:
 
 
 def _replicate_windows(op: ConvolutionOp, rule: OpShardingRule) -> bool:
-    """Let a convolution run with its windows whole, and the all-reduces behind it combine what is partial still."""
+    """Replicate the spatial dimensions of the kernel, and drop their axes from the subsequent all-reduces."""
     kernel, dims = layout_of(op.rhs), op.dimension_numbers.data.kernel_spatial_dimensions
     axes = [axis for dim in dims for axis in kernel.axes[dim]]
     if not axes:
@@ -245,9 +250,10 @@ def _replicate_windows(op: ConvolutionOp, rule: OpShardingRule) -> bool:
 
 
 def _pad_convolution(site: PaddedSite[ConvolutionOp]) -> bool:
-    """Along a spatial dimension the padding holds zeros, as what is beyond the border does, and makes more windows.
+    """Pad a convolution.
 
-    A padded dimension of groups, each of which has one element of it, has more groups.
+    Along a spatial dimension, the padding is zero, like the values outside of the input, and adds windows, whose
+    results are cut off. Along a batch or feature dimension of groups of size 1, the padding adds groups.
     """
     op, lhs, result = site.op, site.operands[0], site.results[0]
     dims = op.dimension_numbers.data
@@ -278,7 +284,7 @@ def _pad_convolution(site: PaddedSite[ConvolutionOp]) -> bool:
 
 
 def _also_whole(op: ConvolutionOp, rule: OpShardingRule) -> set[int]:
-    """The factors of windows, and those of the result that are none of an operand."""
+    """Return the factors that must also be replicated: those of windows, and result factors that no operand has."""
     kernel = rule.operands[1]
     windows = {factor for dim in op.dimension_numbers.data.kernel_spatial_dimensions for factor in kernel[dim]}
     return windows | factors_made(rule)
@@ -293,7 +299,7 @@ def _why_not_reduce_window(op: ReduceWindowOp, operands: Sequence[Layout], resul
 
 
 def _lower_convolution(site: Site[ConvolutionOp]) -> None:
-    """A device that has a part of the groups of features or of batches computes these groups."""
+    """Divide the numbers of feature and batch groups by the numbers of shards that split them."""
     op, (lhs, rhs) = site.op, site.operands
     dims = op.dimension_numbers.data
     properties = {

@@ -1,20 +1,20 @@
-"""What a device needs of a dimension that windows slide over, where their places or their elements are split.
+"""Halos of sliding windows: the rows that each device needs of a dimension whose windows or kernel elements are split.
 
-For 8 rows over 4 devices and a window of 3 that slides by one, each device has some of the places of the result:
+With 8 rows over 4 devices and a window of 3 with stride 1, each device computes some rows of the result:
 
-    device    has       of the result    needs
+    device    holds     of the result    needs
     0         0 1       0 1              0 1 2 3
     1         2 3       2 3              2 3 4 5
 
-The gradient of a convolution's kernel is a convolution whose window is as large as the images, and which has as many
-places as the kernel has elements. There each device has some of the elements of the window. For 8 rows, padded by one
-at each end, a window of 8 and 3 places:
+The gradient of a convolution's kernel is a convolution whose window is as large as the images, and whose result is as
+large as the kernel. Then the elements of the window are split over devices. With 8 rows, padded by one at each end, a
+window of 8 and a result of 3 rows:
 
-    device    has       of the window    needs
+    device    holds     of the window    needs
     0         0 1       0 1              . 0 1 2
     1         2 3       2 3              1 2 3 4
 
-and has then, of each place, what its elements of the window contribute.
+Each device computes a partial sum of all rows of the result.
 """
 
 from collections.abc import Sequence
@@ -29,9 +29,13 @@ from sdy.stablehlo.select_and_scatter import SelectAndScatterOp
 
 @dataclass(frozen=True)
 class SlidingWindow:
-    """A window along dimension `before` of the operands that windows slide over, and dimension `after` of results.
+    """Window along one dimension of an operation.
 
-    `within` is the dimension of a kernel that has the elements of the window, where these are split.
+    Attributes:
+        window: The size, stride, padding and dilations of the window.
+        before: The dimension of the operands that the window slides over.
+        after: The dimension of the results.
+        within: The dimension of the kernel that holds the elements of the window if it is split, else None.
     """
 
     window: WindowDimension
@@ -40,9 +44,10 @@ class SlidingWindow:
     within: int | None = None
 
     def part(self, operand: Layout, result: Layout) -> tuple[Reach, WindowDimension]:
-        """What each part needs of the operand, and the window that slides over that.
+        """Return the rows that each shard needs of the operand, and the window that slides over those.
 
-        Holes between the rows stay those of the window where all parts begin alike between two rows.
+        The window keeps its base dilation if all shards begin at the same offset between two rows. Otherwise the
+        exchanged rows include the holes of the dilation.
         """
         window, parts, places = self.window, operand.parts(self.before), result.shape[self.after]
         assert window.size is not None
@@ -69,7 +74,9 @@ class SlidingWindow:
 
 
 def windows_stay(op: ReduceWindowOp | SelectAndScatterOp, dim: int, sizes: Sequence[int]) -> bool:
-    """Whether windows along `dim` do not overlap, and each part, of these `sizes`, has as many as fit into it.
+    """Return whether no window along `dim` crosses a shard boundary.
+
+    Windows must not overlap or be padded, and must fill shards of these local `sizes` of operand and result, as in
 
     maxima of windows of 2, stride 2     0 1 2 3 | 4 5 6 7   ->   1 3 | 5 7
     """
