@@ -25,7 +25,7 @@ from sdy.ir.traits import has_trait
 from sdy.passes.common.num_bytes import num_bytes
 from sdy.passes.common.reshard_reuse import layout_before
 from sdy.passes.spmd.reshards.reshard_cost import elements_resharded
-from sdy.sharding import DimSharding, TensorSharding, equivalent
+from sdy.sharding import DimSharding, TensorSharding
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.constants import ConstantOp, IotaOp
 from sdy.stablehlo.shape import ReshapeOp, TransposeOp
@@ -106,7 +106,6 @@ class _Ways:
     def __init__(self, anchor: Operation, is_resharded: IsResharded):
         self._anchor = anchor
         self._is_resharded = is_resharded
-        self._input = anchor.input if isinstance(anchor, ReshardOp) else None
         self._known: dict[tuple[SSAValue, TensorSharding], _Way] = {}
 
     def cheapest(self, value: SSAValue, sharding: TensorSharding, most_operations: int) -> _Way:
@@ -134,23 +133,11 @@ class _Ways:
         leaves = frozenset[_Leaf]().union(*(way.leaves for way in ways.values()))
         return _Way(value, sharding, leaves, op, tuple(ways.values()))
 
-    def _is_resharded_anyway(self, value: SSAValue, sharding: TensorSharding) -> bool:
-        """Return whether another reshard in the block brings `value` to this layout, which then serves both."""
-        if value is self._input:
-            return False
-        others = [use.operation for use in value.uses if isinstance(use.operation, ReshardOp)]
-        return self._is_resharded(value, sharding) or any(
-            other.parent is self._anchor.parent
-            and equivalent(other.sharding.data, sharding)
-            and not all(use.operation is self._anchor for use in other.result.uses)
-            for other in others
-        )
-
     def _bytes_resharded(self, value: SSAValue, sharding: TensorSharding) -> float:
         source, count = get_sharding(value), num_elements(value)
         if source is not None and source.unreduced:
             return math.inf
-        if self._is_resharded_anyway(value, sharding):
+        if self._is_resharded(value, sharding):
             return 0.0
         if source is None or source.is_fully_replicated or not count:
             return 0.0
