@@ -1,4 +1,4 @@
-"""The page of `sdy-report`, as a person uses it."""
+"""The page of `sdy-report` in a browser."""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ VIEWS = ("collectives", "memory", "arrays", "program", "time")
 
 
 class Open(Protocol):
-    """Opens a report at an address, what stands after the `#`; on a narrow screen, or in the dark."""
+    """Opens a report at a URL fragment, optionally on a narrow screen or in dark mode."""
 
     def __call__(self, report: Report, at: str = "", *, width: int = 1280, dark: bool = False) -> Page: ...
 
@@ -29,7 +29,7 @@ def transformer() -> Report:
 
 @pytest.fixture
 def open_report(browser: Browser, tmp_path: Path) -> Iterator[Open]:
-    """Opens reports, and fails where a page asks for anything else, or a script of it fails."""
+    """Return a function that opens reports; fails on network requests and script errors."""
     wrong: list[str] = []
     contexts: list[BrowserContext] = []
     path = tmp_path / "report.html"

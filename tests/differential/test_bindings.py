@@ -1,4 +1,4 @@
-"""Modules of jaxlib's MLIR become modules of xDSL, and these modules of jaxlib's MLIR, as by way of their text."""
+"""Conversion between modules of jaxlib's MLIR bindings and xDSL modules, compared with conversion through text."""
 
 import pytest
 from jax.interpreters import mlir

@@ -1,4 +1,4 @@
-"""Programs of the corpus, to bytecode and to portable artifacts and back."""
+"""Round trip of the corpus through bytecode and portable artifacts."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from samples import sample
 from sdy.text.bytecode import conversion, jaxlib_converter
 
 VERSIONS = ("1.9.0", "1.10.0", "1.13.0")
-"""Of StableHLO, as they were released."""
+"""Releases of StableHLO."""
 
 
 def _in_this_process(data: bytes, what: str, *options: str) -> bytes:
@@ -31,7 +31,7 @@ def test_a_program_comes_back_from_bytecode(name: str):
 
 @pytest.mark.parametrize("name", sample(PROGRAMS))
 def test_a_program_comes_back_from_each_version(name: str):
-    """Without those attributes that say what goes without saying, which artifacts do not hold."""
+    """Compare without the attributes that have default values, which artifacts omit."""
     module = PROGRAMS[name].module()
     first, *others = (sdy.format(sdy.parse(sdy.to_bytecode(module, version))) for version in VERSIONS)
     assert all(other == first for other in others)

@@ -1,4 +1,4 @@
-"""A value that is cast to a wider type is resharded before the cast: devices receive the bytes of the narrow type."""
+"""Values that are cast to a wider type are resharded before the cast: devices receive the bytes of the narrow type."""
 
 from typing import Any
 
@@ -59,7 +59,7 @@ def test_the_narrow_type_is_sent_in_a_scan() -> None:
 
 
 def assert_received(function: Function[Any], weight: jax.Array, spec: P, target: P, num_bytes: int) -> None:
-    """Check the numbers, and that a device receives the part of `num_bytes` that it lacks."""
+    """Check the result, and that a device receives only its missing `num_bytes`."""
     compiled = sdy.jit(function, in_shardings=NamedSharding(MESH, spec)).lower(weight).compile()
     parts = MESH.size
     lacking = (parts - 1) / parts / (1 if target == WHOLE else parts)

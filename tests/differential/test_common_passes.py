@@ -1,4 +1,4 @@
-"""`canonicalize`, `cse`, `inline` and `symbol-dce` against MLIR's own, on whole programs and on random ones."""
+"""`canonicalize`, `cse`, `inline` and `symbol-dce` compared with MLIR's passes, on test programs and random modules."""
 
 from pathlib import Path
 
@@ -123,7 +123,7 @@ TWICE = """
 
 
 def compare(text: str, name: str) -> None:
-    """The pass makes of `text` what MLIR's makes of it, or a module that is refused where MLIR refuses it."""
+    """Check that our pass and MLIR's give the same module for `text`, or both refuse it."""
     module = parse(text)
     for step in parse_pipeline(name):
         step.apply(context(), module)
@@ -149,7 +149,7 @@ def test_programs(name: str, programs: list[str]) -> None:
         compare(text, name)
 
 
-# None of these modules has a call: what `inline` does with calls is a lit test.
+# These modules contain no calls; `inline` is tested on calls by lit tests.
 @pytest.mark.parametrize("name", [*PASSES, "inline"])
 def test_random_modules(name: str) -> None:
     for seed in SEEDS:
@@ -161,7 +161,7 @@ def test_random_modules_with_reshards(name: str) -> None:
     for seed in SEEDS[::10]:
         text = oracle(
             random_module(seed),
-            "func.func(sdy-sink-data-flow-edges)",  # a person writes none, and the pipeline adds them
+            "func.func(sdy-sink-data-flow-edges)",  # programs have none before the pipeline adds them
             "sdy-propagation-pipeline",
             "func.func(sdy-insert-explicit-reshards{enable-full-version=true})",
         )

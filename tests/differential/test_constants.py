@@ -1,4 +1,4 @@
-"""Constants are copied for their uses, and merged again, as by the C++."""
+"""Constants are split by use and merged again, compared with the C++ passes."""
 
 import random
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Operations of `jax.experimental.custom_partitioning`, of which Python functions say how they are partitioned."""
+"""Operations of `jax.experimental.custom_partitioning`, which Python functions partition."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,11 +22,11 @@ W = np.cos(X)
 
 
 Partitioned = tuple[Any, Function[Any], Any, Any]
-"""A mesh, what each device computes, and the shardings of the result and of the arguments."""
+"""A mesh, the function of each device, and the shardings of the result and of the arguments."""
 
 
 def product(told: list[Any]) -> Any:
-    """A matrix product of which each device has rows of the result, and all of what these are summed over."""
+    """Return a matrix product partitioned by rows, with the contracted dimension replicated."""
 
     @custom_partitioning
     def multiply(x: Any, w: Any) -> Any:
@@ -121,7 +121,7 @@ def test_what_does_not_fit_is_told_with_its_place():
 
 
 def elementwise(function: Function[Any], rule: str) -> Any:
-    """`function` of arrays of which each device has the part that it has of the first one."""
+    """Return an elementwise operation partitioned like its first argument."""
 
     def partition(mesh: Any, arguments: Any, result: Any) -> Partitioned:
         return mesh, function, arguments[0].sharding, tuple(arguments[0].sharding for _ in arguments)
@@ -132,7 +132,7 @@ def elementwise(function: Function[Any], rule: str) -> Any:
 
 
 def sine() -> Any:
-    """A sine that is partitioned by its author, and so is its gradient."""
+    """Return a sine with custom partitioning, whose gradient has custom partitioning too."""
     forward = elementwise(jnp.sin, "i j -> i j")
     backward = elementwise(lambda x, gradient: jnp.cos(x) * gradient, "i j, i j -> i j")
     differentiable = jax.custom_vjp(forward)
@@ -148,7 +148,7 @@ def test_gradients_are_as_in_jax():
 
 
 def product_by_callbacks(told: list[Any]) -> Any:
-    """The product with the callback that is asked for the sharding of the result, in the place of a rule."""
+    """Return the product with an `infer_sharding_from_operands` callback instead of a sharding rule."""
     multiply: Any = custom_partitioning(lambda x, w: {"product": x @ w, "rows": jnp.arange(x.shape[0])})
 
     def infer(mesh: Any, arguments: Any, result: Any) -> Any:

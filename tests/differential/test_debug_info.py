@@ -1,4 +1,4 @@
-"""What the options `debug-sharding-origins` and `debug-propagation-edge-sharding` write, against the oracle."""
+"""Output of the options `debug-sharding-origins` and `debug-propagation-edge-sharding`, compared with the oracle."""
 
 from pathlib import Path
 from typing import Any, cast
@@ -28,7 +28,7 @@ OPTIONS = ("debug-sharding-origins", "debug-propagation-edge-sharding")
 
 
 def pipeline(name: str, option: str) -> list[str]:
-    """The passes that take part, from constraints to sinking edges."""
+    """Return the passes that write debug information, from sharding constraints to sinking data-flow edges."""
     return [
         f"sdy-apply-sharding-constraints{{{option}=true}}",
         f"{name}{{{option}=true}}",
@@ -41,10 +41,11 @@ def generic(module: ModuleOp) -> list[str]:
 
 
 def with_named_origins(text: str) -> str:
-    """`text` with no other shardings than those that Shardy names as origins, of which it follows each to its end.
+    """Return `text` with only the shardings that Shardy names as origins.
 
-    It writes an origin without a name, `": 0"`, or dies, where an axis comes from the sharding of an operation, or
-    from a member of a sharding group that got it from another member. There we write none, and that of the other.
+    Shardy writes an unnamed origin, `": 0"`, or crashes, if an axis comes from an operation's sharding, or from a
+    member
+    of a sharding group that received it from another member. We write no origin there, or the other member's.
     """
     module = sdy.parse(text)
     for op in operations(module):
@@ -61,7 +62,7 @@ def compare(text: str, name: str, option: str) -> None:
     if option == "debug-sharding-origins":
         text = with_named_origins(text)
     try:
-        # The C++ passes leave edges with several sources that do not verify.
+        # The C++ passes leave data-flow edges with several sources, which do not verify.
         theirs = oracle(text, *pipeline(name, option), generic=True, verify=False)
     except OracleError as problem:
         if "died" in str(problem):
@@ -76,7 +77,7 @@ def compare(text: str, name: str, option: str) -> None:
 
 
 def without_empty_entries(module: ModuleOp) -> None:
-    """Take out what is told of nothing, as newer C++ does; see "edges that tell nothing" in cxx_versions.py."""
+    """Remove empty entries, as newer C++ does; see "edges that tell nothing" in cxx_versions.py."""
     for op in operations(module):
         for name in (RESULT_SHARDING_ORIGINS, RESULT_PROPAGATION_EDGES):
             if isinstance(told := op.attributes.get(name), ArrayAttr):
@@ -99,7 +100,7 @@ def test_a_random_module_is_explained_as_by_the_oracle(seed: int, option: str) -
 
 
 def test_the_transformer_is_explained_as_by_the_oracle() -> None:
-    """Through all passes of the propagation pipeline up to those that take the record away again."""
+    """Run all passes of the propagation pipeline up to those that remove the debug information."""
     text = (Path(__file__).parents[2] / "examples" / "transformer.mlir").read_text()
     debug = " ".join(f"{option}=true" for option in OPTIONS)
     sink = " ".join(f"sink-{option}=true" for option in OPTIONS)

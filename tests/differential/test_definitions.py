@@ -1,4 +1,4 @@
-"""What the definition of an operation rules out is refused as MLIR refuses it: in its words, at its place."""
+"""Violations of an operation's definition are refused with MLIR's messages and locations."""
 
 import json
 import re
@@ -11,8 +11,8 @@ from samples import sample
 from sdy.diagnostics import DiagnosticError, capture
 from sdy.text import parse
 
-# Newer here than in the MLIR that is asked, which knows other operands, results or properties; and a word, which is an
-# attribute with a type in MLIR, but not in xDSL.
+# Definitions newer than jaxlib's, with other operands, results or properties; and keywords, which are typed attributes
+# in MLIR but not in xDSL.
 NOT_COMPARED = {
     "chlo.constant_like": {"value a word"},
     "chlo.top_k": {"without is_stable", "is_stable a word"},
@@ -28,7 +28,7 @@ NOT_COMPARED = {
     },
     "stablehlo.custom_call": {"result_tilings a word"},
 }
-# MLIR takes an operand too many for none, and does not survive one too few.
+# MLIR accepts an extra operand as valid, and crashes on a missing one.
 UNCOUNTED = {"stablehlo.reduce", "stablehlo.reduce_window", "stablehlo.scatter"}
 
 _MLIR = """
@@ -48,7 +48,7 @@ print(json.dumps([refusal(text) for text in json.load(sys.stdin)]))
 
 
 def refused_by_mlir(texts: Sequence[str]) -> list[str]:
-    """What MLIR says first of each text, and where; nothing if it reads it. All are read by one process."""
+    """Return the first error of MLIR for each text with its location, or "". One process parses all texts."""
     command = [sys.executable, "-c", _MLIR]
     answer = subprocess.run(command, input=json.dumps(texts), capture_output=True, text=True, check=True).stdout
     said: list[str | None] = json.loads(answer)

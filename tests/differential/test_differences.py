@@ -1,4 +1,4 @@
-"""What differs from Shardy, as docs/differences.md tells it: each difference, and what gives the answer of the C++."""
+"""Differences from Shardy listed in docs/differences.md, and how to get the behavior of the C++."""
 
 import pytest
 from xdsl.dialects.builtin import ModuleOp
@@ -18,7 +18,7 @@ SPLIT = sdy.Sharding.of("x", "y")
 
 
 def program(body: str, sharding: str = '[{"x"}, {"y"}]') -> str:
-    """A function of a tensor with this sharding, and of a condition, that returns %0."""
+    """Return a function of a tensor with this sharding, and of a condition, that returns %0."""
     given = f"{{sdy.sharding = #sdy.sharding<@mesh, {sharding}>}}"
     return (
         f"{MESH}func.func @main(%a: {TENSOR} {given}, %p: tensor<i1>) -> {TENSOR} {{\n{body}\nreturn %0 : {TENSOR}\n}}"

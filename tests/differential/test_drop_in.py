@@ -1,4 +1,4 @@
-"""The bench that puts sdy.jit in the place of jax.jit tells what differs, and outlives the end of a process."""
+"""The bench that replaces jax.jit by sdy.jit reports differences, and survives crashes of a process."""
 
 import sys
 from functools import partial
@@ -29,7 +29,7 @@ LAYER = placed(
     (normal(64, 32), P("x")),
     (normal(16, 64, seed=1), P(None, "x")),
 )
-"""The sum over what is split is 16 x 32 numbers, and 16 more."""
+"""The all-reduces sum 16 x 32 numbers and 16 numbers."""
 
 
 def silent(_: str) -> None:
@@ -58,7 +58,7 @@ def layers_in_turn(x: jax.Array, layers: jax.Array) -> jax.Array:
 
 
 def refused_if_large(x: jax.Array, w: jax.Array) -> jax.Array:
-    """What libraries do that raise an error from within a compiled function: one branch is what was there before."""
+    """Raise an error through a callback, as libraries do: one branch of a cond returns an existing value."""
     found = jnp.tanh(x @ w)
     total = jnp.sum(found)
 
@@ -69,7 +69,7 @@ def refused_if_large(x: jax.Array, w: jax.Array) -> jax.Array:
 
 
 def trained_table(table: jax.Array, words: jax.Array) -> jax.Array:
-    """Of rows that are read one by one, so that what is written has a dimension of one row."""
+    """Train a table whose rows are read one at a time, so that the updates have a dimension of size 1."""
 
     def loss(table: jax.Array) -> jax.Array:
         return jnp.sum(jnp.sin(jax.vmap(lambda word: jax.lax.dynamic_slice_in_dim(table, word, 1))(words)))
@@ -89,7 +89,7 @@ NO_MORE: dict[str, Placed] = {
     ),
     "one element is split": of_corpus(CORPUS["uneven: one element"]),
 }
-"""Programs in which devices received more than under jax.jit once."""
+"""Programs in which devices once received more bytes than under jax.jit."""
 
 
 @pytest.mark.parametrize("name", NO_MORE)

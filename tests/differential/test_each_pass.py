@@ -1,10 +1,10 @@
-"""Each import and export pass alone, after the C++ has run the ones before it, and the pipelines, against the C++ ones.
+"""Each import and export pass compared with the C++ pass on the same input, and the pipelines with the C++ pipelines.
 
-They run on whole programs and on random modules; `pytest --random-modules 2000 tests/differential/test_each_pass.py` is
-for many.
+They run on whole programs and on random modules; to run more:
+`pytest --random-modules 2000 tests/differential/test_each_pass.py`.
 """
 
-# JAX's functions have types only in part.
+# JAX is only partly typed.
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownParameterType=false, reportUnknownLambdaType=false, reportUntypedFunctionDecorator=false
 
@@ -96,7 +96,7 @@ PIPELINES = {
     "sdy-export-pipeline": _EXPORT_OPTIONS,
     "sdy-export-pipeline{enable-insert-explicit-collectives=true}": _EXPORT_OPTIONS,
 }
-"""The pipelines of the C++ in jaxlib, and options that make ours the same."""
+"""The pipelines of the C++ in jaxlib, and the options that make ours equivalent."""
 
 MESH = AbstractMesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
 
@@ -167,13 +167,13 @@ def text_of(program: str) -> str:
 
 
 def random_text(seed: int) -> str:
-    """A random module, as a person would write it: they are as propagation gets them, after importing."""
+    """Return a random module as a user would write it, without the import pipeline's changes."""
     module = random_module(seed, NUM_OPERATIONS, priorities=seed % 3 == 0)
     return oracle(module, "sdy-export-named-computations", "func.func(sdy-sink-data-flow-edges)")
 
 
 def run(text: str, passes: str) -> str:
-    """`text` after `passes`, as the C++ of jaxlib reads it."""
+    """Return `text` after `passes`, parsed by jaxlib's C++."""
     module = parse(text)
     run_passes(module, parse_pipeline(passes))
     return with_known_reductions(format(module))
@@ -196,11 +196,10 @@ _WRITING_RESULTS = ("sdy-propagate-to-func-results", "sdy-propagation-pipeline")
 
 
 def texts_of_oracle(text: str, steps: list[str]) -> list[str]:
-    """What the C++ makes of `text`, after each of `steps`.
+    """Return `text` after each of `steps`, by the C++.
 
-    It has two faults. For one in some hundred random modules with priorities its propagation ends the process: nothing
-    can be compared then. And where sizes of axes do not divide each other, it makes collectives that its own verifier
-    refuses: there the texts end.
+    The C++ crashes in propagation for one in some hundred random modules with priorities; those are skipped. If axis
+    sizes do not divide each other, it creates collectives that its own verifier refuses; the list ends there.
     """
     try:
         return oracle_after_each(text, *steps)
@@ -209,7 +208,7 @@ def texts_of_oracle(text: str, steps: list[str]) -> list[str]:
 
 
 def compare_each(text: str, steps: list[str]) -> None:
-    """Each of `steps` alone does to what the C++ has made of `text` before it what the C++ does."""
+    """Check that each of `steps`, on the C++ output of the steps before it, gives what the C++ gives."""
     texts = texts_of_oracle(text, steps)
     assert len(texts) > steps.index(RESHARDS)
     for step, (before, after) in zip(steps, pairwise(texts), strict=False):
@@ -217,7 +216,7 @@ def compare_each(text: str, steps: list[str]) -> None:
 
 
 def compare_pipeline(text: str, pipeline: str) -> None:
-    """The pipeline makes of `text`, which is propagated first if the pipeline exports it, what the C++ makes of it."""
+    """Check that the pipeline gives what the C++ gives; for an export pipeline, `text` is propagated first."""
     if "export" in pipeline:
         text = texts_of_oracle(text, [*BEFORE_PROPAGATION, *INLINED])[-1]
     texts = texts_of_oracle(text, [pipeline])

@@ -1,4 +1,4 @@
-"""Programs that `jax.export` saves: by `jax.jit` for `sdy.jit` to call, and by `sdy.jit` for either."""
+"""Programs saved by `jax.export`: exported with `jax.jit` and called by `sdy.jit`, or exported with `sdy.jit`."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -41,7 +41,7 @@ def test_what_one_exports_the_other_calls(by: Callable[..., Any], calling: Calla
 
 
 def test_what_was_exported_for_gspmd_is_called():
-    """With the constraints that it has, and no warning of what cannot be split."""
+    """The sharding constraints are kept, and no warning reports a replicated operation."""
     pytest.importorskip("flatbuffers")
     if not hasattr(jax.config, "jax_use_shardy_partitioner"):
         pytest.skip("this jax has no GSPMD")

@@ -1,4 +1,4 @@
-"""The import and export passes on the inputs of their lit tests, against the C++ ones; errors, warnings and files."""
+"""The import and export passes on the inputs of their lit tests, compared with the C++: errors, warnings and files."""
 
 import re
 from pathlib import Path

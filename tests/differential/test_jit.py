@@ -1,4 +1,4 @@
-"""`sdy.jit` beside `jax.jit`: what goes in and out, when it compiles, what it refuses."""
+"""`sdy.jit` compared with `jax.jit`: arguments and results, recompilation, and errors."""
 
 from functools import partial
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ def layer(params: Any, x: Any, scale: float = 1.0) -> Any:
 
 
 def assert_like_jax(function: Any, *args: Any, **kwargs: Any) -> Any:
-    """Check that `function` of `sdy.jit` gives what `jax.jit` gives, trees and types included."""
+    """Check that `function` returns the same under `sdy.jit` and `jax.jit`, trees and types included."""
     given, expected = function(*args, **kwargs), jax.jit(function.__wrapped__)(*args, **kwargs)
     assert jax.tree.structure(given) == jax.tree.structure(expected)
     for a, b in zip(jax.tree.leaves(given), jax.tree.leaves(expected), strict=True):

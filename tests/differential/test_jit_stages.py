@@ -1,4 +1,4 @@
-"""What is between a function and a call of it: tracing, lowering, compiling, by `sdy.jit` beside `jax.jit`."""
+"""The stages of `sdy.jit`, tracing, lowering and compiling, compared with those of `jax.jit`."""
 
 import logging
 import re
@@ -88,7 +88,7 @@ def test_a_lowered_function_tells_what_one_device_runs():
 
 
 def test_costs_are_those_of_one_device():
-    """Each of the eight has a part of the matrix product: 8 x 8 by 8 x 8 in all."""
+    """Each of the eight devices multiplies an 8 x 8 shard by an 8 x 8 shard."""
     product = [jax.jit(jnp.matmul), sdy.jit(jnp.matmul), sdy.jit(jnp.matmul, mesh=MESH, in_shardings=P("data", None))]
     of_jax, alone, split = (run.lower(X, W).cost_analysis() for run in product)
     assert of_jax["flops"] == alone["flops"] == 2 * 8 * 8 * 8
@@ -144,7 +144,7 @@ def test_what_stands_for_a_function_says_what_it_is():
 
 @pytest.mark.parametrize("jit", [sdy.jit, jax.jit])
 def test_what_escaped_from_another_function_is_refused(jit: Callable[[Function[Any]], Any]):
-    """A tracer that is not an argument would stand for another number."""
+    """An escaped tracer must not be replaced by another value."""
     escaped: list[Any] = []
     jit(lambda x: escaped.append(x) or x)(1.0)
     with pytest.raises(jax.errors.UnexpectedTracerError, match="Encountered an unexpected tracer"):
@@ -154,7 +154,7 @@ def test_what_escaped_from_another_function_is_refused(jit: Callable[[Function[A
 
 
 def test_what_cannot_be_weakly_referenced_is_refused():
-    """With jax.jit it ends some processes."""
+    """jax.jit crashes some processes here."""
 
     class Increment:
         __slots__ = ()

@@ -1,4 +1,4 @@
-"""`sdy.jit` beside `jax.jit` where the types of arrays say how they are laid out, and where one device is asked for."""
+"""`sdy.jit` compared with `jax.jit` for arrays with sharding in types, and for requests of a single device."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def mesh_of(sizes: tuple[int, ...], *types: AxisType) -> jax.sharding.Mesh:
 
 
 def assert_same(function: Function[Any], *arguments: jax.Array) -> None:
-    """By both, the same numbers in the same places."""
+    """Check that both give the same numbers on the same devices."""
     ours, of_jax = (jit(function)(*arguments) for jit in (sdy.jit, jax.jit))
     assert ours.sharding == of_jax.sharding
     for one, other in zip(ours.addressable_shards, of_jax.addressable_shards, strict=True):

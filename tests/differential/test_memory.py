@@ -1,4 +1,4 @@
-"""What a device needs for a program under sdy.jit, arguments, results and what lies between, beside jax.jit's."""
+"""Peak memory of a device under sdy.jit, compared with jax.jit: arguments, results and temporaries."""
 
 import sys
 from collections.abc import Callable
@@ -29,13 +29,13 @@ SQUARE = {"x": 2, "y": 4}
 
 
 def differences(x: jax.Array) -> jax.Array:
-    """On a torus, by slices of what is padded with its other end."""
+    """Compute differences on a torus, by slices of a wrap-padded tensor."""
     padded = jnp.pad(x, 1, mode="wrap")
     return padded[2:, 1:-1] - padded[:-2, 1:-1] + padded[1:-1, 2:] - padded[1:-1, :-2]
 
 
 def sums_of_pairs(x: jax.Array) -> jax.Array:
-    """Two rows that are on two devices become one, on another, from which they are differently far away."""
+    """Sum pairs of rows. The rows of a pair are on devices at different distances from the device of the sum."""
     return jnp.tanh(x[::2] + x[1::2]).sum(0)
 
 
@@ -48,18 +48,18 @@ def largest_uneven(table: jax.Array, rows: jax.Array, found: jax.Array) -> jax.A
 
 
 def power(x: jax.Array) -> jax.Array:
-    """The second one of a matrix of products, which devices along one axis of two have alike."""
+    """Multiply matrices; the second one is replicated along one of two axes."""
     square = x @ x.T
     return square @ square @ x
 
 
 def three(a: jax.Array, b: jax.Array, c: jax.Array) -> jax.Array:
-    """Where the product of two has to be added up, and is larger than they are."""
+    """Contract three tensors; the product of two is a partial sum larger than its operands."""
     return jnp.einsum("ijk,jl,klm->im", a, b, c)
 
 
 def maximisation(means: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """What a step of a mixture of normal distributions sums up, compared element by element."""
+    """Take an M-step of a Gaussian mixture, comparing element by element."""
     weights = jax.nn.softmax(-((x[:, None] - means) ** 2).sum(-1))
     return weights.T @ x, weights.sum(0)
 
@@ -67,7 +67,7 @@ def maximisation(means: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
 def loss_and_gradients(
     bias: jax.Array, x: jax.Array, up: jax.Array, down: jax.Array
 ) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-    """The loss, of large logits, is known before the gradients, of a hidden layer that is still larger."""
+    """Return the loss, which needs large logits, before the gradients, which need a larger hidden layer."""
 
     def loss(bias: jax.Array, x: jax.Array) -> jax.Array:
         hidden = jnp.sin(x @ up + bias)
@@ -77,7 +77,7 @@ def loss_and_gradients(
 
 
 PROGRAMS: dict[str, Callable[[], Placed]] = {
-    "sums beside what is never in memory": lambda: placed(
+    "all-reduces beside values that are never materialized": lambda: placed(
         maximisation, (normal(16, 64), P()), (normal(512, 64, seed=1), P("x")), mesh=LINE
     ),
     "a loss and gradients": lambda: placed(
@@ -88,24 +88,26 @@ PROGRAMS: dict[str, Callable[[], Placed]] = {
         (normal(256, 64, seed=3), P()),
         mesh=LINE,
     ),
-    "what is joined of ends far apart": lambda: placed(differences, (normal(128, 128), P("data", "model")), mesh=GRID),
-    "parts that are differently far away": lambda: placed(sums_of_pairs, (normal(8, 4096), P("x")), mesh=LINE),
-    "a scatter, the greatest of which are kept": lambda: placed(
+    "concatenations of shards of distant devices": lambda: placed(
+        differences, (normal(128, 128), P("data", "model")), mesh=GRID
+    ),
+    "shards at different distances": lambda: placed(sums_of_pairs, (normal(8, 4096), P("x")), mesh=LINE),
+    "a scatter with maximum": lambda: placed(
         largest,
         (normal(128, 256), P(None, "model")),
         (integers(256, below=128), P("data")),
         (normal(256, 256, seed=1), P("data", "model")),
         mesh=GRID,
     ),
-    "an uneven scatter, the greatest of which are kept": lambda: placed(
+    "an uneven scatter with maximum": lambda: placed(
         largest_uneven,
         (normal(105, 57), P()),
         (integers(40, below=105), P()),
         (normal(40, 57, seed=1), P()),
         mesh=GRID,
     ),
-    "products that devices would compute alike": lambda: placed(power, (normal(64, 128), P("x", "y")), mesh=SQUARE),
-    "partial products that devices would compute alike": lambda: placed(
+    "replicated products": lambda: placed(power, (normal(64, 128), P("x", "y")), mesh=SQUARE),
+    "replicated partial products": lambda: placed(
         three,
         (normal(64, 32, 32), P("data")),
         (normal(32, 64, seed=1), P("model")),
@@ -156,7 +158,7 @@ def shapes_of_sums(module: ModuleOp) -> list[tuple[int, ...]]:
 
 
 def test_small_sums_that_wait_for_as_many_others_are_one():
-    """Not what waits for one of them, not what is large, and nothing that is not used."""
+    """Sums are not combined if one waits for the other, if they are large, or if they are unused."""
     module = sdy.parse(SMALL)
     combine_small_reductions(module)
     module.verify()
@@ -196,7 +198,7 @@ module attributes {{mhlo.num_partitions = 2 : i32}} {{
 
 
 def test_small_is_what_is_small_beside_what_lies_in_memory():
-    """XLA need not have a broadcast in memory, so that no copy is small beside it."""
+    """XLA may not materialize a broadcast, so no copy counts as small beside it."""
     module = sdy.parse(BESIDE_A_BROADCAST)
     combine_small_reductions(module)
     assert shapes_of_sums(module) == [(4,), (4,), (4,)]
@@ -218,7 +220,7 @@ def test_sums_that_are_taken_together_are_the_same():
 
 
 def test_a_nan_is_kept_in_a_scatter_over_devices():
-    """Where keys are made before a scatter, and floats again after what is gathered."""
+    """The scatter converts floats to integer keys, and the gathered result back to floats."""
     table, found = np.full((105, 57), 2, "float32"), np.ones((40, 57), "float32")
     found[3, 56] = np.nan
     rows = np.arange(40, dtype="int32") * 2

@@ -1,4 +1,4 @@
-"""Entry points within `jax.set_mesh` of a mesh with explicit axes, which the meshes of the compiler itself lack."""
+"""Entry points called in `jax.set_mesh` of a mesh with explicit axes, which the compiler's own meshes lack."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -76,7 +76,7 @@ def exported(x: jax.Array) -> jax.Array:
 
 
 def counted(x: jax.Array) -> jax.Array:
-    """Return `function` of `x` after asking for all reports about it."""
+    """Return `function` of `x` after requesting all reports about it."""
     lowered = sdy.jit(function).lower(x)
     assert lowered.device_text()
     assert lowered.cost_analysis()
@@ -104,7 +104,7 @@ ENTRIES: dict[str, tuple[Callable[[jax.Array], Any], Callable[[Any], Any]]] = {
     "sdy.compiler": (compiled_within, function),
     "sdy.AUTO": (chosen, jax.nn.softmax),
     "policy": (sdy.jit(function, policy=split), function),
-    "what is told": (counted, function),
+    "reports": (counted, function),
     "jax.export": (exported, function),
     "program": (lambda x: sdy.jit(function).lower(x).program(x)[0], function),
     "sdy.compile": (lambda x: sdy.compile(sdy.from_jax(function, x))(x)[0], function),
@@ -125,7 +125,7 @@ ENTRIES: dict[str, tuple[Callable[[jax.Array], Any], Callable[[Any], Any]]] = {
         np.negative,
     ),
 }
-"""Functions of an array on the mesh that is set, each with the function of the whole array that it equals."""
+"""Functions of an array on the mesh of the context, each with its unpartitioned reference."""
 
 
 @pytest.mark.parametrize("types", MESHES)
@@ -138,7 +138,7 @@ def test_all_runs_on_the_mesh_that_is_set(entry: str, types: str):
 
 
 def test_what_is_known_of_an_operator_in_one_context_is_not_taken_for_another():
-    """Types name the mesh that is set."""
+    """Cached types would name the mesh of the other context."""
     with jax.set_mesh(MESHES["Explicit Explicit"]):
         jax.eval_shape(softmax, V)
     assert jax.eval_shape(softmax, V).sharding is None

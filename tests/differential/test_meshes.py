@@ -1,4 +1,4 @@
-"""Programs that see their devices through several meshes, or through a mesh that has none."""
+"""Programs that use several meshes for the same devices, or a mesh without axes."""
 
 from typing import Any
 
@@ -105,7 +105,7 @@ def test_results_lie_on_a_mesh_that_the_person_named(function: Function[Any], wa
 
 
 def test_a_change_of_mesh_sends_no_more_than_the_layouts_differ_by():
-    """Rows over x, y become rows over a, which is the same layout, and then rows over p and columns over q."""
+    """Rows sharded over x, y become rows over a, an equal sharding, and then rows over p and columns over q."""
 
     def change(u: jax.Array) -> jax.Array:
         return constrained(constrained(u, LINE, "a", None) * 2, OTHER, "p", "q")
@@ -117,7 +117,7 @@ def test_a_change_of_mesh_sends_no_more_than_the_layouts_differ_by():
 
 
 def reshard(one: str, given: str, other: str, wanted: str, shape: str) -> str:
-    """A program that doubles a tensor of this shape, laid out on one mesh, and brings it to another."""
+    """Return a program that doubles a tensor sharded on one mesh and reshards it to another mesh."""
     tensor = f"tensor<{shape}xf32>"
     return f"""
       sdy.mesh @one = <{one}>

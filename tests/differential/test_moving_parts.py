@@ -1,4 +1,4 @@
-"""Reshapes and reshards whose parts move: devices receive no more bytes than under jax.jit."""
+"""Reshapes and reshards that move shards: devices receive no more bytes than under jax.jit."""
 
 from collections.abc import Callable
 from typing import Any
@@ -50,7 +50,7 @@ def test_a_reshape(name: str, differentiated: bool) -> None:
 
 @pytest.mark.parametrize(("spec", "new_spec"), RESHARDS)
 def test_a_reshard(spec: P, new_spec: P) -> None:
-    """Three axes move between dimensions, around a product that has a third layout for one of its operands."""
+    """Three axes move between dimensions, around a product whose operand has a third sharding."""
     value = jnp.arange(8.0**4).reshape(8, 8, 8, 8)
     assert_no_more_is_received(lambda x: x * 2, value, (2, 2, 2), spec, new_spec)
 
@@ -58,7 +58,7 @@ def test_a_reshard(spec: P, new_spec: P) -> None:
 def assert_no_more_is_received(
     function: Callable[[jax.Array], jax.Array], value: jax.Array, sizes: Shape, spec: P, new_spec: P
 ) -> None:
-    """Assert that the numbers are right, and that devices receive the bytes predicted, at most those of jax.jit."""
+    """Check the result, and that devices receive the predicted bytes, at most those of jax.jit."""
     mesh = mesh_of(sizes)
     shardings: dict[str, Any] = {
         "in_shardings": (NamedSharding(mesh, spec),),

@@ -1,4 +1,4 @@
-"""Programs that another compiles: a function of `sdy.jit` as a part of them, or `sdy.compiler` around their calls."""
+"""`sdy.jit` functions called in programs that another compiler compiles, and `sdy.compiler` around calls."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -25,9 +25,9 @@ def loss(x: Any, w: Any) -> Any:
 
 
 class Asked:
-    """A policy that splits the rows of the first matrix product along "data".
+    """A policy that shards the rows of the first matrix product over "data".
 
-    It knows of how many products it was asked each time.
+    It records the number of products in each call.
     """
 
     def __init__(self, splits: bool = True):

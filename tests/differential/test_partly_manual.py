@@ -1,7 +1,7 @@
-"""Programs that are manual over some axes, while the compiler splits their bodies over the others.
+"""Programs that are manual over some axes, with bodies that the compiler partitions over the others.
 
-`sdy.jit` beside `jax.jit` on eight devices. All numbers are small integers, so that they are equal. One program returns
-both what a body computes and what collectives make of it, as the layout of one result must not change another.
+`sdy.jit` compared with `jax.jit` on eight devices. All numbers are small integers, so results are equal. One program
+returns both the result of a body and collectives of it, because the sharding of one result must not affect another.
 """
 
 from collections.abc import Callable, Mapping
@@ -101,7 +101,7 @@ RESULTS = {
         "joined": P(None, "data"),
     },
 }
-"""For each body how the manual axis splits its results."""
+"""For each body, the sharding of its results over the manual axis."""
 
 LAYOUTS = [
     ((P("data"), P(None, "model")), P("data", "model")),
@@ -109,7 +109,7 @@ LAYOUTS = [
     ((P(None, "model"), P("model", "data")), P(None, ("data", "model"))),
     ((P(("model", "data")), P()), P(("data", "model"))),
 ]
-"""Of the arguments, and of all results."""
+"""Shardings of the arguments, and of all results."""
 
 
 @pytest.mark.parametrize(("body", "out_specs"), RESULTS.items())

@@ -1,6 +1,6 @@
-"""Operations that select or order elements: the numbers of the whole, and no more received than with `jax.jit`.
+"""Operations that select or order elements: equal results, and no more bytes received than with `jax.jit`.
 
-Most cases have dimensions that their axes do not divide, down to size 1, where one device has all of it.
+Most cases have uneven dimensions, down to size 1, where one device holds the only element.
 """
 
 import math
@@ -22,7 +22,7 @@ Function = Callable[..., Any]
 
 
 class _GivenLayouts(Draft):
-    """A program whose layouts of operands, then of results, are given."""
+    """A draft whose shardings of operands, then of results, are fixed."""
 
     def __init__(self, mesh: Mesh, given: Sequence[Layout]):
         super().__init__(Choices(lambda count: 0), mesh)
@@ -52,7 +52,7 @@ def _parsed(text: str) -> tuple[str, tuple[int, ...], Layout]:
 
 
 def _indices(shape: Sequence[int]) -> Array:
-    """Return indices in no order, some of them several times, some negative or too large."""
+    """Return unordered indices, some repeated, some negative or too large."""
     return (np.arange(math.prod(shape)) * 7 % 31 % 12 - 2).reshape(shape)
 
 

@@ -1,4 +1,4 @@
-"""Texts of one operation for each corner of MLIR's syntax for attributes, types and locations, printed as MLIR does."""
+"""Operations for every corner case of MLIR's syntax of attributes, types and locations, printed as MLIR does."""
 
 import random
 import re
@@ -155,7 +155,7 @@ module @m attributes {a.name = loc("x"), a.range = loc("f":1:2 to :7), a.unknown
 def test_prints_what_mlir_prints(name: str, form: str):
     printed = format(parse(TEXTS[name], "-", context(allow_unregistered=True)), **FORMS[form])
     expected = oracle(TEXTS[name], **FORMS[form])
-    if name == "resources" and form == "local-scope":  # where MLIR does not print resources, so that they are lost
+    if name == "resources" and form == "local-scope":  # if MLIR does not print resources, they are lost
         printed = printed[: printed.index("\n{-#")]
     assert printed.rstrip() == expected.rstrip()
 

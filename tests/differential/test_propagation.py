@@ -1,4 +1,4 @@
-"""Propagation: its parts on plain values, and its passes against the oracle's.
+"""Propagation: its steps on plain values, and its passes compared with the oracle's.
 
 Each pass is compared on random modules: `pytest --random-modules 625 tests/differential/test_propagation.py` for 5,000.
 """

@@ -1,4 +1,4 @@
-"""Scatters of split updates: devices receive no more than with `jax.jit`."""
+"""Scatters of sharded updates: devices receive no more bytes than with `jax.jit`."""
 
 from collections.abc import Callable
 from typing import Any
@@ -72,7 +72,7 @@ def test_products_of_uneven_parts():
 @pytest.mark.parametrize("result", [P("x"), P(None, "x"), P()], ids=str)
 @pytest.mark.parametrize("columns", [P(None, "x"), P(None, ("x", "y"))], ids=str)
 def test_updates_of_columns_that_the_same_axis_splits(update: str, columns: P, result: P):
-    """The updates move to where their columns are: an all-to-all receives less than sums of all partial results."""
+    """The updates move to the devices of their columns: an all-to-all receives less than sums of partial results."""
     rows, updates = P("x"), FACTORS[:8]
     assert_not_dearer(
         lambda x, i, t: getattr(x.at[i], update)(t), [INPUT, ROWS[:8], updates], [columns, rows, rows], result

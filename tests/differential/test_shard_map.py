@@ -1,6 +1,6 @@
-"""Programs that say in part, or altogether, what each device does: `sdy.jit` beside `jax.jit` on eight devices.
+"""Programs with `shard_map` over some or all axes: `sdy.jit` compared with `jax.jit` on eight devices.
 
-All numbers are small integers or what both compute alike, so that they are equal.
+All numbers are small integers or computed alike by both, so results are equal.
 """
 
 from collections.abc import Callable
@@ -23,14 +23,14 @@ RING = [(i, (i + 1) % 4) for i in range(4)]
 
 
 def mapped(function: Function[Any], in_specs: Any, out_specs: Any, *axes: str) -> Callable[..., Any]:
-    """`function` for each device along `axes`, by default all of them."""
+    """Map `function` over the devices along `axes`, by default all of them."""
     return jax.shard_map(
         function, mesh=MESH, in_specs=in_specs, out_specs=out_specs, axis_names=set(axes), check_vma=False
     )
 
 
 def collectives(part: jax.Array) -> dict[str, jax.Array]:
-    """Of a part of `X` that is split over both axes."""
+    """Apply collectives to a shard of `X` over both axes."""
     return {
         "psum": lax.psum(part, "x"),
         "psum of both": lax.psum(part, ("x", "y")),
@@ -58,7 +58,7 @@ SPECS = {
 
 
 def along_x(part: jax.Array) -> dict[str, jax.Array]:
-    """Of rows of `X`, whose columns may be split over `y`; a product is for the compiler to split."""
+    """Apply collectives along `x` to rows of `X`, with columns and a product that the compiler may shard over `y`."""
     return {
         "product": lax.psum(part.T @ part, "x"),
         "scattered": lax.psum_scatter(part.T @ part, "x", tiled=True),
@@ -76,7 +76,7 @@ def nested(part: jax.Array) -> jax.Array:
 
 
 def loop(part: jax.Array) -> jax.Array:
-    """Each device sees what every other has along `x`."""
+    """Gather the shards of all devices along `x` in a loop."""
 
     def step(carried: jax.Array, _: Any) -> tuple[jax.Array, Any]:
         return lax.ppermute(carried, "x", RING) + part, None

@@ -1,4 +1,4 @@
-"""A sharding that puts a tensor on a single device says nothing of the tensor's dimensions."""
+"""Single-device shardings (maximal shardings) leave a tensor's dimensions unsharded."""
 
 import re
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 
 def _with_one_on_a_single_device(text: str) -> Iterator[str]:
-    """`text` with each of its shardings in turn on a single device, where it is still read."""
+    """Yield `text` with each of its shardings in turn made single-device, if it still parses."""
     for found in _SHARDING.finditer(text):
         mesh = "sdy.mesh @single = <[], device_ids=[0]>\n"
         changed = f"{mesh}{text[: found.start()]}<@single, []>{text[found.end() :]}"

@@ -1,4 +1,4 @@
-"""Slices of split dimensions: the bits of the whole, and no more received than with `jax.jit`."""
+"""Slices of sharded dimensions: bitwise equal results, and no more bytes received than with `jax.jit`."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +21,7 @@ ROWS = jnp.sin(jnp.arange(16.0 * 24)).reshape(16, 24)
 
 
 def received(function: Slice, operand: jax.Array, before: NamedSharding, after: NamedSharding) -> float:
-    """Check the result and the predicted bytes of `sdy.jit`, and that `jax.jit` needs no fewer; return the bytes."""
+    """Check the result and the predicted bytes of `sdy.jit`, and that `jax.jit` receives no fewer; return the bytes."""
     lowered = sdy.jit(function, in_shardings=before, out_shardings=after).lower(operand)
     ours, theirs = (
         bytes_received(each.compile().as_text(), before.mesh.size)
@@ -43,7 +43,7 @@ STATIC: dict[str, Slice] = {
     "rows and columns": lambda x: x[5:8, 2:4],
     "rows times two": lambda x: x[3:5] * 2,
 }
-"""Slices of which devices are given a few rows of 16."""
+"""Slices of a few rows of 16."""
 
 
 @pytest.mark.parametrize("function", STATIC.values(), ids=STATIC)
@@ -72,7 +72,7 @@ def test_the_sign_of_zero_and_nan_are_kept(dtype: str):
 
 
 def test_a_row_at_an_index_that_is_data():
-    """A device receives two times 7/8 of the row, and with `jax.jit` 7/8 of all rows."""
+    """A device receives twice 7/8 of the row; with `jax.jit`, 7/8 of all rows."""
     for index in (0, 13, 15, 100, -1):
 
         def row(x: jax.Array, index: int = index) -> jax.Array:
@@ -118,7 +118,7 @@ OTHER_LAYOUTS: dict[str, tuple[Slice, P, P]] = {
     "columns in front of zeros": (lambda x: jnp.pad(x, ((0, 0), (0, 8))), P(("x", "y")), P("y", "x")),
     "overlapping slices": (lambda x: x[:12] - x[2:14] + x[4:], P("x", "y"), P(None, "x")),
 }
-"""Slices and pads whose operand has one layout, and their result another."""
+"""Slices and pads whose operand and result have different shardings."""
 
 
 @pytest.mark.parametrize("name", OTHER_LAYOUTS)

@@ -1,4 +1,4 @@
-"""The StableHLO and CHLO dialects: what MLIR prints is what is read and printed, and what MLIR refuses is refused."""
+"""The StableHLO and CHLO dialects: text that MLIR prints round-trips, and text that MLIR refuses is refused."""
 
 import re
 from importlib import import_module
@@ -69,7 +69,7 @@ def test_jax_names_no_operation_that_its_programs_do_not_show():
     for dialect, abbreviation in (("stablehlo", "hlo"), ("chlo", "chlo")):
         mentioned = set(re.findall(rf"\b{abbreviation}\.(\w+)", code))
         for name, builder in vars(import_module(f"jaxlib.mlir.dialects.{dialect}")).items():
-            # Python's own words, such as `and`, have an underscore behind them.
+            # Python keywords, such as `and`, have a trailing underscore.
             operation = getattr(builder, "OPERATION_NAME", None)
             if isinstance(operation, str):
                 mnemonic = operation.partition(".")[2]

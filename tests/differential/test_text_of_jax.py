@@ -1,4 +1,4 @@
-"""The text of programs that JAX writes, read and printed: each byte is what MLIR prints."""
+"""The text of programs that JAX lowers, parsed and printed byte for byte as MLIR prints it."""
 
 from typing import Any
 

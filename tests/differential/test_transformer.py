@@ -1,4 +1,4 @@
-"""The main job, on a real training step: examples/transformer.py."""
+"""End-to-end test on a real training step: examples/transformer.py."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ def lowered(layers: int) -> str:
 
 
 def test_the_text_checked_in_does_what_the_script_lowers() -> None:
-    """Another version of JAX may lower it differently; the arguments and results stay."""
+    """Another version of JAX may lower it to other operations, with the same arguments and results."""
     checked_in, fresh = (sdy.parse(text) for text in ((EXAMPLES / "transformer.mlir").read_text(), lowered(2)))
     main = [next(op for op in module.body.ops if op.name == "func.func") for module in (checked_in, fresh)]
     assert main[0].properties["function_type"] == main[1].properties["function_type"]

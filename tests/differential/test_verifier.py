@@ -1,4 +1,4 @@
-"""What the verifier finds, however often it has found nothing in operations that look alike."""
+"""The verifier reports errors even where it has memoized the verification of similar operations."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -162,7 +162,7 @@ def test_a_module_that_was_right_is_refused_when_it_is_changed():
         verify(module)
 
 
-# Which values are seen
+# Visibility of values
 
 
 def case(*bodies: str) -> str:
@@ -203,11 +203,11 @@ def test_a_terminator_is_the_last_of_its_block():
     assert message == "'func.return' op must be the last operation in the parent block"
 
 
-# What is asked once for many operations
+# Memoized checks of many operations
 
 
 class Sealed(SSAValue[Attribute]):
-    """A value of which nothing can be seen but its type."""
+    """A value that raises if anything but its type is read."""
 
     @property
     def owner(self) -> Operation | Block:

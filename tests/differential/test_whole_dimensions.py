@@ -1,4 +1,4 @@
-"""Operations that need a dimension whole run where it is split, and devices receive no more than with `jax.jit`."""
+"""Operations that need an unsharded dimension accept a sharded one, and receive no more bytes than with `jax.jit`."""
 
 from collections.abc import Callable
 from typing import Any
@@ -37,7 +37,7 @@ def assert_not_dearer(
 
 
 def parts(x: Any) -> Any:
-    """Real and imaginary numbers side by side, which one result can be."""
+    """Stack real and imaginary parts, to return them as one result."""
     return jnp.stack([x.real, x.imag])
 
 

@@ -1,4 +1,4 @@
-"""Operations with a mistake in them are refused where MLIR refuses them and in its words, and no others are."""
+"""Operations with a mistake are refused if and only if MLIR refuses them, with its messages and locations."""
 
 import re
 from random import Random
@@ -15,22 +15,22 @@ from wrong_operations import with_mistakes
 from wrong_regions import has_region, with_wrong_region
 
 _COUNT = len(sample(range(6), one_in=2))
-"""How many operations of each family are compared."""
+"""Number of operations compared per family."""
 
 _NEWER = "collective_broadcast"
-"""An operation that newer versions of StableHLO check in another way than the one that MLIR is compared with."""
+"""An operation that newer versions of StableHLO check differently from jaxlib's."""
 
 _OF_VAGUE_SIZES = [
     name
     for name, family in FAMILIES.items()
     if family.__module__ in {module.__name__ for module in (chlo, dynamic_shapes, elementwise, shapes)}
-    and family is not shapes.concatenate  # its operands are no arguments
+    and family is not shapes.concatenate  # its operands are not arguments
 ]
-"""Families of operations that are also compared with sizes that are dynamic or bounded."""
+"""Families also compared with dynamic and bounded dimensions."""
 
 
 def told_by_mlir(text: str) -> str | None:
-    """The first thing that MLIR says against `text`, after its line and column."""
+    """Return MLIR's first error for `text` with its line and column, or None."""
     try:
         oracle(text)
     except OracleError as problem:
@@ -77,7 +77,7 @@ def test_mistakes_in_regions_are_told_as_mlir_tells_them(family: str) -> None:
 
 
 def test_constants_are_looked_at_for_each_operation() -> None:
-    """Two operations that differ in nothing but the constants that they use."""
+    """Two operations that differ only in the constants that they use are verified separately."""
     type_ = "(tensor<8xf32>, tensor<2xi32>) -> tensor<2x4xf32>"
     text = f"""
     func.func @f(%a: tensor<8xf32>) {{

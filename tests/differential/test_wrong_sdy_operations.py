@@ -1,4 +1,4 @@
-"""Mistakes in operations and attributes of the SDY dialect are refused where MLIR refuses them, and in its words.
+"""Mistakes in SDY operations and attributes are refused if and only if MLIR refuses them, with its messages.
 
 The messages that differ are those of the section "Messages about damaged text" in docs/differences.md.
 """
@@ -13,33 +13,33 @@ from sdy.text import parse
 from wrong_sdy_operations import cases
 
 _SAMPLE = 199
-"""Stride of the sample of cases: a prime, so that no list of mistakes has it as its period."""
+"""Stride of the sample of cases: a prime, so that it is no period of any list of mistakes."""
 
 _NOT_COMPARED = re.compile(
     r"reduction_op"  # newer than the C++ of some jaxlibs
-    r"|dim_mapping"  # MLIR prints a text of it that it does not read
-    r"|cf\.br"  # a dialect that is not known here
+    r"|dim_mapping"  # MLIR prints text for it that it cannot parse
+    r"|cf\.br"  # a dialect that we do not support
 )
-"""Texts that are read otherwise for a reason."""
+"""Texts that we parse differently, for the reasons above."""
 
 _TOLD_OTHERWISE = re.compile(
     r"inferred type|same encoding|collective on operand without sharding|only ranked tensors"  # mixed kinds of types
-    r"|block with no terminator, has"  # followed by the operation, which we name instead
-    r"|expected operation name in quotes"  # for words that are types, as `i32 = sdy.mesh`
-    r"|to start operand list"  # behind a name that is no operation's, which we refuse by its dialect
-    r"|number of operands and types do not match"  # is told at the operands by MLIR, behind the types by xDSL
+    r"|block with no terminator, has"  # we name the operation instead
+    r"|expected operation name in quotes"  # for keywords that are types, as `i32 = sdy.mesh`
+    r"|to start operand list"  # after an unknown operation name, which we refuse by its dialect
+    r"|number of operands and types do not match"  # located at the operands by MLIR, after the types by xDSL
     r"|dense elements|shaped type|string token"  # in `dense<...>`, not an attribute of this dialect
-    r"|using value defined outside"  # found by MLIR while it reads, by us when all is read
+    r"|using value defined outside"  # found by MLIR while parsing, by us after parsing
     r"|result number not allowed|expected attribute name"  # in the arguments of a region
 )
-"""Messages of MLIR in whose place another message, or another position, is accepted."""
+"""Messages of MLIR in whose place another message, or another location, is accepted."""
 
 _TOLD_EARLIER = re.compile(r"expected '<'$")
-"""Our message for an attribute in the place of another's brackets; MLIR names the token that it expects."""
+"""Our message for an attribute in place of another's brackets; MLIR names the expected token."""
 
 
 def _told_by_mlir(text: str) -> tuple[str, str]:
-    """The first error of MLIR with its place, or nothing and the program."""
+    """Return MLIR's first error with its location and "", or "" and the program."""
     try:
         return "", oracle(text)
     except OracleError as problem:

@@ -1,4 +1,4 @@
-"""examples/automatic.py: the compiler chooses the layout of a train step, which then trains."""
+"""examples/automatic.py: the compiler chooses the shardings of a train step, which then trains."""
 
 import re
 import subprocess

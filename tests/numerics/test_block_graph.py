@@ -1,4 +1,4 @@
-"""Block graphs: what they consist of, that they give what the whole program gives, and in how much memory."""
+"""Block graphs: their nodes, their results compared with the unpartitioned program's, and their memory."""
 
 import json
 import re
@@ -119,7 +119,7 @@ def test_results_go_through_files_in_little_memory(tmp_path: Path):
 
 
 def test_operands_of_ten_times_the_memory(tmp_path: Path):
-    """Both are files of 16 MiB; 3 MiB are in memory at once, besides what is mapped."""
+    """Both operands are files of 16 MiB; at most 3 MiB are resident, besides memory maps."""
     size = 2048
     for number in range(2):
         array = np.lib.format.open_memmap(tmp_path / f"{number}.npy", "w+", np.float32, (size, size))
@@ -148,7 +148,7 @@ def test_matmuls_of_any_shape(m: int, k: int, n: int, block_bytes: int):
 
 
 def test_dask():
-    """Two workers of a cluster give the same, one argument being read from a file."""
+    """Two workers of a cluster give the same result; one argument is read from a file."""
     distributed: Any = pytest.importorskip("distributed")
     x, w = f32(32, 48), f32(48, 40)
     graph = graph_of(lambda x, w: jnp.tanh(x @ w).T, x, w, block_bytes=6000)
@@ -162,12 +162,12 @@ def test_dask():
 
 
 def small_graph() -> BlockGraph:
-    """x (8, 8) -> negated in two blocks -> transposed, of which a copy is the result."""
+    """Return the graph of x (8, 8) -> negate, in two blocks -> transpose -> copy -> result."""
     return graph_of(lambda x: (-x).T, f32(8, 8), block_bytes=300)
 
 
 def test_kinds_of_nodes():
-    """The seed's figures: source, sink, tensors, block operations, shards, chunks, views and copies."""
+    """The kinds in the design document: source, sink, tensors, block operations, shards, chunks, views and copies."""
     graph = small_graph()
     assert [tensor.shape for tensor in graph.sources] == [(8, 8)]
     source, negated, transposed, copied = graph.tensors
@@ -190,7 +190,7 @@ def test_kinds_of_nodes():
 
 
 def test_blocks_of_the_devices_of_a_mesh():
-    """Where shardings say how tensors are split, the parts are the blocks; what is summed up stays whole."""
+    """Each shard of a tensor is a block; a contracted dimension is in one block."""
     module = sdy.parse("""
       sdy.mesh @mesh = <["x"=4, "y"=2]>
       func.func @main(%a: tensor<8x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
@@ -209,7 +209,7 @@ def test_blocks_of_the_devices_of_a_mesh():
 
 
 def test_what_is_not_observed_is_not_computed():
-    """An operation without a path to the sink is gone; so are the blocks of which nothing is read."""
+    """Operations without a path to the sink are removed, and so are blocks that nothing reads."""
 
     def function(x: jax.Array) -> jax.Array:
         jnp.exp(x)
@@ -296,7 +296,7 @@ def test_command_tells_a_wrong_result(
 
 
 def test_probes_of_sample_blocks():
-    """A block that is twice as long takes more time and memory; an axis that cannot be longer takes none."""
+    """A block of twice the length takes more time and memory; an axis that cannot be longer takes neither."""
     module = sdy.from_jax(jax.jit(lambda x, w: x @ w), f32(256, 32), f32(32, 256))
     op = next(op for op in module.walk() if op.name == "stablehlo.dot_general")
     blocks = block_operation(op)
@@ -308,9 +308,9 @@ def test_probes_of_sample_blocks():
 
 
 def test_a_contraction_is_a_product_and_a_sum():
-    """The seed's matmul over the in dimension: a product of shape (batch, in, out), which is summed along in.
+    """A matmul written as a product (batch, in, out), then a sum along in, as in the design document.
 
-    Each input is read by many cells of the product; the product alone may be cut along in, and the sum may not.
+    Many cells of the product read each input; only the product may be split along in, the sum may not.
     """
     x, w = f32(10, 6), f32(6, 3)
     graph = graph_of(lambda x, w: (x[:, :, None] * w[None, :, :]).sum(1), x, w, block_bytes=600)
@@ -323,7 +323,7 @@ def test_a_contraction_is_a_product_and_a_sum():
 
 
 def test_a_reduction_that_is_cut_has_partial_results_and_a_second_stage():
-    """Where the in dimension is whole, the fused operation stays; where it is cut, its parts are an index dimension."""
+    """If the contracted dimension is one block, the operation stays fused; else its partial sums have an index axis."""
     x, w = f32(8, 64), f32(64, 8)
     whole = graph_of(lambda x, w: x @ w, x, w, block_bytes=2**16)
     assert [work.name for work in whole.works] == ["stablehlo.dot_general"]

@@ -1,4 +1,4 @@
-"""Every program of the corpus, partitioned, computes what the whole one does: on eight devices, and interpreted."""
+"""Every partitioned program of the corpus computes the unpartitioned results: on eight devices, and interpreted."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -41,7 +41,7 @@ def test_devices_together_compute_what_one_does(name: str):
 
 
 def test_a_reshard_receives_hardly_more_than_a_device_needs():
-    """XLA gathers twelve times as much."""
+    """XLA gathers twelve times as many bytes."""
     reshard = program(lambda x: constrain(x, None, (X, Y)), Argument((16, 64, 8), (Y, None, X)), mesh={X: 4, Y: 2})
     traffic = collectives(compile(partitioned(reshard.module())).compiled_text())
     assert traffic.keys() == {"all-to-all"}

@@ -1,4 +1,4 @@
-"""Programs with tensors that have no elements: nothing is sent for these, and no warning speaks of them."""
+"""Programs with tensors without elements, for which nothing is sent and no warning is given."""
 
 import warnings
 from collections.abc import Callable
@@ -45,5 +45,5 @@ def test_empty_tensors_cost_nothing(program: Callable[[Any], Any], spec: P):
         assert sdy.account(lowered).bytes_received == 0
     result, expected = lowered.compile()(x), program(jnp.asarray(x))
     assert result.shape == expected.shape
-    if result.size:  # XLA gives each device a whole tensor that has no elements, which cannot be put together
+    if result.size:  # XLA gives each device a full tensor without elements, and these shards cannot be assembled
         np.testing.assert_array_equal(result, expected)

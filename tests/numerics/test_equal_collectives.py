@@ -1,4 +1,4 @@
-"""What devices have sent each other once they do not send again, and they compute what one device does."""
+"""Equal collectives run once, and the results are those of one device."""
 
 from collections import Counter
 
@@ -19,7 +19,7 @@ def twice_the_same_sum(a: jax.Array, b: jax.Array) -> jax.Array:
 
 
 def normalized(x: jax.Array) -> jax.Array:
-    """The variance needs the mean that is subtracted, too."""
+    """Normalize rows; the mean is needed by the variance and by the difference."""
     return (x - x.mean(1, keepdims=True)) / jnp.sqrt(x.var(1, keepdims=True) + 1e-5)
 
 
@@ -43,7 +43,7 @@ def in_a_loop_alone(x: jax.Array, w: jax.Array) -> jax.Array:
 
 
 def in_two_loops(x: jax.Array, w: jax.Array) -> jax.Array:
-    """As in a gradient: the layers, of which each device has some, are gone through forwards and backwards."""
+    """Scan sharded layers forward and backward, as a gradient does."""
 
     def layers(x: jax.Array, reverse: bool) -> jax.Array:
         return jax.lax.scan(lambda c, layer: (jnp.tanh(c @ layer), None), x, w, reverse=reverse)[0]
@@ -52,7 +52,7 @@ def in_two_loops(x: jax.Array, w: jax.Array) -> jax.Array:
 
 
 def computed_again(x: jax.Array, w: jax.Array) -> jax.Array:
-    """The gradient gathers the sines once more, which the forward pass does not keep."""
+    """Differentiate with rematerialization: the backward pass gathers the weights again."""
 
     @jax.checkpoint
     def layer(x: jax.Array) -> jax.Array:
@@ -75,7 +75,7 @@ CASES: dict[str, tuple[Program, dict[str, int]]] = {
     "in two loops": (program(in_two_loops, Argument((8, 16), (D,)), Argument((4, 16, 16), (M,))), {"all_gather": 1}),
     "what is to be computed again": (program(computed_again, Argument((8, 16), (D,)), WEIGHT), {"all_gather": 2}),
 }
-"""Programs, and how many collectives of each kind are enough for one."""
+"""Programs, and the sufficient number of collectives of each kind."""
 
 
 def collectives(module: ModuleOp) -> Counter[str]:

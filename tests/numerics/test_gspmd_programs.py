@@ -1,4 +1,4 @@
-"""Programs as jax lowers them for GSPMD compute here what they compute, and what is written for GSPMD XLA computes."""
+"""Programs that jax lowers for GSPMD give the same results here, and XLA runs what we export for GSPMD."""
 
 import subprocess
 import sys
@@ -82,7 +82,7 @@ def test_what_jax_lowers_for_gspmd_now_is_jitted(name: str):
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_what_came_through_hlo_is_compiled(name: str, through_hlo: Path):
-    """Its shardings, and manual computations that XLA took apart, are in frontend attributes alone."""
+    """Its shardings, and the manual computations that XLA has inlined, exist only in frontend attributes."""
     module = sdy.parse((through_hlo / f"{name}.mlir").read_text())
     results = sdy.compile(module)(*gspmd_in_jax.inputs())
     for result, wanted in zip(results, expected(name), strict=True):

@@ -1,6 +1,6 @@
-"""What neighbours exchange: programs with windows, pads, slices and reverses along split dimensions, in parts.
+"""Halo exchange: programs with windows, pads, slices and reverses along sharded dimensions run on shards.
 
-They run on the interpreter, which compiles nothing; what a device receives of others is counted in their text.
+The interpreter runs them, without compiling; elements received are counted in their text.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ LAYOUT = ("NHWC", "HWIO", "NHWC")
 
 
 def along_rows(function: Function[Any]) -> Callable[..., Any]:
-    """`function` with the first dimension of its argument and of its result split over "data"."""
+    """Constrain the first dimension of the argument and the result of `function` to "data"."""
 
     def run(x: jax.Array, *rest: jax.Array) -> jax.Array:
         return constrain(function(constrain(x, D), *rest), D)
@@ -40,7 +40,7 @@ def along_rows(function: Function[Any]) -> Callable[..., Any]:
 
 
 def in_space(function: Function[Any]) -> Callable[..., Any]:
-    """`function` with the two spatial dimensions of images split over both axes."""
+    """Constrain the two spatial dimensions of the images of `function` to both axes."""
 
     def run(x: jax.Array, *rest: jax.Array) -> jax.Array:
         return constrain(function(constrain(x, None, D, M), *rest), None, D, M)
@@ -51,7 +51,7 @@ def in_space(function: Function[Any]) -> Callable[..., Any]:
 def sums(
     x: jax.Array, size: int, stride: int = 1, padding: tuple[int, int] = (0, 0), dilation: int = 1, holes: int = 1
 ) -> jax.Array:
-    """Sums of windows of rows, each from 5 on; so is what is outside of the rows."""
+    """Sum windows of rows, with initial and padding value 5."""
     rest = x.ndim - 1
     return lax.reduce_window(
         x,
@@ -66,12 +66,12 @@ def sums(
 
 
 def pad(x: jax.Array, low: int, high: int, interior: int = 0) -> jax.Array:
-    """Rows of 7 before, after and between those of `x`."""
+    """Pad the rows of `x` with sevens before, after and between them."""
     return lax.pad(x, np.int32(7), ((low, high, interior), *((0, 0, 0),) * (x.ndim - 1)))
 
 
 def sum_of_shifts(x: jax.Array, count: int) -> jax.Array:
-    """The sum of `count` rows of `x` from each on that has as many behind it."""
+    """Sum all slices of `count` consecutive rows of `x`."""
     return sum((x[first : first + count] for first in range(x.shape[0] - count + 1)), jnp.zeros((), x.dtype))
 
 
@@ -81,14 +81,14 @@ def convolve(x: jax.Array, kernel: jax.Array, **options: Any) -> jax.Array:
 
 
 def gradient_of_kernel(x: jax.Array, above: jax.Array, padding: Any = ((1, 1), (1, 1)), **options: Any) -> jax.Array:
-    """What a kernel's gradient is of images and the gradient above: products with a window as large as the latter."""
+    """Compute the kernel gradient of a convolution: a convolution of the images with `above` as a large kernel."""
     options = {"window_strides": (1,) * len(padding)} | options
     layout = ("CHWN", "IHWO", "HWNC") if len(padding) == 2 else ("HCN", "HIO", "HNC")
     return lax.conv_general_dilated(x, above, padding=padding, dimension_numbers=layout, **options)
 
 
 def gradient_of_maxima(x: jax.Array, window: int, stride: int, padding: Any = "VALID") -> jax.Array:
-    """Each maximum's own value, added up where it comes from."""
+    """Transpose a max pool: add each window's maximum at its position."""
 
     def maxima(x: jax.Array) -> jax.Array:
         return lax.reduce_window(x, -np.inf, lax.max, (window, 1), (stride, 1), padding)
@@ -97,7 +97,7 @@ def gradient_of_maxima(x: jax.Array, window: int, stride: int, padding: Any = "V
     return transposed(values)[0]
 
 
-# Each: a program, and how many elements its collective permutes give a device.
+# Each: a program, and the number of elements that a device receives from collective permutes.
 PROGRAMS: dict[str, tuple[Program, int]] = {
     "slice": (program(along_rows(lambda x: x[2:14]), ROWS), 4 + 4),
     "slice of what one device has": (program(along_rows(lambda x: x[9:10]), ROWS), 4),
@@ -171,7 +171,7 @@ PROGRAMS: dict[str, tuple[Program, int]] = {
         program(lambda x, y: constrain(jnp.concatenate([x, y], 1), D, M)[:, 1:], ints((8, 16), D, M), ints((8, 1), D)),
         2,
     ),
-    "tensors of several sizes, some of which are whole": (
+    "tensors of several sizes, some replicated": (
         program(
             lambda x, y, z, w: constrain(jnp.concatenate([x, y, z, w]), D),
             ROWS,
@@ -281,7 +281,7 @@ def test_devices_receive_what_they_need(name: str):
 
 
 def check(program: Program) -> ModuleOp:
-    """The program of one device, if all together compute what the whole does."""
+    """Check that the partitioned program computes the unpartitioned results, and return it."""
     whole = program.module()
     local = partitioned(whole)
     random = np.random.default_rng(0)
@@ -292,7 +292,7 @@ def check(program: Program) -> ModuleOp:
 
 
 def received(module: ModuleOp) -> int:
-    """How many elements the collective permutes of a module give a device."""
+    """Return the number of elements that a device receives from the collective permutes of a module."""
     permutes = [op for op in operations(module) if op.name == "stablehlo.collective_permute"]
     return sum(prod(tensor_type(op.results[0]).get_shape()) for op in permutes)
 
@@ -303,7 +303,7 @@ MARGINS = st.integers(-3, 7)
 
 
 def check_rows(function: Function[Any], size: int) -> None:
-    """What `function` does to that many rows is computed in parts, and takes no more than all of them."""
+    """Check `function` on `size` sharded rows, and that devices receive at most three shards of rows."""
     local = check(program(along_rows(function), ints((size, 2))))
     assert received(local) <= 3 * 2 * -(-size // 4)
 
@@ -316,7 +316,7 @@ def test_any_slice(size: int, length: int, start: int, stride: int):
 
 @given(st.lists(st.tuples(SIZES, st.booleans()), min_size=2, max_size=4))
 def test_any_concatenation(parts: list[tuple[int, bool]]):
-    """Of tensors that are split, evenly or not, and of others that are whole."""
+    """Concatenate tensors, some sharded, evenly or not, and some replicated."""
 
     def joined(*tensors: jax.Array) -> jax.Array:
         split = [constrain(x, D) if is_split else x for x, (_, is_split) in zip(tensors, parts, strict=True)]
@@ -338,7 +338,7 @@ RESIZES = st.lists(st.tuples(MARGINS, MARGINS, st.integers(0, 1), st.integers(1,
 
 @given(SIZES, RESIZES, st.booleans())
 def test_any_slices_and_pads(size: int, resizes: list[tuple[int, int, int, int, int]], is_of_sum: bool):
-    """One after the other, with values of which some are equal, and of a sum of pads."""
+    """Resize repeatedly with padding values, some of them equal, or sum several pads."""
 
     def resized(x: jax.Array) -> jax.Array:
         for low, high, interior, stride, value in resizes:

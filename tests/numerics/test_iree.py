@@ -1,8 +1,8 @@
-"""Partitioned programs as plain StableHLO in another compiler: IREE reads them, and runs those that exchange nothing.
+"""Partitioned programs as plain StableHLO in another compiler: IREE compiles them, and runs those without collectives.
 
     pip install iree-base-compiler iree-base-runtime
 
-Its runtime has no collectives on CPUs: programs that have some are compiled, and not run.
+IREE's CPU runtime has no collectives: programs that have some are only compiled.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ tools = pytest.importorskip("iree.compiler.tools", reason="IREE's compiler is no
 runtime = pytest.importorskip("iree.runtime", reason="IREE's runtime is not installed")
 
 TARGET = "1.9.0"
-"""The version of StableHLO for which programs are written."""
+"""The version of StableHLO that the portable artifacts target."""
 
 WITHOUT_COLLECTIVES = (
     "convolutions: in groups",
@@ -32,7 +32,7 @@ WITH_COLLECTIVES = ("training: adam", "training: mixture of experts")
 
 
 def compiled(program: PlainProgram) -> bytes:
-    """The program as IREE compiles its portable artifact."""
+    """Compile the program's portable artifact with IREE."""
     artifact = sdy.to_bytecode(program.module, TARGET)
     flags = ["--iree-llvmcpu-target-cpu=generic"]
     return tools.compile_str(artifact, input_type="stablehlo", target_backends=["llvm-cpu"], extra_args=flags)

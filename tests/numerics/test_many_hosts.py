@@ -1,4 +1,4 @@
-"""Two processes with four devices each compute what one process with eight does."""
+"""Two processes with four devices each compute the results of one process with eight."""
 
 import os
 import socket
@@ -13,7 +13,7 @@ import many_hosts
 
 HOSTS = 2
 PATIENCE = 240.0
-"""So many seconds the processes have for what takes a few."""
+"""Timeout in seconds of processes that normally take a few."""
 
 
 def free_port() -> int:
@@ -23,7 +23,7 @@ def free_port() -> int:
 
 
 def run_hosts(folder: Path) -> list[Path]:
-    """Run the hosts and return the files that they write in `folder`. Fails with what one says if it fails."""
+    """Run the hosts and return the files that they write to `folder`. Fails with the output of a host that fails."""
     coordinator = f"127.0.0.1:{free_port()}"
     environment = {name: value for name, value in os.environ.items() if name not in ("XLA_FLAGS", "JAX_PLATFORMS")}
     outputs = [folder / f"host{index}.npz" for index in range(HOSTS)]
@@ -44,7 +44,7 @@ def run_hosts(folder: Path) -> list[Path]:
 
 
 def wait(hosts: list[subprocess.Popen[bytes]]) -> None:
-    """Until all have ended, or one has failed, for which others would wait."""
+    """Wait until all hosts have ended or one has failed, because the others would wait for it."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         codes = [host.poll() for host in hosts]

@@ -1,4 +1,4 @@
-"""The memory that is predicted for loops that fill a buffer in place, beside what XLA needs for them."""
+"""Predicted memory of loops that update a buffer in place, compared with XLA's."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Train steps around annotated kernels, sharded over eight devices: what they compute, and what they communicate."""
+"""Train steps around annotated kernels, sharded over eight devices: their results and their collectives."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -50,9 +50,9 @@ def normalized(kernel: Callable[..., Any], p: Tree, x: jax.Array, y: jax.Array) 
 
 @dataclass(frozen=True)
 class Step:
-    """A model around a kernel: its parameters' shapes and axes, and those of its inputs and of what it is to give.
+    """A model around a kernel: the shapes and axes of its parameters, inputs and targets.
 
-    FileCheck finds `kernel` in the program of one device, and all-reduces among these groups of devices as the only
+    FileCheck finds `kernel` in the program of one device, and all-reduces over these replica groups as the only
     collectives.
     """
 
@@ -71,7 +71,7 @@ AMONG_MODEL = "[0, 1], [2, 3], [4, 5], [6, 7]"
 AMONG_ALL = "[0, 1, 2, 3, 4, 5, 6, 7]"
 
 STEPS = {
-    # As Megatron-LM has it: heads are split over "model", and the batch over "data".
+    # Megatron-LM's sharding: heads over "model", the batch over "data".
     "attention": Step(
         attention_block,
         attention,
@@ -80,10 +80,10 @@ STEPS = {
         ((8, 6, 16), (D,)),
         ((8, 6, 16), (D,)),
         "CHECK: stablehlo.exponential {{.*}} : tensor<2x2x6x6xf32>",
-        # The outputs of all heads are added up; then the loss, and the gradients of the four weights.
+        # All-reduces of the heads' outputs, of the loss, and of the gradients of the four weights.
         (AMONG_MODEL, *[AMONG_DATA] * 5),
     ),
-    # Experts are split over "model", and the rows of each over "data".
+    # Experts are sharded over "model", and the rows of each over "data".
     "grouped matmul": Step(
         experts,
         grouped_matmul,
@@ -92,10 +92,10 @@ STEPS = {
         ((4, 16, 8), (M, D)),
         ((4, 16, 6), (M, D)),
         "CHECK: stablehlo.dot_general {{.*}} (tensor<2x4x8xf32>, tensor<2x8x6xf32>) -> tensor<2x4x6xf32>",
-        # The loss is that of all experts; the gradient of an expert is found where the expert is.
+        # The loss sums over all experts; an expert's gradient is computed on the expert's devices.
         (AMONG_ALL, AMONG_DATA),
     ),
-    # Rows are split over "data"; no device has more than its rows' logits.
+    # Rows are sharded over "data"; a device stores only the logits of its rows.
     "cross-entropy": Step(
         classifier,
         cross_entropy,
@@ -104,10 +104,10 @@ STEPS = {
         ((16, 8), (D,)),
         ((16,), (D,)),
         "CHECK: stablehlo.exponential {{.*}} : tensor<4x32xf32>",
-        # The sum that the kernel gives, and the gradients of the two weights.
+        # All-reduces of the kernel's sum, and of the gradients of the two weights.
         (AMONG_DATA,) * 3,
     ),
-    # All but the dimension that is normalized is split.
+    # All dimensions but the normalized one are sharded.
     "layer norm": Step(
         normalized,
         layer_norm,
@@ -116,7 +116,7 @@ STEPS = {
         ((8, 6, 16), (D, M)),
         ((8, 6, 16), (D, M)),
         "CHECK: stablehlo.rsqrt {{.*}} : tensor<2x3x1xf32>",
-        # The loss, and the gradients of scale and bias.
+        # All-reduces of the loss, and of the gradients of scale and bias.
         (AMONG_ALL,) * 3,
     ),
 }
@@ -162,7 +162,7 @@ def test_train_steps(step: Step, tmp_path: Path):
 
 
 def assert_checks(text: str, checks: str, folder: Path) -> None:
-    """Let FileCheck look through a text."""
+    """Check a text with FileCheck."""
     (folder / "checks").write_text(checks)
     (folder / "text").write_text(text)
     assert Matcher.from_opts(Options(str(folder / "checks"), str(folder / "text"))).run() == 0

@@ -1,4 +1,4 @@
-"""Dimensions that their axes do not divide: partitioned programs compute what one device does."""
+"""Uneven dimensions: partitioned programs compute the results of one device."""
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +23,7 @@ def test_an_exchange_that_costs_more_than_a_gather_is_a_warning():
 
 
 def test_rows_and_columns_of_one_uneven_size_are_padded_each_for_itself():
-    """Nine rows over four devices take padding to twelve, nine columns over two only to ten."""
+    """Nine rows over four devices are padded to twelve, nine columns over two only to ten."""
 
     def framed(x: jax.Array) -> jax.Array:
         return constrain(jnp.pad(constrain(x, D, M), 1), D, M)

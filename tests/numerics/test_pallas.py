@@ -1,4 +1,4 @@
-"""Kernels in Pallas without an annotation, which Pallas interprets here: a part of the program as any other."""
+"""Interpreted Pallas kernels without an annotation, which are partitioned like other operations."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def scale(x: Any, scales: Any, out: Any) -> None:
 
 
 def scaled(x: jax.Array, scales: jax.Array) -> jax.Array:
-    """Each row of x, of two at a time, times scales."""
+    """Multiply the rows of x by scales, two rows per program instance."""
 
     def rows(i: int) -> tuple[int, int]:
         return i, 0

@@ -1,4 +1,4 @@
-"""Operations on split tensors: devices together compute, in the interpreter, what the operation does on whole ones."""
+"""Operations on sharded tensors, interpreted on all devices and compared with the unpartitioned operation."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +18,7 @@ from split_programs import IN_PARTS, SUM, WHOLE, module
 
 
 def random_arrays(module: ModuleOp) -> list[Any]:
-    """Arguments for the module; integers are from -3 to 9, so that as indices they lie on both sides of a tensor."""
+    """Draw arguments for the module; integers are from -3 to 9, so that some indices are out of bounds."""
     random = np.random.default_rng(0)
     main = main_function(module)
     arrays: list[Any] = []
@@ -35,7 +35,7 @@ def random_arrays(module: ModuleOp) -> list[Any]:
 
 
 def warnings_of(text: str, propagate: Callable[[ModuleOp], None] = sdy.propagate) -> list[str]:
-    """Check that the program computes the same partitioned; what the partitioner warned of."""
+    """Check that the partitioned program computes the same, and return the partitioner's warnings."""
     program = module(text)
     arrays = random_arrays(program)
     whole = sdy.interpret(program, *arrays)
@@ -64,7 +64,7 @@ def test_devices_compute_their_parts(text: str):
     "name", ["composites in a composite", "gradient of a normalisation", "normalisation of batches"]
 )
 def test_shardings_that_ended_at_an_operation_go_on_through_what_it_is_made_of(name: str):
-    """As they end where the passes of Shardy alone have run."""
+    """After Shardy's passes alone, shardings stop at the operation."""
     assert not warnings_of(IN_PARTS[name], lambda program: run_passes(program, [PropagationPipeline()]))
 
 
@@ -73,7 +73,7 @@ def test_what_is_computed_whole_is_named(name: str):
     assert any(message.startswith(f"'{name}' op is computed whole") for message in warnings_of(WHOLE[name]))
 
 
-# Each: the axes that split a tensor<8x4x6xf32> whose first two dimensions are indexed.
+# Each: the axes that shard a tensor<8x4x6xf32> whose first two dimensions are indexed.
 INDEXED = ["x,,", ",x,", ",,x", "x, y,", ",y, x", "x y,,"]
 
 
@@ -109,7 +109,7 @@ def test_scatter_writes_where_the_indices_say(axes: str, indexed: str, update: s
 @pytest.mark.parametrize("split", ['[{"x"}, {}]', '[{"x", "y"}, {}]', '[{"y"}, {"x"}]'])
 @pytest.mark.parametrize("rows", [8, 7, 3])
 def test_scatter_of_windows_of_one_row(split: str, rows: int):
-    """Some of the rows are outside, and the parts need not be of one size."""
+    """Some rows are out of bounds, and shards may be uneven."""
     assert not warnings_of(f"""
       func.func @main(%arg0: tensor<{rows}x4xf32>, %arg1: tensor<6x1xi32>[x,], %arg2: tensor<6x1x4xf32>)
           -> tensor<{rows}x4xf32> {{
@@ -174,7 +174,7 @@ def test_windows_side_by_side_stay_on_their_devices():
       }}""")
 
 
-# Each: the size of an image, then the window's size, its stride and its padding along both dimensions.
+# Each: image size, then the window's size, stride and padding along both dimensions.
 POOLS = [
     (8, 3, 1, (1, 1), (1, 1)),
     (8, 3, 2, (1, 1), (0, 1)),
@@ -190,7 +190,7 @@ POOLS = [
 def test_gradient_of_a_padded_pool(
     size: int, window: int, stride: int, rows: tuple[int, int], columns: tuple[int, int], order: str
 ):
-    """What is chosen is never in the padding, whatever the numbers are, all of which are negative or not a number."""
+    """The maximum is never selected from the padding, even if all numbers are negative or NaN."""
     places = [(size + sum(padding) - window) // stride + 1 for padding in (rows, columns)]
     program = module(f"""
       func.func @main(%arg0: tensor<{size}x{size}xf32>, %arg1: tensor<{places[0]}x{places[1]}xf32>, %arg2: tensor<f32>)
@@ -262,7 +262,7 @@ def test_one_device_draws_random_numbers_for_all():
 
 @pytest.mark.parametrize("name", ["gradient of a normalisation", "normalisation of batches", "slices at indices"])
 def test_devices_compute_their_parts_through_xla(name: str):
-    """XLA limits the indices of a slice that is split."""
+    """XLA clamps the indices of a sharded slice."""
     program = module(IN_PARTS[name], 'sdy.mesh @mesh = <["x"=2, "y"=2]>')
     arrays = random_arrays(program)
     whole = sdy.interpret(program, *arrays)

@@ -1,4 +1,4 @@
-"""`sdy-plain`: partitioned programs run where nobody knows this package, and compute what the whole ones do."""
+"""`sdy-plain`: partitioned programs run without this package, and compute the unpartitioned results."""
 
 import pickle
 import subprocess
@@ -26,7 +26,7 @@ def test_programs_run_by_pjrt_alone(form: str, tmp_path: Path) -> None:
 
 
 def written(program: PlainProgram, folder: Path, form: str) -> Path:
-    """The folder into which `program` is written, in this form, with its inputs."""
+    """Write `program` in this form, with its inputs, and return the folder."""
     folder.mkdir()
     (folder / "inputs").write_bytes(pickle.dumps(program.inputs))
     text = sdy.format(program.module)

@@ -1,4 +1,4 @@
-"""Programs with propagation barriers between different shardings compute the same once they are partitioned."""
+"""Programs with propagation barriers between different shardings compute the same after partitioning."""
 
 from itertools import product
 
@@ -13,7 +13,7 @@ from sdy.passes.interpret import interpret
 DIRECTIONS = ("NONE", "FORWARD", "BACKWARD")
 
 LAYOUTS = ("", '[{"x"}, {?}]', '[{?}, {"x"}]', '[{"y"}, {"x"}]', '[{"x", "y"}, {}]', "[{}, {}]")
-"""The sharding of the argument, and that of the result; the first leaves both to propagation."""
+"""Shardings of the argument and of the result; the first leaves them to propagation."""
 
 PLACES = {
     "in a function": """
@@ -96,7 +96,7 @@ _SIZES = {"even": (8, 8), "uneven": (8, 5)}
 
 
 def program(body: str, direction: str, shape: tuple[int, int], before: str, after: str) -> str:
-    """A module whose main function has `body`, and an argument and a result of these shardings."""
+    """Return a module whose main function has `body` and an argument and a result with these shardings."""
     argument, result = (
         f" {{sdy.sharding = #sdy.sharding<@mesh, {layout}>}}" if layout else "" for layout in (before, after)
     )

@@ -1,4 +1,4 @@
-"""Reductions and accumulations in stages give the integers that they give at once, in the interpreter.
+"""Reductions and scans in stages give the same integers as in one step, in the interpreter.
 
 XLA loses the order of elements in some of them.
 """
@@ -22,7 +22,7 @@ Body = Callable[[Pair, Pair], tuple[jax.Array, ...]]
 
 
 def composed(a: Pair, b: Pair) -> tuple[jax.Array, jax.Array]:
-    """t -> a0 * t + a1 and then t -> b0 * t + b1."""
+    """Compose t -> a0 * t + a1 and then t -> b0 * t + b1."""
     return a[0] * b[0], a[1] * b[0] + b[1]
 
 
@@ -67,7 +67,7 @@ BODIES: dict[str, tuple[Body, tuple[int, ...]]] = {
     "place of the largest": (larger, (-99, 99)),
     "composition": (composed, (1, 0)),
 }
-"""Bodies, and what they start from."""
+"""Bodies, and their initial values."""
 
 LAYOUTS: list[tuple[Axes, ...]] = [(), (D,), (None, D), (D, M), (M, D), ((D, M),), (None, None, D), (M, None, D)]
 

@@ -1,4 +1,4 @@
-"""Models of torch, trained by `sdy.torch.train_step` on eight devices, are what torch itself makes of them."""
+"""torch models trained by `sdy.torch.train_step` on eight devices, compared with training by torch."""
 
 import copy
 import re
@@ -76,7 +76,7 @@ def assert_as_torch(
     steps: int = 3,
     **given: Any,
 ) -> Any:
-    """Hold the losses and all that the model keeps against torch's, and return the step."""
+    """Compare the losses and the model's state with torch's, and return the step."""
     plain = copy.deepcopy(model)
     optimizer, by_torch = make_optimizer([*model.parameters()]), make_optimizer([*plain.parameters()])
     step = sdy.torch.train_step(model, computed, optimizer, mesh=MESH, **given)
@@ -144,7 +144,7 @@ def test_weights_that_are_split_are_not_gathered() -> None:
 
 
 class Peculiar(torch.nn.Module):
-    """What torch leaves out of gradients, or changes on the way."""
+    """A model with unused and frozen parameters, buffers that change, and detached values."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
-"""Annotated operators whose dimensions are not divided by their axes, beside plain JAX, on eight devices.
+"""Annotated operators with uneven dimensions, compared with plain JAX, on eight devices.
 
-Each device computes its part: with padding along identifiers that all outputs have, and with its own elements alone
-where padding must not be seen. The functions here are such that padding of zeros would change what they sum.
+Each device computes its shard: padded along identifiers that all outputs have, unpadded where the function must not
+see padding. In these functions, padding with zeros would change the sums.
 """
 
 import warnings
@@ -43,7 +43,7 @@ def numbered(x: jax.Array, y: jax.Array, b: int) -> jax.Array:
 @sdy.register_op("a b^ -> a b^")
 def halved_until_small(x: jax.Array) -> jax.Array:
     def step(x: jax.Array) -> jax.Array:
-        # A row of zeros, as padding may be, never ends it: 0 / 0 is no number.
+        # A row of zeros, such as padding, never satisfies the condition: 0 / 0 is NaN.
         return x * (0.5 * jnp.abs(x) / jnp.abs(x))
 
     return jax.lax.while_loop(lambda x: ~(jnp.abs(x) <= 1e-3).all(), step, x) * 0 + x
@@ -89,7 +89,7 @@ def arrays(shapes: Sequence[tuple[int, ...]]) -> list[jax.Array]:
 
 
 def split(mesh: jax.sharding.Mesh, function: Callable[..., Any], specs: Specs) -> Callable[..., Any]:
-    """`function` of arguments that are split as `specs` say, which is nothing that jax itself lets arrays be."""
+    """Constrain the arguments of `function` to `specs`, including uneven ones, which jax arrays cannot have."""
 
     def compute(*args: jax.Array) -> Any:
         constrained = [
@@ -102,7 +102,7 @@ def split(mesh: jax.sharding.Mesh, function: Callable[..., Any], specs: Specs) -
 
 
 def plain(function: Any) -> Callable[..., Any]:
-    """The function that was registered."""
+    """Return the registered function."""
     return getattr(function, "__wrapped__", function)
 
 
@@ -175,7 +175,7 @@ def test_integers_are_counted_without_padding(mesh: jax.sharding.Mesh):
 
 
 def test_each_device_computes_its_part(mesh: jax.sharding.Mesh):
-    """The same products as those of plain jax, and no more bytes; predicted as they are compiled."""
+    """The device programs multiply the same shards as plain jax's, and receive the predicted bytes."""
     args = arrays([(1001, 16), (16, 8)])
     texts: list[list[str]] = []
     for function in (exp_matmul, plain(exp_matmul)):

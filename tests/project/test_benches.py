@@ -1,4 +1,4 @@
-"""Each bench finds what it is made of; what it measures is not for tests."""
+"""Each bench finds its inputs; its measurements are not tested."""
 
 import subprocess
 import sys

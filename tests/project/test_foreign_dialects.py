@@ -1,4 +1,4 @@
-"""Modules with other packages' classes are taken by the passes, xdsl-jax's where it is installed."""
+"""The passes accept modules with operation classes of other packages, including xdsl-jax if installed."""
 
 from collections.abc import Callable
 
@@ -39,7 +39,7 @@ def no_stablehlo() -> list[Dialect]:
 
 
 def stablehlo_of_xdsl_jax() -> list[Dialect]:
-    # It needs an xDSL of its own, so that it is not among what the tests need; CI installs it for these.
+    # xdsl-jax pins another xDSL, so it is no test dependency; CI installs it for these tests.
     package = pytest.importorskip("xdsl_jax.dialects.stablehlo", reason="xdsl-jax is not installed")
     return [package.StableHLO]
 

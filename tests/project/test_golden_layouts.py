@@ -1,8 +1,8 @@
-"""Every program of the corpus lies as tests/golden says, and costs what it says there.
+"""Every program of the corpus has the shardings and the costs in tests/golden.
 
-A change of the compiler that changes a layout shows in a review which, and what it then costs. The files are written
-anew by `SDY_GOLDEN=update pytest tests/project/test_golden_layouts.py`, with jax 0.10: newer ones lower programs to
-other operations.
+A review thus shows each sharding that a change of the compiler alters, and its cost.
+`SDY_GOLDEN=update pytest tests/project/test_golden_layouts.py` regenerates the files, with jax 0.10: newer versions
+lower programs to other operations.
 """
 
 import re

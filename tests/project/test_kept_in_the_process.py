@@ -1,7 +1,7 @@
-"""What the process keeps from one program to the next: all of it is listed here, with what bounds it.
+"""State that outlives a program: this file lists all of it, with its bound.
 
-Besides this, and caches that hold so many entries and no more, there are the objects of `sdy.interned`, which are freed
-with their last user, and what `sdy.ir.operation_key` remembers, up to a limit.
+Not listed are bounded caches, the objects of `sdy.interned`, which are freed with their last user, and the table of
+`sdy.ir.operation_key`, which has a limit.
 """
 
 import ast
@@ -60,7 +60,7 @@ STATE = {
     "sdy.operators.registry._operators": REGISTRY,
     "sdy.plugins._loaded": "the dialects of plugins, under a lock",
     "sdy.plugins._pending": "the entry points of plugins that are not loaded yet, under a lock",
-    "sdy.passes.jax.from_bindings._known": "so many attributes, then all are forgotten",
+    "sdy.passes.jax.from_bindings._known": "a number of attributes, above which all are dropped",
     "sdy.passes.propagation.step._steps": "up to a number of steps, above which all are dropped",
     "sdy.rules.call_targets._own": REGISTRY,
     "sdy.rules.call_targets._targets": REGISTRY,
@@ -75,13 +75,13 @@ STATE = {
     "sdy.rules.registry._without_rule": REGISTRY,
     "sdy.text.bytecode.jaxlib_converter._diagnostics": "what jaxlib says of one file, in a process of its own",
     "sdy.text.printing.names._names_of_type": CLASSES,
-    "sdy.text.reading.attribute_cache._tensor_types": "so many types, then all are forgotten",
+    "sdy.text.reading.attribute_cache._tensor_types": "a number of types, above which all are dropped",
 }
 """Mutable module-level containers, and the bound of each."""
 
 
 def modules() -> Iterator[ModuleType]:
-    """All modules, but for those that need torch where it is not installed."""
+    """Yield all modules, except those that need torch if it is not installed."""
     for found in walk_packages(sdy.__path__, "sdy."):
         try:
             yield import_module(found.name)
@@ -91,7 +91,7 @@ def modules() -> Iterator[ModuleType]:
 
 
 def functions_of(module: ModuleType) -> Iterator[tuple[str, Any]]:
-    """The functions and methods that `module` defines."""
+    """Yield the functions and methods that `module` defines."""
     for name, value in vars(module).items():
         if inspect.isclass(value) and value.__module__ == module.__name__:
             yield from ((f"{name}.{inner}", method) for inner, method in vars(value).items())
@@ -100,7 +100,7 @@ def functions_of(module: ModuleType) -> Iterator[tuple[str, Any]]:
 
 
 def containers_of(module: ModuleType) -> Iterator[str]:
-    """The names of variables, which are no constants, of dictionaries, sets and lists, as they are declared."""
+    """Yield the names of module variables, but not constants, that are declared as dictionaries, sets or lists."""
     assert module.__file__
     for statement in ast.parse(Path(module.__file__).read_text()).body:
         match statement:

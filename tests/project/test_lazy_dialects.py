@@ -1,4 +1,4 @@
-"""Lazy dialects: they are complete, and a program loads only the files that it needs."""
+"""Lazy dialects are complete, and a program loads only the files that it needs."""
 
 import pkgutil
 import subprocess
@@ -26,7 +26,7 @@ func.func @main(%arg0: tensor<4xf32>) -> tensor<4xf32> {
 
 
 def defined(kind: type, prefix: str) -> Iterator[str]:
-    """The names in a dialect of all classes of a kind that any file under `sdy.stablehlo` defines."""
+    """Return the names in a dialect of all classes of a kind that any file under `sdy.stablehlo` defines."""
     for found in pkgutil.walk_packages(stablehlo.__path__, "sdy.stablehlo."):
         for value in vars(import_module(found.name)).values():
             if isinstance(value, type) and value.__module__ == found.name and issubclass(value, kind):
@@ -76,7 +76,7 @@ def test_a_clone_learns_apart():
 
 
 def test_a_program_loads_what_it_names():
-    """Most of a short run of sdy-opt is the start of its process."""
+    """Imports dominate the time of a short run of sdy-opt."""
     check = """
 import sys
 from sdy.tools.sdy_opt import main

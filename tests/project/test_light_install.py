@@ -1,4 +1,4 @@
-"""Passes on text, and what is told of a program in text, need neither jax nor scipy; what does says how to get it."""
+"""Passes and reports on programs in text run without jax and scipy; other functions raise with the command to install."""
 
 import os
 import subprocess
@@ -24,7 +24,7 @@ sys.meta_path.insert(0, Hidden())
 
 
 def without_jax(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run `code` in a process that has none of the packages that extras bring."""
+    """Run `code` in a process that cannot import the packages of extras."""
     command = [sys.executable, "-c", WITHOUT + code]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, cwd=folder)
 

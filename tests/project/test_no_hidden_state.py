@@ -1,4 +1,4 @@
-"""Importing this project changes nothing in the process that it is imported into."""
+"""Importing this project has no side effects on the process."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Rules of custom calls that another package has for its targets: found by its metadata, when a target is first met."""
+"""Sharding rules that another package registers for its custom-call targets by entry points, loaded on first use."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A dialect of another package: found by its metadata, and then read, propagated, partitioned and interpreted."""
+"""A dialect registered by another package's entry points: parsed, propagated, partitioned and interpreted."""
 
 import sys
 from pathlib import Path
@@ -17,7 +17,7 @@ INTERPRET = [sys.executable, "-m", "sdy", "interpret"]
 
 @pytest.fixture(scope="module")
 def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A place to import from, with what the wheel of the example package puts there."""
+    """Return an import path with the files of the example package's wheel."""
     return make_wheel(EXAMPLE, tmp_path_factory.mktemp("example") / "installed")
 
 
@@ -36,7 +36,7 @@ def test_without_the_package_it_is_refused(tmp_path: Path):
 def test_shardings_pass_by_its_rule(example: Path):
     done = run([*OPT, "-sdy-propagation-pipeline", str(ROWS)], example)
     assert done.stderr == ""
-    # The rows stay split; "y", along which a row would be, does not come behind the operation.
+    # The rows stay sharded; "y", which would shard each row, is not propagated through the operation.
     assert 'stablehlo.tanh %0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>}' in done.stdout
 
 

@@ -1,4 +1,4 @@
-"""What is installed: the same files whether the wheel is made in a checkout or of the sdist, and they run."""
+"""Installation: a checkout and the sdist give wheels with the same files, which run."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ FOLDERS = {"sdy": CHECKOUT / "sdy", "sdy/passes": CHECKOUT / "passes", "sdy/tool
 
 @pytest.fixture(scope="module")
 def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with what is in the sdist."""
+    """Return a folder with the unpacked sdist."""
     folder = tmp_path_factory.mktemp("sdist")
     (archive,) = SdistBuilder(str(CHECKOUT)).build(directory=str(folder))
     with tarfile.open(archive) as tar:
@@ -31,7 +31,7 @@ def files(folder: Path) -> set[str]:
 
 
 def sources() -> set[str]:
-    """The files of the package as they are to be installed."""
+    """Return the paths of the package's files as they should be installed."""
     return {
         f"{name}/{file.relative_to(folder).as_posix()}"
         for name, folder in FOLDERS.items()

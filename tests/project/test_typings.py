@@ -1,4 +1,4 @@
-"""What `typings/` declares of other libraries is there, and takes what it is said to take."""
+"""The declarations of `typings/` exist in the libraries, with the declared parameters."""
 
 import ast
 import inspect
@@ -19,7 +19,7 @@ MODULES = {
 
 
 OPTIONAL = ("torch", "torchax")
-"""Packages that need not be installed where the tests run."""
+"""Packages that may be missing where the tests run."""
 
 
 def imported(name: str) -> ModuleType:
@@ -29,7 +29,7 @@ def imported(name: str) -> ModuleType:
 
 
 def declared(path: Path) -> Iterator[ast.FunctionDef | ast.ClassDef]:
-    """The public functions and classes of a stub."""
+    """Yield the public functions and classes of a stub."""
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
             yield node
@@ -43,10 +43,10 @@ def test_what_is_declared_is_there(name: str):
 
 
 def wrong_parameters(function: ast.FunctionDef, found: Any) -> list[str]:
-    """The parameters of a stub's function that the library's has not. One that stands for many has them all."""
+    """Return the parameters of a stub's function that the library's function lacks. `**kwargs` accepts all."""
     try:
         parameters = inspect.signature(found).parameters.values()
-    except ValueError:  # it is no function of Python
+    except ValueError:  # not a Python function
         return []
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         return []

@@ -1,4 +1,4 @@
-"""Only `sdy/ir` uses private members of xDSL; each exists, and the table says why it is needed."""
+"""Only `sdy/ir` uses private members of xDSL; each exists, and the table gives the reason for its use."""
 
 import ast
 import inspect
@@ -25,9 +25,9 @@ from sdy.ir.parsing import OPEN_STEPS
 ROOT = Path(sdy.__file__).parent
 FILES = sorted(
     file
-    for folder in (ROOT, ROOT / "passes", ROOT / "tools")  # a glob does not follow links
+    for folder in (ROOT, ROOT / "passes", ROOT / "tools")  # rglob does not follow links
     for file in folder.rglob("*.py")
-    if file.parent != ROOT / "ir" and file.name != "jax_internals.py"  # which is the door to jax
+    if file.parent != ROOT / "ir" and file.name != "jax_internals.py"  # the module for private members of jax
 )
 
 BLOCK = Block(arg_types=[i32])
@@ -79,7 +79,7 @@ def test_private_part_is_there(name: str):
 
 @pytest.mark.parametrize("step", sorted(OPEN_STEPS))
 def test_step_is_there(step: str):
-    """The parser's steps are open for one reason: STEPS."""
+    """`STEPS` gives one reason for the use of all parser methods."""
     assert hasattr(Parser, f"_{step}") or hasattr(AffineParser, f"_{step}")
 
 
@@ -110,7 +110,7 @@ def test_no_other_class_uses_or_replaces_a_private_part():
 
 
 def _classes() -> Iterator[type]:
-    """The classes that those files define, but for those that need torch where it is not installed."""
+    """Yield the classes that these files define, except those that need torch if it is not installed."""
     for file in FILES:
         name = ".".join(("sdy", *file.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
         try:
@@ -125,13 +125,13 @@ def _classes() -> Iterator[type]:
 
 
 def _parts(kind: type) -> set[str]:
-    """The private parts of one class of xDSL, and of its objects."""
+    """Return the private members of one class of xDSL and of its instances."""
     return {name for name in (*vars(kind), *inspect.get_annotations(kind)) if re.match(r"_[a-z]", name)}
 
 
 @cache
 def _private_names() -> frozenset[str]:
-    """The private names that are anywhere in what of xDSL this project uses."""
+    """Return the private names in the modules of xDSL that this project uses."""
     package = Path(xdsl.__file__).parent
     files = [package / name for name in ("context.py", "pattern_rewriter.py", "printer.py", "dialects/builtin.py")]
     for folder in ("dialect_interfaces", "ir", "parser", "utils"):
@@ -144,10 +144,10 @@ def _private_names() -> frozenset[str]:
 def _source(kind: type) -> str:
     try:
         return inspect.getsource(kind)
-    except (OSError, TypeError):  # made by a decorator or by type(), and so no text of ours
+    except (OSError, TypeError):  # created by a decorator or by type(), without source text
         return ""
 
 
 def _code(file: Path) -> str:
-    """The text of a file without its comments."""
+    """Return the text of a file without its comments."""
     return re.sub(r"#.*", "", file.read_text())

@@ -1,4 +1,4 @@
-"""xDSL's own tool runs each pass with its options, and gives what ours gives."""
+"""xDSL's own tool runs each pass with its options, and prints the same as sdy-opt."""
 
 import dataclasses
 import re
@@ -34,7 +34,7 @@ func.func @main(%x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
 """
 
 TEXTS = {"hardware": "h100-8", "memory": "16000000000"}
-"""What options are given that do not take any text."""
+"""Values of the options that do not accept any text."""
 
 
 def _text(option: str, kind: Any) -> str:
@@ -46,7 +46,7 @@ def _text(option: str, kind: Any) -> str:
 
 
 def _specs() -> list[tuple[str, str, str]]:
-    """Each pass alone, and with each of its options: the name, the option and its value."""
+    """Return the name, option and value of each pass alone and with each of its options."""
     specs: list[tuple[str, str, str]] = []
     for name, load in PASSES.items():
         kinds = get_type_hints(pass_class := load())
@@ -78,7 +78,7 @@ def test_passes_and_options_are_those_of_sdy_opt(
 
 
 def _refusal(module: ModuleOp, spec: str) -> str | None:
-    """Run the passes as sdy-opt does; what they refuse, if they do."""
+    """Run the passes as sdy-opt does and return the error message, if any."""
     try:
         run_passes(module, parse_pipeline(spec))
     except DiagnosticError as problem:

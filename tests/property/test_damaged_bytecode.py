@@ -1,4 +1,4 @@
-"""Whatever is done to the bytes of a program, they are read or refused."""
+"""Damaged bytecode is either read or refused."""
 
 import json
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 from bytecode_campaign import __file__ as campaign
 
 FINE = {"read", "refused", "dies", "hangs"}
-"""jaxlib may die or hang: it is in a process of its own, and that is told. See tests/unit/test_bytecode.py."""
+"""The parser of jaxlib may crash or hang, in its own process; we report that. See tests/unit/test_bytecode.py."""
 
 
 def test_damaged_bytecode_is_read_or_refused(request: pytest.FixtureRequest):

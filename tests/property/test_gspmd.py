@@ -1,4 +1,4 @@
-"""Shardings of GSPMD mean the same as those of SDY that they become, device by device, and the other way round."""
+"""Conversion between GSPMD and SDY shardings keeps every device's tile, in both directions."""
 
 import random
 import re
@@ -18,11 +18,11 @@ from sdy.gspmd.syntax import HloShardingError, hlo_sharding_text, parse_hlo_shar
 from sdy.mesh import Mesh
 
 Tiles = dict[int, tuple[int, ...]]
-"""By device, the tile that it has of each dimension, and where it stands in its subgroup of manual devices."""
+"""The tile indices of each device, and its position in its manual subgroup."""
 
 
 def tiles_of_text(text: str) -> Tiles:
-    """What GSPMD defines: element [i, j, ...] of the array of devices has tile (i, j, ...)."""
+    """Return the tiles by GSPMD's definition: element [i, j, ...] of the device array has tile (i, j, ...)."""
     shape, devices = _array_of(text)
     subgroups = _subgroups_of(text)
     first = len(shape) - len(subgroups)
@@ -50,7 +50,7 @@ def _subgroups_of(text: str) -> list[str]:
 
 
 def tiles_of_axes(axes_of_dims: Sequence[Sequence[AxisRef]], mesh: Mesh) -> Tiles:
-    """What SDY defines: the places of a device along the axes of a dimension are the digits of its tile."""
+    """Return the tiles by SDY's definition: a device's coordinates along a dimension's axes are the tile's digits."""
     sizes = [size for _, size in mesh.axes]
     ids = np.array(mesh.device_ids or range(prod(sizes))).reshape(sizes)
     found: Tiles = {}
@@ -99,7 +99,7 @@ def read(text: str) -> HloSharding:
 
 @pytest.mark.parametrize("seed", range(250))
 def test_round_trip(seed: int):
-    """Two to four shardings of one program, on the meshes that are found for all of them."""
+    """Convert two to four shardings of one program with their recovered meshes."""
     rng = random.Random(seed)
     count = rng.choice([2, 4, 6, 8, 12, 16, 24, 32, 60])
     texts = [random_text(rng, count) for _ in range(rng.randint(2, 4))]
@@ -115,13 +115,13 @@ def test_round_trip(seed: int):
         with_manual = [*tensor.dim_axes, *([manual] if "manual" in sharding.subgroups else [])]
         assert tiles_of_axes(with_manual, mesh) == expected, (text, tensor)
         back = hlo_sharding_text(hlo_sharding_of(tensor, mesh, [axis.name for axis in manual]))
-        # Manual devices come back in the order of the mesh, in which they are no parts of the tensor.
+        # Manual devices return in mesh order, which does not affect the tensor's tiles.
         assert {d: t[:rank] for d, t in tiles_of_text(back).items()} == {d: t[:rank] for d, t in expected.items()}
         assert _groups(back) == _groups(text)
 
 
 def _groups(text: str) -> dict[str, frozenset[frozenset[int]]]:
-    """By kind of subgroup, the devices that differ along it alone."""
+    """Return, for each kind of subgroup, the sets of devices that differ only along it."""
     shape, devices = _array_of(text)
     names = _subgroups_of(text)
     first = len(shape) - len(names)
@@ -135,7 +135,7 @@ def _groups(text: str) -> dict[str, frozenset[frozenset[int]]]:
 
 @pytest.mark.parametrize("seed", range(100))
 def test_shardings_of_jax(seed: int):
-    """XLA's text of a sharding of jax means the same here, and what is written here is that text."""
+    """XLA's text of a jax sharding parses to the same sharding, and prints the same."""
     rng = random.Random(seed)
     axes = {name: rng.choice([1, 2, 2, 3, 4]) for name in "abcd"[: rng.randint(1, 4)]}
     mesh = AbstractMesh(tuple(axes.values()), tuple(axes), axis_types=(AxisType.Auto,) * len(axes))
@@ -156,7 +156,7 @@ def test_shardings_of_jax(seed: int):
 
 @pytest.mark.parametrize("seed", range(100))
 def test_texts_that_xla_reads(seed: int):
-    """XLA reads what is written here as what it is, and writes it alike."""
+    """XLA parses our text to the same sharding, and prints the same."""
     hlo_sharding = pytest.importorskip("jax._src.lib").xla_client.HloSharding
     rng = random.Random(seed)
     text = random_text(rng, rng.choice([4, 8, 12, 24]))
@@ -185,7 +185,7 @@ PLAIN = [
 
 @pytest.mark.parametrize("text", PLAIN)
 def test_texts(text: str):
-    """They are written as they are read."""
+    """Parsing and printing round-trip."""
     assert hlo_sharding_text(parse_hlo_sharding(text)) == text
 
 
@@ -207,13 +207,13 @@ def test_texts(text: str):
     ],
 )
 def test_texts_that_are_none(text: str, problem: str):
-    """What is wrong is told with its column."""
+    """Errors name the column."""
     with pytest.raises(HloShardingError, match=re.escape(problem)):
         parse_hlo_sharding(text)
 
 
 def test_an_order_that_only_begins_as_an_iota_is_none():
-    """All devices are looked at, and not only those at the start of a run."""
+    """The recovery of a mesh compares all devices, not only the start of an iota."""
     texts = ["{devices=[8]<=[8]}", "{devices=[8]0,1,2,3,4,6,5,7}"]
     found = RecoveredMeshes.of(map(read, texts))
     assert [mesh.device_ids for mesh in found.meshes] == [(), (0, 1, 2, 3, 4, 6, 5, 7)]
@@ -221,5 +221,5 @@ def test_an_order_that_only_begins_as_an_iota_is_none():
 
 
 def test_many_devices_are_read():
-    """A text is read in a moment, however many devices there are."""
+    """Parsing is fast for any number of devices."""
     assert read("{devices=[256,512]<=[512,256]T(1,0)}").tiles is not None

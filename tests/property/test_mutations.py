@@ -1,4 +1,4 @@
-"""Bad input: whatever is done to the text of a module, it is read or refused with a diagnostic, and as MLIR decides."""
+"""Malformed input: mutated text is either parsed or refused with a diagnostic, in agreement with MLIR."""
 
 import functools
 import os
@@ -29,13 +29,13 @@ from sdy.text.reading.parser import parse_module
 
 DEPTH = 10_000
 SECONDS = 60
-"""The longest that any text here may take, many times what it needs: only a text that hangs takes as long."""
+"""Timeout of a text, many times the expected time: only a text that hangs reaches it."""
 
 MODULES = [*lit_texts(), "".join((ROOT / "examples" / "transformer.mlir").read_text().splitlines(keepends=True)[:40])]
 
 
 def refusal(text: str) -> str | None:
-    """Why `text` is refused, None where it is read. Any other exception is a failure of the test."""
+    """Return the message with which `text` is refused, or None. Other exceptions fail the test."""
     start = time.monotonic()
     try:
         with capture():
@@ -97,7 +97,7 @@ def test_a_text_cut_off_at_any_token_is_read_or_refused(name: str):
 
 
 def test_a_sample_of_the_campaign_fares_well():
-    """`python tests/support/mutation_campaign.py` tries as many as you like."""
+    """`python tests/support/mutation_campaign.py` tries more."""
     campaign = Campaign(seed=1)
     numbers = sample(range(400), one_in=4)
     campaign.run(numbers)
@@ -107,7 +107,7 @@ def test_a_sample_of_the_campaign_fares_well():
 
 @dataclass(frozen=True, slots=True)
 class Nest:
-    """A text with so many levels of something in it."""
+    """A text with a given nesting depth of some construct."""
 
     before: str
     opening: str
@@ -144,9 +144,9 @@ REGIONS = {
 
 
 HASHED = {"tuples", "function types"}
-"""Python 3.12 and later hash what nests no deeper than C code may call itself; what is deeper is refused.
+"""Types that Python 3.12 and later hash by C recursion, whose limit refuses deeper nesting.
 
-That is 1,500 times in 3.12.1 and 10,000 times in 3.13, with six for each nest.
+The limit is 1,500 calls in 3.12.1 and 10,000 in 3.13; each nesting level takes six.
 """
 
 
@@ -186,7 +186,7 @@ def test_what_nests_beyond_all_room_is_refused():
 
 @pytest.fixture
 def interruptible() -> Generator[None]:
-    """Let SIGINT interrupt Python, which a process that was started in the background is made to ignore."""
+    """Let SIGINT interrupt Python; background processes start with SIGINT ignored."""
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, handler)
@@ -199,7 +199,7 @@ def test_an_interrupt_reaches_what_has_more_room():
         while True:
             pass
 
-    for _ in range(100):  # it comes while the thread starts, just before the wait for it, or in it
+    for _ in range(100):  # the signal arrives during the thread's start, just before the wait for it, or in the wait
         with pytest.raises(KeyboardInterrupt):
             on_large_stack(interrupted)
     assert on_large_stack(has_large_stack)
@@ -210,7 +210,7 @@ def test_a_constant_of_100_megabytes_in_hexadecimal_is_read_and_printed():
     pairs = 6_250_000
     value = f'dense<"0x{"0000803F00000040" * pairs}"> : tensor<{2 * pairs}xf32>'
     text = f"module attributes {{mhlo.a = {value}}} {{\n}}\n"
-    # Not compared by `==` inside the assertion, whose failure would print both.
+    # A failing `==` inside the assertion would print both texts.
     is_the_same = sdy.format(sdy.parse(text)).strip() == text.strip()
     assert is_the_same
 
@@ -218,25 +218,25 @@ def test_a_constant_of_100_megabytes_in_hexadecimal_is_read_and_printed():
 _NOT_COMPARED = re.compile(
     r"unreduced|reduction=|sharded_to_unreduced|replicated_to_unreduced|func_data_flow_edge"  # newer than jaxlib's C++
     r"|!quant|sparse_tensor"  # jaxlib does not load these dialects
-    # C++ checks more of these than we do yet:
+    # checked by C++, not yet by us:
     r"|replica_group_mesh_axes|stablehlo\.(broadcast|map|gather|batch_norm)|algorithm|chlo\.broadcast"
 )
 
 Told = tuple[int, int, str]
-"""Line, column and words of the first error."""
+"""Line, column and message of the first error."""
 
 _TOLD_BY_MLIR = re.compile(r'error: "-":(\d+):(\d+): (.*)')
 
 TOLD_OTHERWISE = re.compile(
     r"expected '->' in function type|invalid kind of type specified"  # the types after a form of StableHLO's
-    r"|number of operands and types do not match"  # is told at the operands by MLIR, behind the types by xDSL
-    r"|invalid properties"  # is said before anything that follows is read
+    r"|number of operands and types do not match"  # located at the operands by MLIR, after the types by xDSL
+    r"|invalid properties"  # reported before the text after it is parsed
 )
-"""What MLIR says in cases where we may say something else, or elsewhere."""
+"""Messages of MLIR for which we may report another message or location."""
 
 
 def told_by_mlir(text: str) -> Told | None:
-    """The first error of MLIR's parser and verifiers; None where it reads the text."""
+    """Return the first error of MLIR's parser and verifiers, or None."""
     try:
         oracle(text)
     except OracleError as problem:
@@ -246,7 +246,7 @@ def told_by_mlir(text: str) -> Told | None:
 
 
 def told_by_parser(text: str) -> Told | None:
-    """The first error of our parser; None where it reads the text, whatever verifiers say of it."""
+    """Return the first error of our parser, without the verifiers, or None."""
     try:
         parse_module(text, "-", context(allow_unregistered=True))
     except DiagnosticError as problem:
@@ -259,7 +259,7 @@ def told_by_parser(text: str) -> Told | None:
 def _changed(mutation: Mutation, texts: list[str], count: int) -> list[str]:
     choices = random.Random(0)
     changed = [mutation(choices.choice(texts), choices) for _ in range(count)]
-    # An empty file is a module without operations for MLIR; here it is refused, as it is hardly what was meant.
+    # MLIR parses an empty file as an empty module; we refuse it, because it is probably a mistake.
     return [text for text in changed if text.strip()]
 
 
@@ -269,9 +269,9 @@ def _checksum(text: str) -> int:
 
 @functools.cache
 def _compared() -> list[str]:
-    """Texts that MLIR reads, and their generic forms."""
+    """Return texts that MLIR accepts, and their generic forms."""
     comparable = [text for text in MODULES if len(text) < 4000 and not _NOT_COMPARED.search(text)]
-    # By their content, so that the choice stays when another module joins them.
+    # Sorted by checksum, so that the choice stays when a module is added.
     chosen = [text for text in sorted(comparable, key=_checksum)[:40] if told_by_mlir(text) is None]
     return chosen + [oracle(text, generic=True) for text in chosen]
 

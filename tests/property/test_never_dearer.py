@@ -11,7 +11,7 @@ SEED = 0
 DEARER = {
     "shift": "gradient of shifts of a pad by 1 on 2x2x2: float32[9/x.z, 8/y] -> float32[9/y, 8/z.x]",
 }
-"""Programs of the sample that receive more, by family. All have uneven parts."""
+"""Programs of the sample that receive more bytes, by family. All have uneven shards."""
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -1,4 +1,4 @@
-"""Operations that read neighbours receive no more bytes than under `jax.jit`: shared reshards, and layouts."""
+"""Operations with halo exchanges receive no more bytes than under `jax.jit`: shared reshards, and shardings."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Index projections: the seed's examples, and their properties against an enumeration of all points."""
+"""Index projections: the design document's examples, and properties compared with an enumeration of all points."""
 
 import itertools
 import re
@@ -14,7 +14,7 @@ from sdy.projection import Projection
 
 
 def enumerated(projection: Projection, block: Box) -> set[tuple[int, ...]]:
-    """Each element that a step of a single block touches."""
+    """Return the elements that one step of a block touches, by enumeration."""
     return {element for point in block.points() for element in projection(point).points()}
 
 
@@ -42,7 +42,7 @@ def projections_with_block(draw: st.DrawFn) -> tuple[Projection, Box]:
 
 
 def test_fixed_view():
-    """Every point maps to the same view, whole or a part: the seed's figures zprojection.fixed.f1 and f2."""
+    """Every point maps to the same view, full or partial: the design document's zprojection.fixed.f1 and f2."""
     whole, part = Projection.fixed(2, (4, 3)), Projection.fixed(2, (2, 2), offset=(1, 1))
     points = list(Box.of_shape((5, 6)).points())
     assert all(whole(point) == Box.of_shape((4, 3)) for point in points)
@@ -52,7 +52,7 @@ def test_fixed_view():
 
 
 def test_linear_strides():
-    """Adjacent points map to adjacent cells: the seed's figure zprojection.linear.f1."""
+    """Adjacent points map to adjacent cells: figure zprojection.linear.f1 of the design document."""
     rows = Projection.along(2, (0, None), shape=(1, 3))
     assert rows((4, 2)) == Box.of((4, 0), (5, 3))
     assert rows.delta(0).tolist() == [1, 0]
@@ -62,7 +62,7 @@ def test_linear_strides():
 
 
 def test_negative_strides():
-    """A later block maps to an earlier place: the seed's figure zprojection.linear.f2."""
+    """A later block maps to an earlier position: figure zprojection.linear.f2 of the design document."""
     backwards = Projection.along(1, (0,), strides=(-1,), offset=(9,))
     assert [backwards((i,)).start.tolist() for i in (0, 1, 9)] == [[9], [8], [0]]
     assert backwards.image(Box.of((2,), (5,))) == Box.of((5,), (8,))
@@ -71,14 +71,14 @@ def test_negative_strides():
 
 
 def test_axial_reduction():
-    """A sum reads a whole row for each element of the result."""
+    """A sum reads a full row for each element of the result."""
     rows = Projection.of([[1, 0]], shape=(1, 7))
     assert rows((3,)) == Box.of((3, 0), (4, 7))
     assert rows.image(Box.of((0,), (4,))) == Box.of_shape((4, 7))
 
 
 def test_window():
-    """A convolution's window, centred on its point, leaves the tensor: the seed's figure zprojection.conv.f1."""
+    """A convolution's centered window extends beyond the tensor: figure zprojection.conv.f1 of the design document."""
     window = Projection.along(2, (0, 1), shape=(3, 3), start=(-1, -1))
     assert window((0, 0)) == Box.of((-1, -1), (2, 2))
     assert window.overlap((4, 4)).tolist() == [12, 12]
@@ -86,7 +86,7 @@ def test_window():
 
 
 def test_window_that_skips():
-    """A stride longer than the window leaves elements that no step reads."""
+    """A stride larger than the window skips elements."""
     pooling = Projection.along(1, (0,), shape=(2,), strides=(3,))
     assert pooling.is_sparse((2,))
     assert not pooling.is_sparse((1,))
@@ -94,7 +94,7 @@ def test_window_that_skips():
 
 
 def test_dilated_window():
-    """The taps of a dilated kernel are an index axis of their own."""
+    """The taps of a dilated kernel are a separate index axis."""
     dilated = Projection.of([[1], [2]], shape=(1,))
     assert dilated.image(Box.of_shape((8, 3))) == Box.of_shape((12,))
     assert not dilated.is_sparse((8, 3))

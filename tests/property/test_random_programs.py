@@ -1,4 +1,4 @@
-"""Random programs: what the devices compute together is what one does."""
+"""Random programs: all devices together compute the result of one device."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Small programs split in every way: a sample of them, which `python -m small_scope.campaign` makes larger."""
+"""A sample of all small programs in all shardings; `python -m small_scope.campaign` checks more."""
 
 from itertools import islice, product
 from math import prod
@@ -18,10 +18,10 @@ from small_scope.program import Program
 from small_scope.shardings import MESHES, splits
 
 SEED = 20
-"""Says which cases are in the sample."""
+"""Seed of the sample."""
 
 COUNT = len(sample(range(5), one_in=2))
-"""For each operation, on each mesh."""
+"""Number of cases of each operation on each mesh."""
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)

@@ -1,6 +1,6 @@
 """The algebra of meshes, axes and shardings, against a brute-force model: an axis as a set of prime positions."""
 
-# Values are made of wrong types here.
+# The tests pass values of wrong types.
 # pyright: reportArgumentType=false
 
 import copy
@@ -27,12 +27,12 @@ BITS = 4
 
 
 def sub_axis(name: str, low: int, high: int) -> AxisRef:
-    """The part of a 16-device axis made of its binary digits from `low` (major) up to but not including `high`."""
+    """Return the part of a 16-device axis with its binary digits from `low` (major) up to but not including `high`."""
     return AxisRef(name) if (low, high) == (0, BITS) else AxisRef(name, 2**low, 2 ** (high - low))
 
 
 def bits(*axes: AxisRef) -> list[tuple[str, int]]:
-    """The binary digits that `axes` cover, in order."""
+    """Return the binary digits that `axes` cover, in order."""
     return [
         (axis.name, bit)
         for axis in axes

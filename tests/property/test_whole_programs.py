@@ -1,6 +1,6 @@
-"""Random whole programs, compiled and run: what devices compute together is what one does, and none is refused.
+"""Random programs of several operations are never refused, and all devices together compute the result of one.
 
-`python -m whole_programs.campaign --count 3000` from tests/support runs many more, and shows those that fail.
+`python -m whole_programs.campaign --count 3000` from tests/support runs many more, and prints the failures.
 """
 
 import ml_dtypes
@@ -33,7 +33,7 @@ def test_devices_compute_what_one_does_in_the_interpreter(first: int):
 
 
 def found(text: str, *inputs: Array) -> WholeProgram:
-    """A program that a campaign found, with one result, which is exact."""
+    """Return a program that a campaign found, with one exact result."""
     return WholeProgram(text, inputs, (0.0,))
 
 
@@ -80,7 +80,7 @@ def test_the_gradient_of_windows_along_one_of_two_split_dimensions():
 
 
 def test_a_sum_of_no_complex_numbers():
-    """XLA on CPU ends the process where an all-reduce is of a complex constant."""
+    """XLA on CPU crashes on an all-reduce of a complex constant."""
     text = """
     sdy.mesh @mesh = <["x"=2]>
     func.func @main(%x: tensor<3x0xcomplex<f32>> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>},

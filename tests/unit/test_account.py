@@ -1,4 +1,4 @@
-"""`sdy.account`: what a program costs, as predicted and as XLA compiled it."""
+"""`sdy.account`: the predicted costs of a program, and the costs in XLA's compiled program."""
 
 from pathlib import Path
 
@@ -26,9 +26,9 @@ func.func @main(%a: tensor<8x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {
 """
 RESULT = 8 * 16 * 4
 ALL_REDUCE = 2 * RESULT * 3 / 4
-"""In groups of 4: three quarters of the result, twice."""
+"""Groups of 4: three quarters of the result, twice."""
 ALL_GATHER = RESULT / 2
-"""The half that a device does not have."""
+"""The half that a device lacks."""
 
 
 def propagated(text: str = PROGRAM, name: str = "program.mlir"):
@@ -71,7 +71,7 @@ def test_what_is_predicted_beside_what_xla_made():
 
 
 def test_collectives_of_one_line_are_one_entry():
-    """Two sums that stand in one line of Python, one of them in a loop that runs three times."""
+    """Two sums on one line of Python, one of them in a loop of three iterations."""
 
     def twice(x: jax.Array) -> jax.Array:
         return jax.lax.fori_loop(0, 3, lambda _, y: y + (x * y).sum(), x.sum())

@@ -1,4 +1,4 @@
-"""The compiler chooses the layout."""
+"""Automatic choice of shardings."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -31,12 +31,12 @@ from sdy.tools import sdy_auto
 
 MESH = {"data": 4, "model": 2}
 SECONDS = 300.0
-"""More than any of these searches takes."""
+"""Timeout longer than any of these searches."""
 TPU = hardware_of("tpu-v5p")
 
 
 def train_step(layers: int, batch: int, width: int, hidden: int) -> str:
-    """Layers of two products with a residual, and a step of gradient descent."""
+    """Return a step of gradient descent of residual layers with two products each."""
     types = {
         "x": f"tensor<{batch}x{width}xf32>",
         "h": f"tensor<{batch}x{hidden}xf32>",
@@ -81,7 +81,7 @@ def train_step(layers: int, batch: int, width: int, hidden: int) -> str:
 
 
 def argument_dims(module: ModuleOp) -> list[list[str]]:
-    """The axes of each dimension of each argument, as words."""
+    """Return the axes of each dimension of each argument as text."""
     main = main_function(module)
     shardings = [func_arg_sharding(main, index) for index in range(len(main.args))]
     return [[",".join(map(str, dim.axes)) for dim in sharding.dims] if sharding else [] for sharding in shardings]
@@ -96,7 +96,7 @@ def test_data_parallelism_is_found_where_the_batch_is_large() -> None:
 
 
 def test_tensor_parallelism_is_found_where_the_parameters_are_large() -> None:
-    """Of a product by columns and one by rows, as Megatron has them."""
+    """The first product is sharded by columns and the second by rows, as in Megatron."""
     module = sdy.parse(train_step(2, 64, 8192, 32768))
     sdy.auto(module, mesh={"model": 8}, hardware=TPU, time_limit=SECONDS)
     w0, u0, w1, u1, *_ = argument_dims(module)
@@ -116,7 +116,7 @@ def test_parameters_are_sharded_where_memory_forces_it() -> None:
 
 
 def transformer_step(layers: int, batch: int, length: int, width: int, heads: int) -> ModuleOp:
-    """A step of gradient descent of a transformer, whose layers have the parameters q, k, v and o, up and down."""
+    """Return a step of gradient descent of a transformer, with layer parameters q, k, v and o, up and down."""
     shapes = {
         **dict.fromkeys("qkv", (width, heads, width // heads)),
         "o": (heads, width // heads, width),
@@ -143,14 +143,14 @@ def transformer_step(layers: int, batch: int, length: int, width: int, heads: in
 
 
 def parameter_dims(plan: Plan) -> dict[str, str]:
-    """The shardings of a transformer's parameters, by their names in all layers."""
+    """Return the shardings of a transformer's parameters, by their names in all layers."""
     return {
         name.split("'")[-2]: format_dims(row.sharding) for row in plan.rows for name in row.names if "params" in name
     }
 
 
 def test_megatron_is_found_where_the_batch_is_small() -> None:
-    """Heads, and the columns of the first product, are split; what is added up is the second product's result."""
+    """Heads and the columns of the first product are sharded; the second product is all-reduced."""
     plan = sdy.auto(transformer_step(2, 1, 512, 2048, 16), mesh={"model": 8}, hardware="h100-8", time_limit=SECONDS)
     assert parameter_dims(plan) == {
         **dict.fromkeys("qkv", '[{}, {"model"}, {}]'),
@@ -161,7 +161,7 @@ def test_megatron_is_found_where_the_batch_is_small() -> None:
 
 
 def test_all_is_sharded_where_the_batch_is_large_and_links_are_slow() -> None:
-    """To gather parameters takes less than to add up what layers hand on, and as long as to add up gradients."""
+    """All-gathers of parameters cost less than all-reduces of activations, and as much as those of gradients."""
     slow = replace(TPU, links=[(8, Link(5e9, 1e-6))])
     plan = sdy.auto(transformer_step(2, 512, 512, 2048, 16), mesh={"data": 8}, hardware=slow, time_limit=SECONDS)
     *parameters, x = plan.rows
@@ -171,7 +171,7 @@ def test_all_is_sharded_where_the_batch_is_large_and_links_are_slow() -> None:
 
 
 def test_sequence_parallelism_is_found_where_memory_forces_it() -> None:
-    """Beside the parameters, what layers hand on is split, which takes more messages."""
+    """Activations are sharded besides parameters, at the cost of more collectives."""
     text = train_step(4, 4096, 8192, 32768)
     slow = replace(TPU, links=[(1024, Link(3e11, 1e-4))])
     ample = sdy.auto(sdy.parse(text), mesh={"model": 8}, hardware=slow, time_limit=SECONDS)
@@ -190,7 +190,7 @@ def test_sequence_parallelism_is_found_where_memory_forces_it() -> None:
 
 
 def test_uneven_parts_are_taken_where_they_pay() -> None:
-    """No axis divides the vocabulary, and there is one sequence: each device computes a padded part of the columns."""
+    """No axis divides the vocabulary, and the batch is 1: each device computes a padded shard of the columns."""
     module = sdy.parse("""
         func.func @main(%x: tensor<1x8191xf32>, %w: tensor<8191x50257xf32>) -> tensor<1xf32> {
           %logits = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
@@ -202,7 +202,7 @@ def test_uneven_parts_are_taken_where_they_pay() -> None:
           return %s : tensor<1xf32>
         }
     """)
-    with capture():  # no argument can be split
+    with capture():  # no argument can be sharded
         whole = sdy.auto(module.clone(), mesh={"model": 8}, hardware=TPU, intermediates=False, time_limit=SECONDS)
     plan = sdy.auto(module, mesh={"model": 8}, hardware=TPU, time_limit=SECONDS)
     assert plan.cost.seconds < 0.5 * whole.cost.seconds
@@ -262,7 +262,7 @@ def test_the_same_input_has_the_same_plan() -> None:
 
 
 def test_layers_are_folded() -> None:
-    """What is searched does not grow with the number of layers."""
+    """The size of the search does not depend on the number of layers."""
     few, many = (folded(train_step(layers, 64, 128, 256)) for layers in (12, 24))
     assert len(few.operations) == len(many.operations)
     assert len(few.snapshot.kinds) == len(many.snapshot.kinds)
@@ -272,12 +272,12 @@ def test_layers_are_folded() -> None:
 
 
 def folded(text: str) -> FoldedProgram:
-    """The folded program of a module on the mesh."""
+    """Return the folded program of a module on the mesh."""
     return fold(prepared(sdy.parse(f'sdy.mesh @mesh = <["data"=4, "model"=2]>\n{text}')))
 
 
 def layouts(program: FoldedProgram) -> Iterator[dict[int, sdy.Sharding]]:
-    """Layouts in which each argument is split along its dimensions, or not."""
+    """Return the layouts that shard some arguments along their dimensions."""
     nodes = list(program.arguments)[:4]
     options = [sdy.Sharding.of(None, None), sdy.Sharding.of("data", None), sdy.Sharding.of(None, "model")]
     for chosen in product(options, repeat=len(nodes)):
@@ -322,12 +322,12 @@ def test_the_ends_of_a_stack_are_chosen_with_the_layers_in_between() -> None:
     mesh = sdy.Mesh.of(MESH)
     insert(MeshOp("mesh", mesh), InsertPoint.at_start(module.body.block))
     choices = find_choices(fold(prepared(module)), "mesh", mesh)
-    # What the first layer has learned it passes on to none before it.
+    # The first layer passes nothing that it has learned to an earlier one.
     assert [choice.arguments for choice in choices] == [[*range(0, 24, 2)], [1], [*range(3, 24, 2)], [24]]
 
 
 def test_two_arguments_that_suit_each_other_are_changed_together() -> None:
-    """Columns of `u` and all of `x` are better than rows of `u` and columns of `x`; each change alone is worse."""
+    """Sharding the columns of `u` and all of `x` beats rows of `u` and columns of `x`; each single change is worse."""
 
     def step(u: jax.Array, v: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
         gradients = jax.grad(lambda u, v: jnp.mean((jax.nn.relu(x @ u) @ v - x) ** 2), (0, 1))(u, v)

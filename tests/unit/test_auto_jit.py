@@ -1,4 +1,4 @@
-"""`sdy.jit` where the compiler chooses how arguments are split."""
+"""`sdy.jit` with automatic shardings of arguments."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Operations as block operations: the rule that follows from their projections, and what their blocks touch."""
+"""Block operations: sharding rules derived from projections, and the elements that blocks touch."""
 
 from itertools import count
 
@@ -72,7 +72,7 @@ func.func @blocked(%x: tensor<32xf32>, %init: tensor<32xf32>) {
 
 
 def compared_operations(module: ModuleOp) -> int:
-    """The number of operations whose projections and whose registered rule say the same."""
+    """Check that projections and registered rules agree, and return the number of operations compared."""
     with capture():
         blocks = ((block_operation(op), sharding_rule(op)) for op in module.walk())
         pairs = [(derived_rule(block), rule) for block, rule in blocks if block and rule]
@@ -95,7 +95,7 @@ def test_rules_of_linalg():
 
 
 def blocks_of(body: str, *types: str) -> BlockOperation:
-    """The block operation of the first operation in a function whose arguments, `%0` and on, have `types`."""
+    """Return the block operation of the first operation of a function; its arguments `%0`, ... have `types`."""
     arguments = ", ".join(f"%{number}: tensor<{type_}>" for number, type_ in zip(count(), types))
     module = parse(f"func.func @main({arguments}) {{\n{body}\nreturn\n}}")
     found = block_operation(
@@ -137,7 +137,7 @@ def test_convolution_with_a_kernel_that_skips():
 
 
 def window_block(size: int, window: WindowDimension, places: int) -> BlockOperation:
-    """A reduction by windows of a vector of `size` elements."""
+    """Return the block operation of a windowed reduction of a vector of `size` elements."""
     return blocks_of(
         f"""%z = stablehlo.constant dense<0.0> : tensor<f32>
             %r = "stablehlo.reduce_window"(%0, %z) ({{
@@ -180,7 +180,7 @@ class TurnedOp(IRDLOperation):
 def test_what_only_moves_elements_is_a_block_operation_by_its_rule():
     @register_movement(TurnedOp.name)
     def turned(op: TurnedOp, rule: Factors) -> None:
-        """Rows become columns, the last one first."""
+        """Turn rows into columns, the last row first."""
         rows, columns = shape_of(op.input)
         rule.add(columns, {0: 1}, {0: 0})
         rule.add(rows, {0: 0}, {0: 1}, FactorKind.PERMUTATION)
@@ -204,7 +204,7 @@ def test_halo_along_an_axis_that_the_operand_does_not_have():
 
 
 def test_cost_of_a_matmul():
-    """Twice as many steps take twice the arithmetic; an axis that an operand lacks does not read more of it."""
+    """Twice as many steps take twice the arithmetic; an axis that an operand lacks does not increase its reads."""
     block = cost(MATMUL, MATMUL.index_space)
     assert (block.flops, block.bytes_read, block.bytes_written, block.memory) == (240, 96 + 60, 160, 316)
     halves = cost(MATMUL, MATMUL.index_space.blocks((4, 5, 3)))
@@ -233,7 +233,7 @@ def test_memory_that_projections_cannot_know(monkeypatch: pytest.MonkeyPatch):
 def test_partitioning_exchanges_the_halo_of_the_projection(
     size: int, window: int, stride: int, low: int, high: int, parts: int
 ):
-    """Each device gets the rows that the image of its block has, be they its own or of its neighbours."""
+    """Each device receives the rows that the image of its block contains, its own or its neighbours'."""
     along = WindowDimension(window, stride, (low, high))
     places = along.places(size)
     assume(places)

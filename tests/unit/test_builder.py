@@ -1,4 +1,4 @@
-"""Modules written in Python."""
+"""The Python API that builds modules."""
 
 import numpy as np
 import pytest
@@ -100,4 +100,4 @@ def test_a_sharding_that_does_not_fit_is_refused_where_it_is_given(dims: tuple[D
     x = b.argument((4, 8), "data", None)
     with pytest.raises(ValueError, match=message):
         b.constrain(x, *dims)
-    sdy.propagate(b.build(b.constrain(x, None, "model")))  # what was refused has left nothing behind
+    sdy.propagate(b.build(b.constrain(x, None, "model")))  # the refused operation has not been inserted

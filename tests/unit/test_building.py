@@ -1,4 +1,4 @@
-"""Copies of operations: what xDSL's own `clone` makes, with values used in the same order."""
+"""Cloned operations equal those of xDSL's own `clone`, with the same use order."""
 
 from pathlib import Path
 
@@ -39,7 +39,7 @@ def parsed(text: str) -> Operation:
 
 
 def described(top: Operation) -> list[object]:
-    """All that there is in `top`, each value by its number, with its uses in order."""
+    """Describe everything in `top`, with values numbered and their uses in order."""
     ops = [*top.walk()]
     values: list[SSAValue] = []
     blocks: list[Block] = []

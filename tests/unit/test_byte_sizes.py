@@ -1,4 +1,4 @@
-"""Numbers of bytes as people write and read them."""
+"""Formatting and parsing of byte sizes."""
 
 import pytest
 

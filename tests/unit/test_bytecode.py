@@ -1,4 +1,4 @@
-"""MLIR bytecode, portable artifacts of StableHLO and what `jax.export` saves, in and out."""
+"""Reading and writing of MLIR bytecode, portable artifacts of StableHLO, and exports of `jax.export`."""
 
 import subprocess
 import sys
@@ -20,7 +20,7 @@ from sdy.tools import sdy_lint, sdy_opt, sdy_report
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "transformer.mlir"
 VERSIONS = ("0.9.0", "1.0.0", "1.9.0")
-"""Of StableHLO, as they were released."""
+"""Releases of StableHLO."""
 
 TEXT = """\
 sdy.mesh @mesh = <["x"=2]>

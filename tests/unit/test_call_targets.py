@@ -1,4 +1,4 @@
-"""Sharding rules of custom calls by annotations, from Python and from files."""
+"""Sharding rules of custom calls as annotations, from Python and from files."""
 
 import re
 from collections.abc import Callable
@@ -19,12 +19,12 @@ from sdy.rules.elementwise import pointwise
 from sdy.tools import sdy_auto, sdy_diff, sdy_lint, sdy_opt, sdy_report, sdy_run
 
 RULE = "e, o, e, k n -> m n need_replication={e, o, k, m} blocked_propagation={e, o, k, m}"
-"""The annotation of the product of a sparse matrix in CSR format and a dense one: columns are independent."""
+"""The annotation of the product of a sparse CSR matrix and a dense one: only columns are independent."""
 
 
 @pytest.fixture
 def target() -> str:
-    """A target with a CPU implementation but without a rule: the product of a sparse matrix."""
+    """Return a target with a CPU implementation but without a rule: the product of a sparse matrix."""
     name = f"product_{uuid4().hex}"
     ffi: Any = jax.ffi
     library: Any = _sparse
@@ -53,7 +53,7 @@ def test_each_device_calls_the_target_on_its_shards(target: str):
     sdy.partition(module)
     text = sdy.format(module)
     assert "tensor<13xi32>, tensor<16xi32>, tensor<10x3xf32>) -> tensor<12x3xf32>" in text
-    assert text.count("stablehlo.all_gather") == 1  # of the elements, which are needed whole
+    assert text.count("stablehlo.all_gather") == 1  # of the elements, which must be replicated
     generator = np.random.default_rng(0)
     data, dense = (generator.standard_normal(shape, np.float32) for shape in ((16,), (10, 24)))
     columns = np.array([3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3], np.int32)

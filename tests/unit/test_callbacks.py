@@ -1,4 +1,4 @@
-"""Functions of Python that a program calls: once, on one device, with whole arrays, as `jax.jit` calls them."""
+"""Python callbacks: called once, on one device, with unpartitioned arrays, as under `jax.jit`."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +19,7 @@ X = np.arange(32, dtype=np.float32).reshape(8, 4)
 
 
 def seen_by(program: Callable[[Callable[..., None]], Callable[..., Any]]) -> tuple[Any, list[Any]]:
-    """What a program of `X` gives, and with what it calls the function that it is made with."""
+    """Return the result of a program of `X`, and the calls of the function that it is built with."""
     calls: list[Any] = []
     run = sdy.jit(program(lambda *values: calls.append([np.asarray(value) for value in values])), in_shardings=SPLIT)
     result: Any = None
@@ -45,7 +45,7 @@ def test_a_callback_sees_whole_arrays_once():
 
 
 def test_what_one_callback_hands_to_the_next_is_sent_once():
-    """As in a check that raises an error, which is one callback, and then tells where, which is another."""
+    """A check that raises an error is one callback, followed by another that reports the line."""
 
     @sdy.jit(mesh=MESH)
     def program(x: jax.Array) -> jax.Array:
@@ -100,7 +100,7 @@ def test_each_device_calls_in_a_manual_computation():
 
 
 def test_a_program_with_callbacks_is_run_by_its_function_alone():
-    """It is text, and what jax keeps beside the text is not with it."""
+    """The program is text, without the callbacks that jax stores beside it."""
     lowered = sdy.jit(lambda x: jax.debug.print("{}", x[0, 0]), in_shardings=SPLIT).lower(X)
     assert "custom_call" in lowered.device_text()
     with pytest.raises(sdy.DiagnosticError, match="calls a Python function, which a module does not hold"):
@@ -209,7 +209,7 @@ def test_who_inspects_a_sharding_is_told_it_once(within: dict[str, Any]):
 
 
 def loop_of(see: Callable[..., None]) -> Callable[[jax.Array], jax.Array]:
-    """A function that calls `see` in order: with rows and scalars, in a branch, in each round, beside results."""
+    """Return a loop that calls `see` in order: with rows and scalars, in a branch, in each iteration, with results."""
 
     def step(carry: jax.Array, number: jax.Array) -> tuple[jax.Array, None]:
         io_callback(see, None, number, carry[0], ordered=True)

@@ -1,4 +1,4 @@
-"""The rule `chunks-cross-devices`: fused weights in all shapes that people write, what is told, and what is not."""
+"""The rule `chunks-cross-devices`: findings and non-findings for fused weights of all common forms."""
 
 from collections.abc import Callable, Mapping
 from functools import reduce
@@ -18,7 +18,7 @@ from sdy.passes.account.lint.finding import Finding
 GRID: Mapping[str, int] = {"data": 2, "model": 4}
 ROWS, WIDE = tensor(8192, 1024, split=P("data")), tensor(1024, 8192, split=P(None, "model"))
 CHUNK = 4096 * 1024 * 4
-"""Bytes of a device's part of a chunk: 4,096 of 8,192 rows, 1,024 of 4,096 columns."""
+"""Bytes of a chunk's shard: 4,096 of 8,192 rows, 1,024 of 4,096 columns."""
 
 
 def gated(gate: jax.Array, up: jax.Array) -> jax.Array:
@@ -93,7 +93,7 @@ class Case(NamedTuple):
     weights: str
     cure: str
     chunks: float
-    """Received, as multiples of a device's part of a chunk."""
+    """Bytes received, as a multiple of a chunk's shard."""
 
 
 EQUAL = '`w.reshape(1024, 2, 4096)` sharded as P(None, None, "model")'

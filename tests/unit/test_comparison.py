@@ -1,4 +1,4 @@
-"""Telling a wrong result from one that is rounded otherwise."""
+"""Distinguishing wrong results from rounding differences."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,7 +20,7 @@ def never(relative: float) -> Sequence[Any]:
 
 
 def mismatch(result: Any, wanted: Any, rounding: Rounding = FLOAT32, again: Again | None = None) -> Mismatch | None:
-    """Of a result in a program that gives what is wanted, however its inputs are rounded."""
+    """Compare the result of a program whose reference is `wanted` for any rounding of its inputs."""
     return first_mismatch([result], [wanted], rounding, again or (lambda _: [wanted]))
 
 
@@ -64,7 +64,7 @@ def test_what_rounding_does_not_explain_is_told_with_its_element(result: Any, wa
 
 
 def test_what_is_left_of_numbers_that_cancel_each_other_is_only_rounding():
-    """As the gradient of a bias before a normalisation is: none of its digits says anything."""
+    """The gradient of a bias before a normalization cancels to zero: all its digits are rounding errors."""
     left, other = np.array([3e-9, -1e-9], np.float32), np.array([-2e-9, 2e-9], np.float32)
     assert mismatch(left, other) is not None
     assert mismatch(left, other, again=lambda relative: [other + np.float32(relative) / 64]) is None

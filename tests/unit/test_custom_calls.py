@@ -1,4 +1,4 @@
-"""Custom calls in a file: the libraries that they call are ready, and a target that there is not has its place told."""
+"""Custom calls in files: libraries of known targets are loaded, and unknown targets are reported with a location."""
 
 import subprocess
 import sys
@@ -37,7 +37,7 @@ def _decompositions(x: jax.Array) -> Any:
 
 
 def _sparse(x: jax.Array) -> Any:
-    """A row i of the sparse matrix begins at its element i, which is x[0, 0, i] in column i."""
+    """Multiply a sparse matrix whose row i has one element, x[0, 0, i] in column i."""
     call = jax.ffi.ffi_call("cpu_csr_sparse_dense_ffi", jax.ShapeDtypeStruct((4, 4), np.float32))
     return call(x[0, 0], np.arange(5, dtype=np.int32), np.arange(4, dtype=np.int32), x[1])
 
@@ -48,7 +48,7 @@ def _of_xla(x: jax.Array) -> Any:
 
 @pytest.mark.parametrize("function", [_decompositions, _sparse, _of_xla])
 def test_a_fresh_process_runs_what_calls_a_library(function: Callable[[jax.Array], Any], tmp_path: Path):
-    """Here, where jax has lowered the program, it has made the library ready."""
+    """This process cannot test it: jax has loaded the libraries when lowering the program."""
     path = tmp_path / "program.mlir"
     path.write_text(jax.jit(function).lower(X).as_text())
     command = "import sys; from sdy.tools.sdy_run import main; sys.exit(main())"

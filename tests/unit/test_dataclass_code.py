@@ -1,4 +1,4 @@
-"""The code of dataclasses' methods, kept from one start of a command to the next."""
+"""The on-disk cache of generated dataclass methods."""
 
 import marshal
 import os

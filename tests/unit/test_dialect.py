@@ -1,4 +1,4 @@
-"""The dialect: text to values and back, where shardings are kept, data-flow edges, and what is refused."""
+"""The SDY dialect: parsing and printing, stored shardings, data-flow edges, and errors."""
 
 from typing import cast
 
@@ -47,7 +47,7 @@ MESH = 'sdy.mesh @mesh = <["x"=4, "y"=2]>\n'
 
 
 def attribute(text: str) -> object:
-    """The value of the attribute that `text` is."""
+    """Parse an attribute and return its value."""
     module = sdy.parse(f"module attributes {{test.attribute = {text}}} {{}}")
     found = module.attributes["test.attribute"]
     assert isinstance(found, ValueAttr)
@@ -152,7 +152,7 @@ def test_a_wrong_attribute_is_refused(text: str, message: str) -> None:
     assert message in caught.value.message
 
 
-# Where shardings are kept
+# Storage of shardings
 
 PLACES = (
     MESH
@@ -381,7 +381,7 @@ def test_an_iota_is_no_constant() -> None:
     assert constant_value(value) is None
 
 
-# What is refused
+# Errors
 
 
 def test_each_operation_that_is_to_be_checked_has_a_check() -> None:

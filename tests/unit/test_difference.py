@@ -1,4 +1,4 @@
-"""`sdy-diff` and golden layouts: what differs between two programs."""
+"""`sdy-diff` and golden files: differences of two programs."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +23,7 @@ BY_COLUMNS, BY_ROWS = '[{}, {"x"}]', '[{"x"}, {}]'
 
 
 def program(of_w: str, layers: int = 3) -> str:
-    """Products, one after the other, with parameters that are split so; each is called `layer` by jax."""
+    """Return a chain of products with parameters sharded by `of_w`; jax names each `layer`."""
     lines = [
         f"%{n + 1} = stablehlo.dot %{n}, %w : (tensor<8x64xf32>, tensor<64x64xf32>) -> tensor<8x64xf32> "
         f'loc("jit(step)/layer/dot_general"("model.py":{10 + n}:3))'

@@ -1,4 +1,4 @@
-"""Names that would act on a terminal: they appear on it, whichever tool shows them, and MLIR has them escaped."""
+"""Names with terminal control characters: every tool prints them escaped, and MLIR text escapes them."""
 
 import re
 from collections.abc import Callable
@@ -26,12 +26,12 @@ NAMES = {
 
 
 def literal(name: str) -> str:
-    """A string as MLIR has it, all of its bytes escaped."""
+    """Return a string literal of MLIR with all bytes escaped."""
     return '"' + "".join(f"\\{byte:02X}" for byte in name.encode()) + '"'
 
 
 def program(name: str) -> str:
-    """A program that has the name wherever it can: on a mesh, an axis, functions, attributes, locations."""
+    """Return a program with the name in every place: mesh, axis, functions, attributes, locations."""
     text, function = literal(name), literal(name + "f")
     return f"""\
 sdy.mesh @{text} = <[{text}=2]>
@@ -95,7 +95,7 @@ def test_what_sdy_opt_prints_is_mlir(name: str, options: list[str], tmp_path: Pa
 
 
 def on_four_devices(path: str) -> str:
-    """The path of the same program for a larger mesh."""
+    """Return the path of the same program for a larger mesh."""
     larger = Path(path).with_name("larger.mlir")
     larger.write_text(Path(path).read_text().replace("=2]>", "=4]>"))
     return str(larger)
@@ -116,7 +116,7 @@ TOOLS: dict[str, Callable[[str], int]] = {
 
 @named
 def test_the_text_of_an_unknown_attribute_is_harmless(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    """Of which only a string can hold such characters, as they are in the text too."""
+    """Only its strings can contain such characters, which are escaped in the text too."""
     raw = '"' + re.sub(r'[\n"\\]', "", name) + '"'
     path = tmp_path / "program.mlir"
     path.write_text(f"module attributes {{unknown.a = #unknown<{raw}>, unknown.b = !unknown.c<{raw}>}} {{\n}}\n")

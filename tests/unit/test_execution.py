@@ -1,4 +1,4 @@
-"""Running programs on devices, and counting what they communicate."""
+"""Execution of programs on devices, and the account of their communication."""
 
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -24,7 +24,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "transformer.mlir"
 
 
 def scaled(type_: str, sharding: str, mesh: str = '<["x"=2, "y"=4]>') -> Any:
-    """A program that doubles its argument, split as `sharding` says."""
+    """Return a program that doubles its argument, which has this sharding."""
     return parse(f"""
       sdy.mesh @mesh = {mesh}
       func.func @main(%arg0: {type_} {{sdy.sharding = #sdy.sharding<@mesh, {sharding}>}})
@@ -204,7 +204,7 @@ def test_transformer_computes_the_same_and_communicates_no_more_than_with_xla(xl
 
 @pytest.fixture
 def xla_partitioner() -> Any:
-    """How the bench compiles a text for a number of devices with XLA's own partitioner: its optimised HLO."""
+    """Return the bench's function that compiles a text with XLA's own partitioner and returns the optimized HLO."""
     spec = spec_from_file_location("collectives", EXAMPLE.parent.parent / "bench" / "collectives.py")
     assert spec is not None
     assert spec.loader is not None

@@ -1,4 +1,4 @@
-"""What devices can do, as files say it."""
+"""Hardware descriptions: performance of devices and links, from files."""
 
 from pathlib import Path
 
@@ -42,7 +42,7 @@ def test_an_axis_has_the_link_that_reaches_all_of_its_devices(tmp_path: Path) ->
     near, far = Link(1e10, 1e-6), Link(1e9, 1e-5)
     mesh = sdy.Mesh.of({"data": 2, "model": 4})
     assert (hardware.link_along("model", mesh), hardware.link_along("data", mesh)) == (near, far)
-    # Neighbours along a minor axis of two devices are near; those along the axis before it are as far as both reach.
+    # Two neighbours along the minor axis share a fast link; the axis before it has the link that both reach.
     mesh = sdy.Mesh.of({"slow": 2, "data": 2, "model": 2})
     assert (hardware.link_along("model", mesh), hardware.link_along("data", mesh)) == (near, near)
     assert hardware.link_along("slow", mesh) == Link(1e8, 1e-3)

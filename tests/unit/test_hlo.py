@@ -1,4 +1,4 @@
-"""HLO of programs without SDY: what each device runs, for XLA's own tools."""
+"""HLO of programs without SDY operations: the program of each device, for XLA's own tools."""
 
 from pathlib import Path
 

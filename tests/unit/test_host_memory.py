@@ -1,4 +1,4 @@
-"""What is offloaded to the host is not memory of the device: in accounts, reports, lint and automatic layouts alike."""
+"""Tensors offloaded to the host use no device memory: in accounts, reports, lint and automatic shardings."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from sdy.diagnostics import capture
 
 DEVICES = 4
 PART = 1024 * 64 * 4 // DEVICES
-"""Bytes of a device's part of a tensor<1024x64xf32>."""
+"""Bytes of a shard of a tensor<1024x64xf32>."""
 LAYERS, LAYER = 8, 64 * 64 * 4
 
 
@@ -62,7 +62,7 @@ def two_results(x: jax.Array, w: jax.Array) -> Any:
 
 
 def weights_on_host(x: jax.Array, w: jax.Array) -> jax.Array:
-    """Each turn of the loop brings one layer to the device."""
+    """Scan over layers in host memory; each iteration copies one layer to the device."""
 
     def layer(x: jax.Array, w: jax.Array) -> Any:
         return jnp.tanh(x @ jax.device_put(w, on("device"))), None
@@ -98,9 +98,9 @@ OFFLOADED = gradient(
 class Case(NamedTuple):
     function: Callable[..., Any]
     device: float
-    """The bytes in the memory of a device, in parts of a tensor<1024x64xf32>."""
+    """Device memory, in shards of a tensor<1024x64xf32>."""
     host: float
-    """The same of the host."""
+    """Host memory, in the same unit."""
     x: jax.ShapeDtypeStruct = rows()
     w: jax.ShapeDtypeStruct = weights()
     results: Any = None
@@ -138,7 +138,7 @@ def test_offloading_takes_from_the_device_what_the_host_keeps() -> None:
     kept, offloaded = (sdy.account(sdy.jit(each).lower(rows(), weights())) for each in (KEPT, OFFLOADED))
     assert kept.host_memory == 0
     assert "on the host" not in str(kept)
-    assert LAYERS * PART <= kept.memory - offloaded.memory <= (LAYERS + 2) * PART  # and the slices of a turn
+    assert LAYERS * PART <= kept.memory - offloaded.memory <= (LAYERS + 2) * PART  # and the slices of an iteration
 
 
 @pytest.mark.parametrize("name", ["argument", "result", "values for the gradient of a scan"])

@@ -1,6 +1,6 @@
-"""Numbers in a text are as large as someone likes: what they are the size of is not listed, or refused at once.
+"""Huge sizes in a text: nothing of such a size is enumerated, or the program is refused at once.
 
-Each program runs in a process that has 2 GB and 10 seconds for it.
+Each program runs in a process with 2 GB and 10 seconds.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ _SPLIT = '{sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}'
 
 
 def program(mesh: str, size: int, body: str, type_: str = "f32") -> str:
-    """A program on a vector `%x` of that size, which is split over the axis "x" of the mesh, as is its result."""
+    """Return a program on a vector `%x` of that size, sharded over the axis "x" of the mesh, as is its result."""
     vector = f"tensor<{size}x{type_}>"
     return f"""
         sdy.mesh @mesh = <[{mesh}]>

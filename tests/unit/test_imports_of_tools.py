@@ -1,4 +1,4 @@
-"""--import: modules that register operators, for each tool that reads a program."""
+"""The flag --import of each tool that reads a program: modules that register operators."""
 
 from importlib import import_module
 from pathlib import Path

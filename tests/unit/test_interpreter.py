@@ -35,7 +35,7 @@ NOT_RUN_BY_JAX: dict[str, Callable[[Any], Any]] = {
 """Programs for other platforms, and their results on four devices with two rows each."""
 NOT_COMPARED = {"asynchronous gather", "linear algebra on a TPU", "tokens", "uniform"}
 ORDER_LEFT_OPEN = {"reduction with a body"}
-"""Programs whose result depends on the order of a reduction, which StableHLO does not specify."""
+"""Programs whose result depends on the order of a reduction, which StableHLO leaves open."""
 
 STATIC = [
     name

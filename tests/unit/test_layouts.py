@@ -1,4 +1,4 @@
-"""Selection of the layout: that of jax.jit, or one that moves fewer bytes."""
+"""Choice between jax.jit's layout and one that moves fewer bytes."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""`sdy-lint` and `sdy.lint`: what is told, how it is written, and what is not to be told."""
+"""`sdy-lint` and `sdy.lint`: findings, their formats, and suppression."""
 
 import json
 import re

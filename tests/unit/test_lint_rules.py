@@ -1,4 +1,4 @@
-"""Each rule of lint: it finds the line of a mistake, tells the cure, and nothing of programs that are split well."""
+"""Each lint rule finds the line of a mistake and suggests the cure, and finds nothing in well-sharded programs."""
 
 from functools import cache
 from pathlib import Path
@@ -207,7 +207,7 @@ def test_a_sum_is_no_sum_of_sums_where_the_turns_use_it() -> None:
 
 
 def test_a_collective_of_what_no_turn_changes_is_told() -> None:
-    """Behind a branch, where the compiler must leave it."""
+    """The all-reduce is in a branch of the loop, from which the compiler must not hoist it."""
 
     def turns(x: jax.Array, w: jax.Array) -> jax.Array:
         def turn(i: int, y: jax.Array) -> jax.Array:

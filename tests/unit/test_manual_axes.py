@@ -1,4 +1,4 @@
-"""Manual axes: where they are found, and that nothing splits values within a manual computation along them."""
+"""Manual axes: detection, and no sharding over them inside a manual computation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -61,7 +61,7 @@ def test_axes_are_free_that_are_manual_nowhere_around(name: str, free: list[str]
 
 @dataclass(frozen=True)
 class SplitAgainPass(ModulePass):
-    """Split the columns of the result of the operation of this name."""
+    """Shard the columns of the result of the operation of this name."""
 
     name = "split-again"
     op_name: str
@@ -100,7 +100,7 @@ def test_a_policy_cannot_split_along_a_manual_axis():
 
 
 def test_the_automatic_partitioner_chooses_among_free_axes():
-    """Propagation did not end where it chose a layout along a manual axis for the result of a product."""
+    """Propagation did not terminate when the solver sharded the result of a product over a manual axis."""
     module = sdy.parse("""sdy.mesh @mesh = <["data"=2, "model"=4]>
     func.func @main(%w: tensor<64x64xf32>, %x: tensor<256x64xf32>) -> tensor<256x64xf32> {
       %0 = sdy.manual_computation(%w, %x) in_shardings=[<@mesh, [{?}, {?}]>, <@mesh, [{"data", ?}, {?}]>]
@@ -142,7 +142,7 @@ def test_one_device_of_each_part_along_a_manual_axis_computes_alone(manual: str,
 
 
 def test_devices_along_a_manual_axis_draw_random_numbers_of_their_own():
-    """Those that differ along free axes alone have equal numbers, which one of them draws."""
+    """Devices that differ only along free axes have equal numbers, drawn by one of them."""
     module = sdy.parse(f"""{MESH}
     func.func @main() -> tensor<8xf32> {{
       %0 = sdy.manual_computation() in_shardings=[] out_shardings=[<@mesh, [{{"x", "y"}}]>]

@@ -1,4 +1,4 @@
-"""`sdy.to_model_explorer`: a propagated program as Google's Model Explorer reads it."""
+"""`sdy.to_model_explorer`: a propagated program as a graph of Google's Model Explorer."""
 
 import json
 import subprocess
@@ -43,7 +43,7 @@ def propagated() -> Any:
 
 
 def overlays(graph: Any) -> dict[str, list[tuple[str, str, str]]]:
-    """Of each axis, the labels of what each edge connects and its own."""
+    """Return, for each axis, the labels of each edge's ends and its own."""
     (data,) = graph["tasksData"]["edgeOverlaysDataListLeftPane"]
     assert data["type"] == "edge_overlays"
     labels = {node["id"]: node["label"] for node in graph["nodes"]}
@@ -109,7 +109,7 @@ def test_a_part_of_an_axis_is_told_with_the_step() -> None:
 
 
 def test_edges_of_a_text_that_was_propagated_elsewhere() -> None:
-    """As Shardy dumps it, with debug-propagation-edge-sharding."""
+    """The text is Shardy's dump, with debug-propagation-edge-sharding."""
     module = sdy.parse(PROGRAM, "program.mlir")
     run_passes(module, parse_pipeline("builtin.module(sdy-basic-propagate{debug-propagation-edge-sharding=true})"))
     text = sdy.format(module)
@@ -166,7 +166,7 @@ def test_sdy_opt_prints_it() -> None:
 
 
 def test_model_explorer_reads_it() -> None:
-    """All of it has its place in the classes of Model Explorer, and all places that must be filled are."""
+    """The classes of Model Explorer accept every field, and no required field is missing."""
     why = "ai-edge-model-explorer is not installed: with what it needs it is 130 MB, too much to be a test's dependency"
     builder: Any = pytest.importorskip("model_explorer.graph_builder", reason=why)
     dacite: Any = pytest.importorskip("dacite")

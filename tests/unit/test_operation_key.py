@@ -1,4 +1,4 @@
-"""What is remembered by the key of an operation."""
+"""Memoization by the key of an operation."""
 
 import gc
 
@@ -12,7 +12,7 @@ from sdy.ir.operation_key import MemoizedByKey
 
 
 class Counted:
-    """A function of operations that knows how often it was called."""
+    """A function of operations that counts its calls."""
 
     def __init__(self):
         self.calls = 0

@@ -1,4 +1,4 @@
-"""The table of how operations are partitioned: what families say in it, and what a dialect from outside adds."""
+"""The registry of partitioning by operation: the entries of families, and of a third-party dialect."""
 
 from itertools import product
 

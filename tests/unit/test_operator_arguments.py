@@ -1,4 +1,4 @@
-"""What annotated operators take besides arrays: containers, random keys, nothing, numbers; and definitions again."""
+"""Annotated operators with arguments other than arrays: containers, random keys, None, numbers; and redefinition."""
 
 import importlib
 import re
@@ -24,7 +24,7 @@ D, M = "data", "model"
 
 
 class Pair(NamedTuple):
-    """Two arrays in a class that is no plain tuple."""
+    """Two arrays in a class that is not a plain tuple."""
 
     w: jax.Array
     b: jax.Array
@@ -239,7 +239,7 @@ def cell(x: jax.Array) -> jax.Array:
 
 
 def run_cell(annotation: str, factor: int) -> Any:
-    """Define the operator as a cell of a notebook does that was edited."""
+    """Define the operator, as an edited notebook cell does when it runs again."""
     names: dict[str, Any] = {"__name__": "__main__"}
     exec(compile(CELL.format(annotation=annotation, factor=factor), f"<cell {annotation} {factor}>", "exec"), names)
     return names["cell"]

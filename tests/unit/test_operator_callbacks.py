@@ -1,4 +1,4 @@
-"""Python functions that annotated operators, and operations partitioned by their authors, call."""
+"""Python callbacks in annotated operators, and in operations with custom partitioning."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from sdy.passes.jax.compile import compile
 
 
 def test_calls_and_values_are_those_of_the_function_under_jax_jit():
-    """In a process of its own: a callback that jaxlib does not find ends the process."""
+    """This runs in a separate process: a missing callback crashes jaxlib."""
     names = sample(callback_programs.programs(), 6)
     command = [sys.executable, callback_programs.__file__, *names]
     environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_PLATFORMS": "cpu"}

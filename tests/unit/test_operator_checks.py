@@ -1,4 +1,4 @@
-"""Annotations that do not hold are found by computing the function whole and by parts."""
+"""Wrong annotations are found by computing the function unpartitioned and on shards."""
 
 import re
 from itertools import count
@@ -149,7 +149,7 @@ def test_called_with_arrays_it_is_only_the_function():
 
 
 def test_sizes_that_a_function_needs_are_those_it_is_called_with():
-    """Four rows are no block of sixteen; two parts of 64 rows are two blocks each."""
+    """Four rows are no block of sixteen; two shards of 64 rows are two blocks each."""
     right = registered("a b -> a b", in_blocks)
     np.testing.assert_allclose(jax.jit(right)(X), in_blocks(jnp.asarray(X)), rtol=1e-5)
     wrong = registered("a b -> a b", of_all_blocks)

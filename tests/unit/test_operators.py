@@ -1,4 +1,4 @@
-"""Annotated operators in JAX: as functions, traced, differentiated, mapped over, on one device and on eight."""
+"""Annotated operators in JAX: called, traced, differentiated, mapped over, on one device and on eight."""
 
 import re
 from collections.abc import Callable
@@ -62,7 +62,7 @@ def mesh() -> jax.sharding.Mesh:
 
 
 def array(*shape: int) -> jax.Array:
-    """Some numbers that are not all alike."""
+    """Return an array of different numbers."""
     return jnp.sin(jnp.arange(np.prod(shape, dtype=int), dtype=jnp.float32)).reshape(shape)
 
 
@@ -73,7 +73,7 @@ def assert_close(found: Any, expected: Any) -> None:
 
 
 def plain(function: Any) -> Callable[..., Any]:
-    """The function that was registered."""
+    """Return the registered function."""
     return function.__wrapped__
 
 
@@ -99,7 +99,7 @@ def test_called_with_arrays_it_is_the_function(name: str):
 
 
 def of_tensors(name: str) -> tuple[Callable[..., Any], Callable[..., Any], tuple[jax.Array, ...]]:
-    """An operator and its function, each of its tensors only and without what is no tensor, and these tensors."""
+    """Return an example's operator and function of its tensors only, and these tensors."""
     function, args, kwargs, _ = SEED[name]
     count = sum(isinstance(arg, jax.Array) for arg in args)
 
@@ -190,7 +190,7 @@ def test_traced_it_computes_the_same(name: str, transform: Callable[[Callable[..
 
 
 def sharded(mesh: jax.sharding.Mesh, name: str) -> tuple[jax.Array, ...]:
-    """The tensors of an example, split over the mesh."""
+    """Return the tensors of an example, sharded over the mesh."""
     tensors, specs = of_tensors(name)[2], SEED[name][3]
     return tuple(
         jax.device_put(tensor, NamedSharding(mesh, PartitionSpec(*spec)))

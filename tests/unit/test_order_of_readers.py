@@ -1,4 +1,4 @@
-"""The order of a node's readers in a snapshot: the definer of its value, then its users, the latest use first."""
+"""The order of a node's readers in a snapshot: the defining operation, then the users, the latest use first."""
 
 from xdsl.dialects.builtin import ModuleOp
 

@@ -1,4 +1,4 @@
-"""Conversion to the program of one device: what it makes, and that it computes the same."""
+"""Conversion to the program of one device: its operations, and equality of its results."""
 
 import jax
 import numpy as np

@@ -1,4 +1,4 @@
-"""What a process has partitioned, another one finds in jax's persistent compilation cache."""
+"""Programs partitioned by one process are found by another in jax's persistent compilation cache."""
 
 import json
 import os
@@ -13,7 +13,7 @@ import cached_programs
 
 
 def calls(folder: Path) -> dict[str, Any]:
-    """What each call of the programs does in a process that has `folder` as its cache."""
+    """Run the programs in a process with `folder` as its cache, and return the outcome of each call."""
     command = [sys.executable, cached_programs.__file__, str(folder)]
     environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_PLATFORMS": "cpu"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

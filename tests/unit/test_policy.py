@@ -1,4 +1,4 @@
-"""Choosing by hand how operations are computed: `sdy.split`, and policies."""
+"""Manual choice of how operations are sharded: `sdy.split`, and policies."""
 
 import re
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ def matmul_of_two(x: jax.Array, w: jax.Array) -> jax.Array:
 
 
 def module_of(function: Function[Any], *shapes: tuple[int, ...]) -> Any:
-    """The module of a function of unsharded arrays, which has a mesh."""
+    """Return the module of a function of unsharded arrays, with a mesh."""
     module = sdy.from_jax(function, *(jax.ShapeDtypeStruct(shape, "float32") for shape in shapes))
     mesh = MeshOp("mesh", sdy.Mesh.of({"data": 4, "model": 2}))
     Rewriter.insert_op(mesh, InsertPoint.at_start(module.body.block))
@@ -300,7 +300,7 @@ def by_table(operations: Sequence[Operation]) -> None:
 
 
 def by_glob(operations: Sequence[Operation]) -> None:
-    """Split what is named like this."""
+    """Shard operations selected by a pattern."""
     for op in operations:
         if fnmatchcase(sdy.operator_name(op) or "", "matmul_[xyz]*"):
             sdy.split(op, operand=0, dim=0, axis="data")

@@ -1,4 +1,4 @@
-"""What is predicted of a partitioned program: the bytes that devices receive, and the memory that they need."""
+"""Predicted costs of a partitioned program: bytes received, and peak memory."""
 
 import pytest
 
@@ -47,7 +47,7 @@ def partitioned(body: str):
 
 
 ALL_REDUCE = 2 * 8 * 16 * 4 * 3 / 4
-"""In groups of 4, of the 8 x 16 result: three quarters of it, twice."""
+"""Groups of 4, of the 8 x 16 result: three quarters of it, twice."""
 
 
 @pytest.mark.parametrize(
@@ -59,18 +59,18 @@ ALL_REDUCE = 2 * 8 * 16 * 4 * 3 / 4
     ],
 )
 def test_bytes_received(body: str, received: float):
-    """A loop from 2 to 9 by 3 runs three times; what it does not change is added up once."""
+    """A loop from 2 to 9 by 3 has three iterations; a loop-invariant sum is all-reduced once."""
     assert bytes_received(partitioned(body)) == pytest.approx(received)
 
 
 def test_memory():
-    """Arguments, the result, and the partial product, which the all-reduce then has no more need of."""
+    """Peak memory is arguments, result, and the partial product, which dies after the all-reduce."""
     arguments, result = (8 * 16 + 16 * 16) * 4, 8 * 16 * 4
     assert peak_bytes(partitioned(f"%0 = {DOT}\n return %0 : tensor<8x16xf32>")) == arguments + 2 * result
 
 
 def test_what_is_updated_is_not_copied():
-    """A row written into a cache whose rows are split takes the cache, twice, and no more than a few rows."""
+    """Writing a row into a cache sharded by rows takes the cache, twice, and a few rows."""
     module = sdy.parse("""
 sdy.mesh @mesh = <["x"=4]>
 func.func @main(%cache: tensor<256x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},

@@ -1,4 +1,4 @@
-"""What tools show on a terminal while they are at work; nothing here depends on how long anything takes."""
+"""Progress lines of the tools on a terminal; no test depends on timing."""
 
 import os
 import pty
@@ -39,7 +39,7 @@ func.func @main() -> tensor<f32> {
 
 
 class PseudoTerminal:
-    """A terminal as standard error, and all that was written to it."""
+    """A terminal as standard error, which records the output."""
 
     def __init__(self) -> None:
         self.master, slave = pty.openpty()
@@ -62,7 +62,7 @@ class PseudoTerminal:
             assert self._changed.wait_for(lambda: text in self._text, PATIENCE), self._text
 
     def all(self) -> str:
-        """Everything up to now: what is written goes through in order."""
+        """Return the output up to now; output is processed in order."""
         end = f"end {len(self._text)}"
         print(end, file=self.stderr, flush=True)
         self.wait_for(end)
@@ -71,7 +71,7 @@ class PseudoTerminal:
 
 @pytest.fixture
 def open_terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], PseudoTerminal]]:
-    """Opens a terminal as standard error; when a test has begun, as pytest sets it anew up to then."""
+    """Return a function that opens a terminal as standard error, after pytest's own redirection."""
     opened: list[PseudoTerminal] = []
 
     def open_one() -> PseudoTerminal:
@@ -88,7 +88,7 @@ def open_terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Pseu
 
 
 class AtOnce:
-    """A timer for which all work takes long."""
+    """A timer that expires immediately."""
 
     def __init__(self, delay: float, show: Callable[[], None]) -> None:
         self.start, self.daemon = show, True
@@ -141,7 +141,7 @@ def test_an_interrupt_leaves_the_terminal_as_it_was(
             signal.raise_signal(signal.SIGINT)
         return 0
 
-    # Where a shell has put the tests into the background, interrupts are ignored.
+    # A shell ignores interrupts in background processes.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         assert guarded(command) == INTERRUPTED
@@ -184,7 +184,7 @@ def test_all_tools_show_what_is_at_work(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Each shows its line where that comes at once, and takes it away again."""
+    """Each tool shows its progress line if that appears at once, and erases it."""
     terminal = open_terminal()
     monkeypatch.setattr(progress, "Timer", AtOnce)
     path = tmp_path / "program.mlir"

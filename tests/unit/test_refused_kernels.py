@@ -1,4 +1,4 @@
-"""Pallas kernels that jax does not lower for several devices of a TPU: told by name, with the line to write."""
+"""Pallas kernels that jax refuses to lower for several TPU devices: the error names the kernel and line to write."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -53,7 +53,7 @@ def test_a_kernel_for_a_tpu_is_told_by_name_and_line(function: Callable[..., Any
 
 
 def refusing(name: str) -> Callable[[jax.Array], jax.Array]:
-    """A function that jax refuses to lower, here too, as it refuses kernels for a TPU."""
+    """Return a function that jax refuses to lower on any platform, as it refuses kernels for a TPU."""
     primitive = Primitive(name)
 
     @primitive.def_abstract_eval

@@ -1,4 +1,4 @@
-"""A line that was read before is not verified again, where what is right about the first is right about it too."""
+"""A repeated line is not verified again if the verification of the first one also applies to it."""
 
 import pytest
 

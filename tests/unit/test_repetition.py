@@ -1,4 +1,4 @@
-"""What is recognised when it is read or printed again says what it says the first time."""
+"""Memoized parsing and printing of repeated text give the same results."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -59,7 +59,7 @@ LINES = {
 
 
 def outcome(source: Source) -> str:
-    """All that reading a text gives: the module with the place of everything, or what is said against it."""
+    """Return the module with all locations, or the error, that parsing a text gives."""
     try:
         module = parse(source.text, source.name)
         return format(module, debuginfo=True) + format(module, generic=True)
@@ -68,7 +68,7 @@ def outcome(source: Source) -> str:
 
 
 def recognise_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From here on read every line and print every operation as if it were the first."""
+    """Disable the caches, so that every line and every operation is handled as if new."""
 
     def no_line(parser: LineCacheParser, offset: int) -> None:
         pass

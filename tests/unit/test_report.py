@@ -1,4 +1,4 @@
-"""`sdy.report` and `sdy-report`: what a page tells is what the passes say."""
+"""`sdy.report` and `sdy-report`: the page agrees with the passes."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Reshards: the plans on plain values, and what the C++ passes make of the same shardings and programs."""
+"""Reshards: plans on plain values, and comparison with the C++ passes on the same shardings and programs."""
 
 import itertools
 import random
@@ -33,7 +33,7 @@ UNEVEN = Mesh.of({"x": 4, "y": 6, "z": 3})
 
 
 def all_shardings(pieces: list[AxisRef], rank: int, mesh: Mesh) -> list[AxesPerDim]:
-    """Every way to split the dimensions of a tensor over some of `pieces`."""
+    """Return all shardings of a tensor over some of `pieces`."""
     found: dict[AxesPerDim, None] = {}
     for count in range(len(pieces) + 1):
         for order in itertools.permutations(pieces, count):
@@ -64,7 +64,7 @@ def joined(axes: tuple[AxisRef, ...], more: tuple[AxisRef, ...], mesh: Mesh) -> 
 
 
 def carry_out(step: Collective, before: AxesPerDim, mesh: Mesh) -> None:
-    """Check that `step` does what its kind of collective can do."""
+    """Apply `step`, and check that its kind of collective can do it."""
     match step:
         case AllSlice(axes, after):
             assert after == tuple(joined(old, new, mesh) for old, new in zip(before, axes, strict=True))
@@ -104,7 +104,7 @@ def test_the_cost_of_each_collective():
     assert cost(((X,), ()), AllSlice(((Y,), ()), ((X, Y), ()))) == 0
     assert cost(((X, Y), ()), AllGather(((Y,), ()), ((X,), ()))) == 8 * 16
     assert cost(((X, Y), ()), AllToAll((Y,), 0, 1, ((X,), (Y,)))) == 8 * 16 // 2
-    assert cost(((X,), ()), CollectivePermute(((Y,), ()))) == 4 * 32  # where "x" and "y" agree, nothing moves
+    assert cost(((X,), ()), CollectivePermute(((Y,), ()))) == 4 * 32  # nothing moves where "x" and "y" agree
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_no_sequence_of_collectives_is_cheaper(shape: tuple[int, ...]):
 
 @pytest.mark.parametrize("shape", [(4, 32), (32, 4), (5, 16)])
 def test_no_plan_pads_a_dimension_anew(shape: tuple[int, ...]):
-    """4 rows over 8 devices lie on the first four; over 4, they would be on every second one."""
+    """4 rows over 8 devices are on the first four; over 4 of them, they would be on every second one."""
     line = Mesh.of({"x": 8})
     assert cheapest_plan(((X,), ()), ((), (X,)), shape, line) == (AllToAll((X,), 0, 1, ((), (X,))),)
 
@@ -169,7 +169,7 @@ def text_of_step(step: Collective) -> str:
 
 
 def program_of_reshards(pairs: list[tuple[AxesPerDim, AxesPerDim]], shape: tuple[int, ...], mesh: Mesh) -> str:
-    """A function `@fN` for the Nth pair, which reshards its argument."""
+    """Return a module with a function `@fN` for the Nth pair, which reshards its argument."""
     tensor = f"tensor<{'x'.join(map(str, shape))}xf32>"
     axes = ", ".join(f'"{name}"={size}' for name, size in mesh.axes)
     functions = [
@@ -184,13 +184,13 @@ def program_of_reshards(pairs: list[tuple[AxesPerDim, AxesPerDim]], shape: tuple
 
 
 def steps_by_function(text: str) -> Iterator[list[str]]:
-    """The collectives of each function, as `text_of_step` has them."""
+    """Return the collectives of each function, formatted by `text_of_step`."""
     for function in text.split("func.func")[1:]:
         steps = re.findall(r"= sdy\.(\w+) (\[.*\] )?%\w+ out_sharding=<@mesh, (\[.*\])>", function)
         yield [f"{kind} {parameters}-> {after}" for kind, parameters, after in steps]
 
 
-# Where sizes do not divide each other, the C++ pass makes permutes that its own verifier refuses.
+# If axis sizes do not divide each other, the C++ pass creates permutes that its own verifier refuses.
 @pytest.mark.parametrize(("mesh", "pieces", "shape"), SAMPLES[:4])
 def test_plans_are_those_of_shardy(mesh: Mesh, pieces: list[AxisRef], shape: tuple[int, ...]):
     pairs = sampled_pairs(pieces, len(shape), mesh, 600)

@@ -1,4 +1,4 @@
-"""The command sdy-opt, used as a person uses it."""
+"""The command sdy-opt."""
 
 import subprocess
 import sys

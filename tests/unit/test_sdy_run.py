@@ -1,4 +1,4 @@
-"""The command sdy-run: its account, and what it says of wrong input."""
+"""The command sdy-run: its account, and its errors on wrong input."""
 
 import os
 import re
@@ -84,7 +84,7 @@ def test_a_program_of_each_device_is_compared_with_what_xla_makes_of_it(
 def test_a_wrong_result_is_told_with_its_element_and_what_made_it(
     program: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    """Each device keeps its own part of the sum."""
+    """Each device keeps its own shard of the sum."""
 
     def partition_badly(module: ModuleOp) -> None:
         partition(module)
@@ -103,7 +103,7 @@ def test_a_wrong_result_is_told_with_its_element_and_what_made_it(
 
 
 def test_what_is_nothing_but_rounding_is_not_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    """Differences from a mean add up to what is left of the roundings, which are others in another order."""
+    """Differences from a mean sum to rounding errors, which depend on the order of summation."""
     path = tmp_path / "centered.mlir"
     path.write_text("""\
 sdy.mesh @mesh = <["x"=4]>
@@ -146,7 +146,7 @@ func.func @main(%arg0: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
 
 
 def test_a_fresh_process_makes_the_devices_that_it_needs(program: Path):
-    """With no setting of jax's, on a machine with one device."""
+    """No jax settings, on a machine with one device."""
     environment = {
         name: value for name, value in os.environ.items() if name not in ("XLA_FLAGS", "JAX_NUM_CPU_DEVICES")
     }

@@ -1,4 +1,4 @@
-"""The solver of the automatic partitioner, by problems that are small enough to try all assignments."""
+"""The solver of the automatic partitioner, on problems small enough to try all assignments."""
 
 from importlib import import_module
 from itertools import count, product
@@ -19,7 +19,7 @@ from sdy.passes.auto.solver.reduction import Item, Reduction
 from sdy.passes.auto.solver.relaxation import Relaxation
 
 SECONDS = 300.0
-"""More than any of these problems takes, with what is compiled when the first is solved."""
+"""Timeout longer than any of these problems, including Numba's compilation."""
 
 
 def all_assignments(problem: Problem) -> list[Assignment]:
@@ -31,13 +31,13 @@ def suffices(problem: Problem, assignment: Assignment) -> bool:
 
 
 def optimum(problem: Problem) -> float:
-    """The least cost, by trying all; infinite if none is allowed."""
+    """Return the least cost by trying all assignments, infinite if none is allowed."""
     return min(cost_of(problem, each) if suffices(problem, each) else np.inf for each in all_assignments(problem))
 
 
 @st.composite
 def problems(draw: st.DrawFn) -> Problem:
-    """Up to six nodes of up to three strategies, few edges, some pairs forbidden, memory short or not."""
+    """Draw up to six nodes of up to three strategies, few edges, some forbidden pairs, and a memory limit or none."""
     random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     whole = draw(st.booleans())
     forbidden = draw(st.sampled_from([0.0, 0.2, 0.6]))
@@ -61,7 +61,7 @@ def problems(draw: st.DrawFn) -> Problem:
 
 
 def chain(nodes: int, strategies: int, limit: int | None = None) -> Problem:
-    """Nodes in a ring with chords, which no reduction solves."""
+    """Return nodes in a ring with chords, which no reduction solves."""
     random = np.random.default_rng(nodes)
     edges = [(i, (i + step) % nodes) for i in range(nodes) for step in (1, 5, 11)]
     return Problem(
@@ -182,7 +182,7 @@ def test_nodes_that_need_more_than_there_is_are_told():
 
 
 def test_memory_that_edges_keep_from_sufficing_is_told():
-    """Each node alone could take little, and at each time there would be room; but both together may not."""
+    """Each node alone could use little memory, and each time step would fit, but an edge forbids both together."""
     apart = np.array([[np.inf, 0, 0], [0, np.inf, 0], [0, 0, np.inf]])
     problem = Problem(
         costs=[np.zeros(3)] * 3,

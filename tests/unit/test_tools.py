@@ -1,4 +1,4 @@
-"""What all commands have in common: `--version`, and `python -m sdy`, which knows them all."""
+"""Features of all commands: `--version`, `python -m sdy`, and common options."""
 
 import re
 import subprocess
@@ -110,7 +110,7 @@ OPTIONS = {
     "report": "--compile --force --hardware --output -o",
     "run": "--check --compare-layouts --devices --inputs --no-check --no-compare-layouts --seed",
 }
-"""The options of each tool beside those that all have; an option has one name wherever it is."""
+"""The options of each tool besides the common ones; an option has one name in all tools."""
 
 IN_ALL = {"--custom-call-rules", "--help", "--import", "--version"}
 

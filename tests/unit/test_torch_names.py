@@ -1,4 +1,4 @@
-"""Shardings by patterns of names, as `sdy.torch.train_step` takes them; torch itself is not needed."""
+"""Shardings by patterns of parameter names, as in `sdy.torch.train_step`; runs without torch."""
 
 import re
 from typing import Any

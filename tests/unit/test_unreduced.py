@@ -1,4 +1,4 @@
-"""Partial results that a program asks for are combined once, on their way through the pipelines."""
+"""Unreduced axes that a program declares are reduced exactly once by the pipelines."""
 
 import numpy as np
 import pytest

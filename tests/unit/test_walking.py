@@ -1,4 +1,4 @@
-"""Finding operations gives what xDSL's own walk gives, in its order."""
+"""Searches for operations return those of xDSL's own walk, in its order."""
 
 from pathlib import Path
 
@@ -45,7 +45,7 @@ MODULE = parse(
     func.func private @declared(tensor<f32>)
     """
 )
-"""Regions of several levels, two regions in one operation, and one without blocks."""
+"""Nested regions, two regions in one operation, and one without blocks."""
 
 
 def test_operations_are_those_of_walk():
@@ -88,7 +88,7 @@ PIPELINES = (
 
 
 def assert_found(module: ModuleOp) -> None:
-    """What is found, or was kept, is what there is."""
+    """Check that searches, cached or not, return the operations of xDSL's walk."""
     for root in (module, *module.ops):
         assert operations(root) == list(root.walk())
         assert operations_inside_out(root) == list(root.walk(region_first=True))

@@ -1,4 +1,4 @@
-"""What compiling warns of: where, why, at what cost, and how a person does without."""
+"""Warnings of compilation: location, reason, cost and remedy."""
 
 import inspect
 import logging
@@ -29,12 +29,12 @@ def factor(x: jax.Array) -> jax.Array:
 
 
 def line_in(function: Function[Any]) -> int:
-    """The line of the body of `function`."""
+    """Return the line of the body of `function`."""
     return inspect.getsourcelines(function)[1] + 1
 
 
 def test_a_warning_says_where_what_and_how_many_bytes():
-    """A device has two rows of eight numbers, and needs six more."""
+    """A device has two rows of eight numbers, and receives the six others."""
     with pytest.warns(sdy.ComputedWholeWarning) as told:
         sdy.jit(factor, **ROWS)(MATRIX)
     (warning,) = told
@@ -46,7 +46,7 @@ def test_a_warning_says_where_what_and_how_many_bytes():
 
 
 def again() -> Callable[..., Any]:
-    """What `factor` is, as a function that jax has not compiled yet."""
+    """Return a copy of `factor` that jax has not compiled yet."""
 
     @wraps(factor)
     def run(x: jax.Array) -> jax.Array:
@@ -73,7 +73,7 @@ def test_warnings_can_be_errors():
 
 @pytest.mark.parametrize("name", ["convolutions: blur by slices", "decoding: sample"])
 def test_what_costs_nothing_is_not_told(name: str):
-    """What is computed whole in these programs is no larger than the part of a device."""
+    """Tensors computed replicated in these programs are no larger than a device's shard."""
     module = PROGRAMS[name].module()
     with capture() as told:
         sdy.propagate(module)
