@@ -1,4 +1,4 @@
-"""Passes and reports on programs in text run without jax and scipy; other functions raise with the command to install."""
+"""Passes and reports on programs in text run without jax and scipy; other functions raise with the install command."""
 
 import os
 import subprocess
