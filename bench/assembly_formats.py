@@ -1,10 +1,9 @@
-"""What xDSL's declarative assembly formats cost: microseconds an operation to read and print, beside code by hand.
+"""Cost of xDSL's declarative assembly formats, in microseconds per operation to parse and print.
 
     python bench/assembly_formats.py
 
-Each operation is read and printed in its own form as its definition has it, by an assembly format, and once more by a
-pair of functions written for it alone, which take and give the same text. The generic form of the same operations
-stands beside both: what is read and printed without any form of its own.
+Each operation is parsed and printed by its assembly format, by a pair of handwritten functions with the same syntax,
+and in generic form.
 """
 
 from collections.abc import Callable
@@ -30,11 +29,11 @@ from sdy.text.reading.parser import parse_module
 OPERATIONS = 3000
 
 Syntax = tuple[Any, Any]
-"""A class method that reads an operation, and a method that prints it."""
+"""A class method that parses an operation, and a method that prints it."""
 
 
 def read_types(parser: Parser) -> FunctionType:
-    """`: (tensor<4xf32>) -> tensor<4xf32>`."""
+    """Parse `: (tensor<4xf32>) -> tensor<4xf32>`."""
     parser.parse_punctuation(":")
     types = parser.parse_type()
     assert isinstance(types, FunctionType)
@@ -42,14 +41,14 @@ def read_types(parser: Parser) -> FunctionType:
 
 
 def write_types(op: Operation, printer: Printer) -> None:
-    """The same, after the attributes."""
+    """Print the attributes and the function type."""
     printer.print_op_attributes(op.attributes)
     printer.print_string(" : ")
     printer.print_function_type(op.operand_types, op.result_types)
 
 
 def read_add(parser: Parser) -> AddOp:
-    """`%0, %1 : tensor<4xf32>`."""
+    """Parse `%0, %1 : tensor<4xf32>`."""
     start = parser.pos
     lhs = parser.parse_unresolved_operand()
     parser.parse_punctuation(",")
@@ -62,7 +61,6 @@ def read_add(parser: Parser) -> AddOp:
 
 
 def write_add(op: AddOp, printer: Printer) -> None:
-    """The same."""
     printer.print_string(" ")
     printer.print_list(op.operands, printer.print_operand)
     printer.print_op_attributes(op.attributes)
@@ -71,7 +69,7 @@ def write_add(op: AddOp, printer: Printer) -> None:
 
 
 def read_transpose(parser: Parser) -> TransposeOp:
-    """`%0, dims = [1, 0] : (tensor<4x8xf32>) -> tensor<8x4xf32>`."""
+    """Parse `%0, dims = [1, 0] : (tensor<4x8xf32>) -> tensor<8x4xf32>`."""
     start = parser.pos
     operand = parser.parse_unresolved_operand()
     parser.parse_punctuation(",")
@@ -89,7 +87,6 @@ def read_transpose(parser: Parser) -> TransposeOp:
 
 
 def write_transpose(op: TransposeOp, printer: Printer) -> None:
-    """The same."""
     printer.print_string(" ")
     printer.print_operand(op.operand)
     printer.print_string(f", dims = [{', '.join(map(str, op.permutation.get_values()))}]")
@@ -97,7 +94,7 @@ def write_transpose(op: TransposeOp, printer: Printer) -> None:
 
 
 def read_slice(parser: Parser) -> SliceOp:
-    """`%0 [0:2, 0:8:2] : (tensor<4x8xf32>) -> tensor<2x4xf32>`."""
+    """Parse `%0 [0:2, 0:8:2] : (tensor<4x8xf32>) -> tensor<2x4xf32>`."""
 
     def read_range() -> tuple[int, int, int]:
         first = parser.parse_integer()
@@ -120,7 +117,6 @@ def read_slice(parser: Parser) -> SliceOp:
 
 
 def write_slice(op: SliceOp, printer: Printer) -> None:
-    """The same."""
     ranges = (f"{first}:{limit}" + (f":{stride}" if stride != 1 else "") for first, limit, stride in op.ranges())
     printer.print_string(" ")
     printer.print_operand(op.operand)
@@ -129,7 +125,7 @@ def write_slice(op: SliceOp, printer: Printer) -> None:
 
 
 class Case(NamedTuple):
-    """An operation, and functions that read and print it."""
+    """An operation, its text, and handwritten functions that parse and print it."""
 
     op_class: type[IRDLOperation]
     text: str
@@ -164,7 +160,7 @@ def main() -> None:
 
 
 def measure(case: Case, text: str) -> list[float]:
-    """Seconds to read, then to print: by the format, by hand, generic."""
+    """Return the seconds to parse, then to print: by assembly format, by hand, and in generic form."""
     module = parse(text)
     generic = format(module, generic=True)
     by_format: Syntax = case.op_class.parse, case.op_class.print

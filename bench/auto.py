@@ -1,22 +1,22 @@
-"""The layouts that `sdy.auto` chooses, beside the best there are, and beside those of experts.
+"""Quality of `sdy.auto`: its layouts compared with the optimum, and with layouts of experts.
 
-    python bench/auto.py small [COUNT]      small programs drawn by chance, of which all layouts are tried
-    python bench/auto.py models [TEXT ...]  real programs, or those whose name contains one of the texts
-    python bench/auto.py runs [TEXT ...]    small ones of these kinds, compiled by XLA and run on eight virtual devices
+    python bench/auto.py small [COUNT]      random small programs, compared with an exhaustive search
+    python bench/auto.py models [TEXT ...]  programs of real sizes, or those whose name contains one of the texts
+    python bench/auto.py runs [TEXT ...]    small programs of the same kinds, run by XLA on eight virtual devices
 
-Times are predicted, of what a device would run. A row is printed as soon as it is there:
+Times are predicted. Each row is printed when it is measured:
 
-    small       layouts: how many there are. plan, best: the milliseconds of a step as planned, and with the best of all
-                layouts; where they are not equal, both follow below the row
-    models      operations: of the program. search: the seconds that a processor worked on it. plan, best: the
-                milliseconds of a step as planned, and with the best of the layouts of experts that fits, as estimated.
-                memory: what a device needs, of what it may use
-    runs        received: the bytes that a device receives, of XLA's program as planned, and with the layout of the
-                expert that is estimated to be the best. memory: the most bytes of a device at once, as XLA tells
+    small       layouts: the number of layouts. plan, best: the milliseconds of a step, as planned and with the best
+                layout; if they differ, both layouts follow below the row
+    models      operations: the number of operations. search: the processor seconds of the search. plan, best: the
+                milliseconds of a step, as planned and with the best expert's layout that fits. memory: the peak memory
+                and the memory limit of a device
+    runs        received: the bytes received by a device in XLA's program, as planned and with the expert's layout that
+                is estimated to be the best. memory: the peak bytes of a device, reported by XLA
 
-The exit status is 1 where a goal is missed: of small programs, a ratio of 1.02 in the geometric mean and 1.25 in the
-worst case; of models, that none is slower than the best expert, and all fit of which an expert's layout does; of runs,
-that numbers are equal.
+The exit status is 1 if a goal is missed. Small programs: a geometric mean of the ratios of at most 1.02, and none above
+1.25. Models: none slower than the best expert's layout, and a plan that fits if an expert's layout does. Runs: equal
+results.
 """
 
 import argparse
@@ -38,17 +38,19 @@ MEAN, WORST = 1.02, 1.25
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Compare what sdy.auto chooses with the best layouts, and experts'.")
+    parser = argparse.ArgumentParser(description="Compare the layouts of sdy.auto with the optimum and experts'.")
     tables = parser.add_subparsers(dest="table", required=True)
-    small = tables.add_parser("small", help="small programs, of which all layouts are tried")
-    small.add_argument("count", nargs="?", type=int, default=100, metavar="COUNT", help="how many (default: 100)")
-    models = tables.add_parser("models", help="real programs, beside layouts of experts")
-    models.add_argument("texts", nargs="*", metavar="TEXT", help="those whose name contains one of these")
-    models.add_argument("--devices", type=int, help="on so many alone")
-    models.add_argument("--time-limit", type=float, default=60.0, metavar="SECONDS", help="of a search (default: 60)")
-    models.add_argument("--list", action="store_true", help="print the names instead")
+    small = tables.add_parser("small", help="random small programs, by exhaustive search")
+    small.add_argument(
+        "count", nargs="?", type=int, default=100, metavar="COUNT", help="number of programs (default: 100)"
+    )
+    models = tables.add_parser("models", help="programs of real sizes, compared with layouts of experts")
+    models.add_argument("texts", nargs="*", metavar="TEXT", help="only programs whose name contains one of these")
+    models.add_argument("--devices", type=int, help="only this number of devices")
+    models.add_argument("--time-limit", type=float, default=60.0, metavar="SECONDS", help="limit of a search (60)")
+    models.add_argument("--list", action="store_true", help="print the names of the programs and exit")
     ran = tables.add_parser("runs", help="small programs, compiled and run on eight virtual devices")
-    ran.add_argument("texts", nargs="*", metavar="TEXT", help="those whose name contains one of these")
+    ran.add_argument("texts", nargs="*", metavar="TEXT", help="only programs whose name contains one of these")
     options = parser.parse_args()
     if options.table == "small":
         return _small(options.count)
@@ -104,7 +106,7 @@ def _runs(names: Sequence[str]) -> int:
 
 
 def _mean(ratios: Sequence[float]) -> float:
-    """The geometric mean; NaN of none."""
+    """Return the geometric mean; NaN if there are no ratios."""
     return math.exp(math.fsum(map(math.log, ratios)) / len(ratios)) if ratios else math.nan
 
 

@@ -1,6 +1,6 @@
-"""Programs of real sizes, as people write them with jax: steps of training, and of decoding.
+"""JAX programs of real sizes: steps of training and of decoding.
 
-None is run, nor its arrays made: they are shapes and types.
+They are only lowered, not run: their arguments are shapes and types.
 """
 
 import math
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import lax
 
 Program = tuple[Callable[..., Any], Sequence[Any]]
-"""A function, and the shapes and types of what it is given."""
+"""A function, and the shapes and types of its arguments."""
 
 Tree = Any
 
@@ -27,7 +27,7 @@ def _integers(*shape: int) -> jax.ShapeDtypeStruct:
 
 
 def _trained(loss: Callable[..., jax.Array], params: Tree, *batch: jax.ShapeDtypeStruct) -> Program:
-    """A step of Adam, which knows two moments of each parameter."""
+    """Return a training step with Adam, which keeps two moments of each parameter."""
 
     def step(params: Tree, first: Tree, second: Tree, *batch: jax.Array) -> Any:
         value, gradients = jax.value_and_grad(loss)(params, *batch)
@@ -56,7 +56,7 @@ def _swish(x: jax.Array) -> jax.Array:
 
 
 def _attended(q: jax.Array, k: jax.Array, v: jax.Array, causal: bool) -> jax.Array:
-    """[batch, length, heads, size] thrice -> the same."""
+    """Compute attention of [batch, length, heads, size] queries, keys and values, with a result of that shape."""
     scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) / math.sqrt(q.shape[-1])
     if causal:
         scores = jnp.where(jnp.tril(jnp.ones(scores.shape[-2:], bool)), scores, -1e9)
@@ -78,7 +78,7 @@ def _block_params(width: int, heads: int, hidden: int, layers: tuple[int, ...] =
 
 
 def _block(x: jax.Array, w: Mapping[str, jax.Array], causal: bool = True) -> jax.Array:
-    """A transformer's layer: [batch, length, width] -> the same."""
+    """Apply a transformer block to [batch, length, width], with a result of that shape."""
     y = _normalized(x, w["attention_norm"])
     q, k, v = (jnp.einsum("bsw,whd->bshd", y, w[name]) for name in "qkv")
     x = x + jnp.einsum("bshd,hdw->bsw", _attended(q, k, v, causal), w["o"])
@@ -102,7 +102,7 @@ def _transformer(layers: int, width: int, batch: int, length: int = 512, vocabul
 
 
 def _scanned_transformer(layers: int, width: int, batch: int, length: int = 1024) -> Program:
-    """The layers are a loop over stacked weights, each computed again for the gradient; in bfloat16."""
+    """A transformer whose layers are a scan over stacked weights, rematerialized for the gradient; in bfloat16."""
 
     def loss(params: Tree, tokens: jax.Array, labels: jax.Array) -> jax.Array:
         body = jax.checkpoint(_block)
@@ -118,7 +118,7 @@ def _scanned_transformer(layers: int, width: int, batch: int, length: int = 1024
 
 
 def _rotated(x: jax.Array) -> jax.Array:
-    """[batch, length, heads, size], turned by the place in the sequence."""
+    """Apply rotary position embeddings to [batch, length, heads, size]."""
     half = x.shape[-1] // 2
     angles = jnp.arange(x.shape[1])[:, None] * 10000.0 ** (-jnp.arange(half) / half)
     sine, cosine = (each[:, None, :].astype(x.dtype) for each in (jnp.sin(angles), jnp.cos(angles)))
@@ -127,7 +127,7 @@ def _rotated(x: jax.Array) -> jax.Array:
 
 
 def _llama(layers: int, width: int, heads: int, groups: int, hidden: int, batch: int, length: int = 2048) -> Program:
-    """Several heads share keys and values; a gated perceptron; in bfloat16."""
+    """A LLaMA-like model with grouped-query attention and a gated MLP, in bfloat16."""
     size = width // heads
 
     def layer(x: jax.Array, w: Mapping[str, jax.Array]) -> jax.Array:
@@ -169,7 +169,7 @@ def _llama(layers: int, width: int, heads: int, groups: int, hidden: int, batch:
 
 
 def _experts(layers: int, width: int, hidden: int, experts: int, batch: int, length: int = 512) -> Program:
-    """Each token goes to one of the experts, by products with a mask of where it goes."""
+    """A top-1 mixture of experts, with dispatch by one-hot masks."""
     capacity = 2 * length // experts
 
     def mixed(x: jax.Array, w: Mapping[str, jax.Array]) -> jax.Array:
@@ -198,7 +198,7 @@ def _experts(layers: int, width: int, hidden: int, experts: int, batch: int, len
 
 
 def _vision_transformer(layers: int, width: int, batch: int) -> Program:
-    """Of pictures of 224 x 224 points, in patches of 16 x 16."""
+    """A vision transformer for images of 224 x 224 pixels, in patches of 16 x 16."""
 
     def loss(params: Tree, images: jax.Array, labels: jax.Array) -> jax.Array:
         patches = images.reshape(batch, 14, 16, 14, 16, 3).transpose(0, 1, 3, 2, 4, 5).reshape(batch, 196, 768)
@@ -227,7 +227,7 @@ def _batch_normalized(x: jax.Array, scale: jax.Array) -> jax.Array:
 
 
 def _residual_network(batch: int) -> Program:
-    """Four stages of two blocks each, of pictures of 224 x 224 points."""
+    """A residual network of four stages with two blocks each, for images of 224 x 224 pixels."""
     stages = (64, 128, 256, 512)
 
     def block(x: jax.Array, w: Mapping[str, jax.Array], stride: int) -> jax.Array:
@@ -254,7 +254,7 @@ def _residual_network(batch: int) -> Program:
 
 
 def _u_net(batch: int, size: int = 256) -> Program:
-    """Down to smaller pictures and up again, with what was on the way down beside."""
+    """A U-Net: downsampling and upsampling convolutions with skip connections."""
     widths = (64, 128, 256, 512)
 
     def loss(params: Tree, images: jax.Array, noise: jax.Array) -> jax.Array:
@@ -286,7 +286,7 @@ def _u_net(batch: int, size: int = 256) -> Program:
 
 
 def _graph_network(layers: int, nodes: int, edges: int, width: int) -> Program:
-    """Along each edge goes a message, and each node has the sum of what comes to it."""
+    """A graph network: messages along edges, summed at each node."""
 
     def loss(params: Tree, x: jax.Array, senders: jax.Array, receivers: jax.Array, y: jax.Array) -> jax.Array:
         for w in params:
@@ -300,7 +300,7 @@ def _graph_network(layers: int, nodes: int, edges: int, width: int) -> Program:
 
 
 def _recurrent(layers: int, width: int, batch: int, length: int = 256) -> Program:
-    """Layers of long short-term memory, each a loop over the sequence."""
+    """LSTM layers, each a scan over the sequence."""
 
     def layer(xs: jax.Array, w: Mapping[str, jax.Array]) -> jax.Array:
         def cell(state: tuple[jax.Array, jax.Array], x: jax.Array) -> Any:
@@ -325,7 +325,7 @@ def _recurrent(layers: int, width: int, batch: int, length: int = 256) -> Progra
 
 
 def _decoding(layers: int, width: int, batch: int, length: int = 4096) -> Program:
-    """One token of each sequence: its key and value are written into the cache."""
+    """A decoding step: one token of each sequence, with an updated key-value cache."""
     heads, size = width // 128, 128
 
     def decoded(params: Tree, keys: Sequence[Any], values: Sequence[Any], token: jax.Array, place: jax.Array) -> Any:
@@ -353,7 +353,7 @@ def _decoding(layers: int, width: int, batch: int, length: int = 4096) -> Progra
 
 
 def _recommendation(rows: int, width: int, batch: int) -> Program:
-    """A table larger than the memory of a device, looked up many times, and a perceptron."""
+    """A recommendation model: lookups in an embedding table larger than the memory of a device, and an MLP."""
 
     def loss(params: Tree, items: jax.Array, clicked: jax.Array) -> jax.Array:
         x = params["table"][items].reshape(batch, -1)
@@ -384,8 +384,7 @@ MODELS: Mapping[str, Callable[[int], Program]] = {
     "decoding": lambda devices: _decoding(16, 8192, 16 * devices),
     "recommendation": lambda devices: _recommendation(min(2**24 * devices, 2**30), 128, 2**13 * devices),
 }
-"""Programs by their names, each for so many devices: what a device has to do does not depend on how many there are, but
-where the batch is named."""
+"""Programs by name, as functions of the number of devices; the batch grows with the number of devices."""
 
 SMALL_MODELS: Mapping[str, Callable[[], Program]] = {
     "transformer": lambda: _transformer(2, 256, 16, 32, 512),
@@ -400,4 +399,4 @@ SMALL_MODELS: Mapping[str, Callable[[], Program]] = {
     "decoding": lambda: _decoding(2, 256, 8, 64),
     "recommendation": lambda: _recommendation(2**14, 32, 1024),
 }
-"""The same kinds of programs, small enough to be run on eight virtual devices."""
+"""Programs of the same kinds, small enough to run on eight virtual devices."""

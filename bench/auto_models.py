@@ -1,4 +1,4 @@
-"""Plans of real programs beside the layouts of experts."""
+"""Comparison of plans for programs of real sizes with layouts of experts."""
 
 import math
 import time
@@ -20,15 +20,15 @@ _MACHINES: Sequence[tuple[Mapping[str, int], str]] = (
     ({"data": 64, "model": 8}, "tpu-v5p"),
 )
 _SCARCE = 0.75
-"""Of the memory that data parallelism takes, or the plan where there is none: so much has a program the second time."""
+"""The memory limit of the second plan, relative to the memory of data parallelism, or else of the first plan."""
 
 _AS_FAST = 1 + 1e-4
-"""Of layouts that are as fast, to so many digits, the plan takes the one that needs less memory."""
+"""The ratio up to which step times are equal: among equally fast layouts, the plan prefers less memory."""
 
 
 @dataclass(frozen=True)
 class Planned:
-    """What came of a program on a machine."""
+    """The plan of a program on a machine."""
 
     name: str
     mesh: Mapping[str, int]
@@ -40,7 +40,7 @@ class Planned:
 
     @property
     def expert(self) -> tuple[str, StepCost] | None:
-        """The best of the layouts of experts that fit."""
+        """The fastest of the experts' layouts that fit in memory."""
         if self.plan is None:
             return None
         fitting = [(name, cost) for name, cost in self.plan.others.items() if cost.memory <= self.plan.memory]
@@ -48,18 +48,18 @@ class Planned:
 
     @property
     def ratio(self) -> float | None:
-        """The step of the plan to that of the best expert, None where one of them does not fit."""
+        """The step time of the plan relative to the best expert's, or None if one of them does not fit in memory."""
         if self.plan is None or self.expert is None or not self.plan.fits:
             return None
         return self.plan.cost.seconds / self.expert[1].seconds
 
     @property
     def is_wrong(self) -> bool:
-        """Whether there is no plan, or an expert has a better one."""
+        """True if there is no plan, or an expert's layout is better."""
         return self.plan is None or (self.expert is not None and (self.ratio or math.inf) > _AS_FAST)
 
     def row(self) -> str:
-        """A line of the table."""
+        """Return the row of the Markdown table."""
         mesh = ",".join(f"{name}={size}" for name, size in self.mesh.items())
         cells = [self.name, mesh, self.hardware, f"{self.operations:,}", f"{self.seconds:.1f}"]
         if self.plan is None:
@@ -78,7 +78,7 @@ class Planned:
 
 
 def planned(names: Sequence[str], devices: int | None, time_limit: float) -> Iterator[Planned]:
-    """Each program on each machine, or on that of so many devices: with all its memory, and with less."""
+    """Plan each program on each machine, or the one with `devices`: with its full memory, then with less."""
     machines = [each for each in _MACHINES if devices in (None, math.prod(each[0].values()))]
     for name in names:
         for mesh, hardware in machines:
@@ -91,7 +91,7 @@ def planned(names: Sequence[str], devices: int | None, time_limit: float) -> Ite
 
 
 def _scarce(plan: Plan) -> int:
-    """Bytes that do not do where parameters are replicated."""
+    """Return a memory limit in bytes that is too low to replicate the parameters."""
     parallel = [cost.memory for name, cost in plan.others.items() if name.startswith("data parallel")]
     return int(min([plan.memory, *(parallel or [plan.cost.memory])]) * _SCARCE)
 

@@ -1,4 +1,4 @@
-"""Plans of small programs, compiled by XLA and run on eight virtual devices, beside the best expert's layout."""
+"""Runs of planned small programs on eight virtual devices, compared with the best expert's layout."""
 
 import math
 import time
@@ -35,7 +35,7 @@ _HARDWARE = hardware_of("cpu-8")
 
 @dataclass(frozen=True)
 class Ran:
-    """A compiled layout: its name, the bytes that a device receives, as XLA has them, its memory, and what is wrong."""
+    """A compiled layout: its name, the bytes received by a device, its peak memory, and a mismatch of its results."""
 
     name: str
     received: float
@@ -45,14 +45,14 @@ class Ran:
 
 @dataclass(frozen=True)
 class Run:
-    """A program as planned, and as the best expert would have it."""
+    """A program run with the plan and with the best expert's layout."""
 
     name: str
     plan: Ran
     expert: Ran
 
     def row(self) -> str:
-        """A line of the table."""
+        """Return the row of the Markdown table."""
         figures = [
             f"{self.plan.received:,.0f}",
             f"{self.expert.received:,.0f}",
@@ -64,47 +64,47 @@ class Run:
 
 
 def runs(names: Sequence[str]) -> Iterator[Run]:
-    """Each program, planned and run."""
+    """Plan and run each program."""
     return map(_run, names)
 
 
 def _run(name: str) -> Run:
     function, arguments = SMALL_MODELS[name]()
     module = sdy.from_jax(function, *arguments)
-    whole = compile_unpartitioned(module)
-    inputs = _inputs(whole)
-    expected = _arrays(whole(*inputs))
+    unpartitioned = compile_unpartitioned(module)
+    inputs = _inputs(unpartitioned)
+    expected = _arrays(unpartitioned(*inputs))
     rounding = Rounding.of(module)
 
     def again(relative: float) -> list[np.ndarray]:
-        return _arrays(whole(*rounded_otherwise(inputs, relative)))
+        return _arrays(unpartitioned(*rounded_otherwise(inputs, relative)))
 
-    def ran(layout: str, planned: ModuleOp) -> Ran:
+    def run(layout: str, planned: ModuleOp) -> Ran:
         with capture():
             sdy.propagate(planned)
             compiled = sdy.compile(planned)
         results = _arrays(compiled(*inputs))
-        found = first_mismatch(results, expected, rounding, again)
-        mismatch = "" if found is None else f"**result {found.result}{list(found.index)}: {found.value}**"
+        wrong = first_mismatch(results, expected, rounding, again)
+        mismatch = "" if wrong is None else f"**result {wrong.result}{list(wrong.index)}: {wrong.value}**"
         received = bytes_received(compiled.compiled_text(), _MESH.size)
         return Ran(layout, received, _memory(compiled), mismatch)
 
-    chosen = module.clone()
-    plan = sdy.auto(chosen, mesh=_MESH, hardware=_HARDWARE)
-    return Run(name, ran(plan.found_from, chosen), ran(*_by_expert(module)))
+    planned_module = module.clone()
+    plan = sdy.auto(planned_module, mesh=_MESH, hardware=_HARDWARE)
+    return Run(name, run(plan.found_from, planned_module), run(*_by_expert(module)))
 
 
-def _inputs(whole: CompiledProgram) -> list[NumpyArray]:
-    """Random arguments; an optimizer's means of squares are not negative."""
-    inputs = random_inputs(whole.inputs, seed=0)
+def _inputs(unpartitioned: CompiledProgram) -> list[NumpyArray]:
+    """Return random arguments, with nonnegative second moments of the optimizer."""
+    inputs = random_inputs(unpartitioned.inputs, seed=0)
     return [
         np.abs(array) if f"({_SQUARES}" in port.name else array
-        for port, array in zip(whole.inputs, inputs, strict=True)
+        for port, array in zip(unpartitioned.inputs, inputs, strict=True)
     ]
 
 
 def _by_expert(module: ModuleOp) -> tuple[str, ModuleOp]:
-    """The best of the experts' layouts, as estimated, and `module` with it."""
+    """Return the name of the experts' layout with the best estimate, and `module` with this layout."""
     local = module.clone()
     insert(MeshOp(_NAME, _MESH), InsertPoint.at_start(local.body.block))
     program = fold(prepared(local))

@@ -1,4 +1,4 @@
-"""Plans of small programs beside the best of all layouts."""
+"""Comparison of plans for random small programs with the optimum."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,12 +27,12 @@ from sdy.passes.spmd.costs.step_time import StepCost
 _MESH = "mesh"
 _MESHES: Sequence[Mapping[str, int]] = ({"data": 4}, {"data": 8}, {"data": 2, "model": 2}, {"data": 4, "model": 2})
 _MOST_LAYOUTS = 300
-"""A program with more of them is not tried."""
+"""Programs with more layouts are skipped."""
 
 
 @dataclass(frozen=True)
 class Tried:
-    """What came of a program."""
+    """The plan of a program, and its best layout."""
 
     name: str
     mesh: Mesh
@@ -45,12 +45,12 @@ class Tried:
 
     @property
     def ratio(self) -> float:
-        """The step of the plan to that of the best layout."""
+        """The step time of the plan relative to that of the best layout."""
         return self.plan.cost.seconds / self.best.seconds
 
 
 def tried(count: int) -> Iterator[Tried]:
-    """So many programs, each planned and with all layouts tried; the same each time."""
+    """Yield `count` deterministic random programs, each with its plan and the best of all its layouts."""
     numbers = iter(range(1_000_000_000))
     while count:
         random = Random(next(numbers))
@@ -88,5 +88,5 @@ def _tried(program: SmallProgram, module: ModuleOp, choices: Sequence[Choice], h
     ]
     best = min(range(len(costs)), key=lambda number: (costs[number].memory > plan.memory, costs[number].seconds))
     chosen = " ".join(format_dims(row.sharding) for row in plan.rows)
-    shown = " ".join(map(format_dims, layouts[best]))
-    return Tried(program.name, mesh, hardware, len(layouts), plan, chosen, costs[best], shown)
+    best_layout = " ".join(map(format_dims, layouts[best]))
+    return Tried(program.name, mesh, hardware, len(layouts), plan, chosen, costs[best], best_layout)

@@ -1,4 +1,4 @@
-"""Small programs of a few arrays, drawn by chance: so few layouts that each can be tried, so large that some pay."""
+"""Random programs of a few arrays: few enough layouts for exhaustive search, large enough for sharding to pay off."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from jax import lax
 _WIDTHS = (1024, 2048, 4096, 8192)
 _BATCHES = (2048, 8192, 32768, 131072)
 _STEPS = (2, 8)
-"""The fewest and the most operations of a program that is put together by chance."""
+"""The minimal and maximal number of operations of a composed random program."""
 
 
 @dataclass(frozen=True)
 class SmallProgram:
-    """A function, and what it is given."""
+    """A function, and the types of its arguments."""
 
     name: str
     function: Callable[..., Any]
@@ -26,7 +26,7 @@ class SmallProgram:
 
 
 def small_program(random: Random) -> SmallProgram:
-    """A program of two to four arrays of one to three dimensions."""
+    """Draw a program of two to four arrays of rank one to three."""
     name = random.choice([*_KINDS])
     function, arguments = _KINDS[name](random)
     return SmallProgram(f"{name} {' '.join(_shown(each) for each in arguments)}", function, arguments)
@@ -204,7 +204,7 @@ def _sorted(random: Random) -> _Made:
 
 
 def _by_chance(random: Random) -> _Made:
-    """Operations on two or three matrices, each on what those before have made."""
+    """Compose random operations on two or three matrices and on earlier results."""
     sizes = [_width(random), _width(random)]
     arguments = [_array(random.choice(sizes), random.choice(sizes)) for _ in range(random.choice((2, 3)))]
     seed, steps = random.random(), random.randint(*_STEPS)

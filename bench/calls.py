@@ -1,10 +1,10 @@
-"""Calls of a compiled function: of sdy.jit, of sdy.compile and of jax.jit, side by side.
+"""Call overhead of compiled functions: sdy.jit, sdy.compile and jax.jit.
 
     python bench/calls.py [ARRAYS ...]          1 40 by default
 
-The function adds one to each of so many arrays of 256 bytes, split over 8 virtual CPU devices: hardly any work, so that
-what is seen is what a call costs. `sdy.jit` looks at the shardings of the arrays unless all are given as in_shardings.
-The four take turns, and each time is the least of many. The last column is what a call costs more than one of jax.jit.
+The function adds one to each of ARRAYS arrays of 256 bytes, sharded over 8 virtual CPU devices, so that the overhead
+dominates. `sdy.jit` inspects the shardings of the arrays unless `in_shardings` is complete. The four take turns; each
+time is the minimum of many. The last column is the difference from a call of jax.jit.
 """
 
 import argparse
@@ -33,7 +33,7 @@ def add_one(arrays: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Compare what a call costs with jax.jit.")
+    parser = argparse.ArgumentParser(description="Compare the call overhead with jax.jit.")
     parser.add_argument("arrays", nargs="*", type=int, default=[1, 40])
     table = Table()
     for heading in ("arrays", "", "calls per second", "ratio", "more than jax.jit: µs"):
@@ -48,31 +48,31 @@ def main() -> None:
 
 
 def callables(count: int) -> tuple[list[jax.Array], dict[str, Callable[[Any], Any]]]:
-    """The arrays, and the functions to call with them."""
+    """Return the arrays, and the functions to call with them."""
     mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
-    split = NamedSharding(mesh, PartitionSpec("x"))
-    arrays = [jax.device_put(np.ones((8, 8), np.float32), split)] * count
+    sharded = NamedSharding(mesh, PartitionSpec("x"))
+    arrays = [jax.device_put(np.ones((8, 8), np.float32), sharded)] * count
     module = sdy.from_jax(jax.jit(add_one), arrays)
     sdy.propagate(module)
     program = sdy.compile(module)
     return arrays, {
         BASE: jax.jit(add_one),
         "sdy.jit": sdy.jit(add_one),
-        "sdy.jit, in_shardings": sdy.jit(add_one, in_shardings=split),
+        "sdy.jit, in_shardings": sdy.jit(add_one, in_shardings=sharded),
         "sdy.compile": lambda given: program(*given),
     }
 
 
 def least_seconds(arrays: list[jax.Array], functions: dict[str, Callable[[Any], Any]]) -> dict[str, float]:
-    """The least time of a call of each function, of several in a row that are waited for together."""
+    """Return the minimal seconds per call of each function, in batches of asynchronous calls."""
     least = dict.fromkeys(functions, float("inf"))
     for _ in range(TURNS):
         for name, function in functions.items():
             start = perf_counter()
-            made: Any = None
+            results: Any = None
             for _ in range(CALLS):
-                made = function(arrays)
-            jax.block_until_ready(made)
+                results = function(arrays)
+            jax.block_until_ready(results)
             least[name] = min(least[name], (perf_counter() - start) / CALLS)
     return least
 

@@ -1,10 +1,10 @@
-"""Collective bytes of a program: compiled through sdy, and through XLA's own partitioner, side by side.
+"""Collective bytes of a program, partitioned by sdy and by XLA's own partitioner.
 
     python bench/collectives.py [FILE.mlir ...]          examples/transformer.mlir by default
 
-Both start from the same text, with Shardy's shardings in it, and run on as many virtual CPU devices as its mesh has.
-Counted are the collectives of the HLO that XLA finally runs, after it has combined what it can: the bytes of their
-results on one device. The ratio is ours to XLA's. The exit status is 1 where ours are more.
+Both start from the same text with Shardy's shardings, on as many virtual CPU devices as its mesh has. The table counts
+the collectives in XLA's optimized HLO, after its combiners, with the bytes of their results on one device. The exit
+status is 1 if a program of sdy has more bytes than XLA's.
 """
 
 import argparse
@@ -45,7 +45,7 @@ def main() -> int:
 
 
 def compiled_by_xla(text: str, count: int) -> str:
-    """The optimised HLO that XLA makes of the MLIR module `text` for `count` CPU devices, partitioning it itself."""
+    """Return the optimized HLO of the MLIR module `text`, partitioned by XLA for `count` CPU devices."""
     options = get_compile_options(1, count, device_assignment=np.arange(count).reshape(1, count))
     options.executable_build_options.use_spmd_partitioning = True
     options.executable_build_options.use_shardy_partitioner = True

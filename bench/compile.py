@@ -1,11 +1,11 @@
-"""From a program to something that can be called: through sdy, and through jax.jit alone, side by side.
+"""Compile time of a program, by stage: with sdy, and with jax.jit alone.
 
     python bench/compile.py [LAYERS ...]          2 12 48 by default
 
 The program is the training step of examples/transformer.py with that many layers, on 8 virtual CPU devices. sdy starts
-from its text, `jax.jit(step).lower(...).compile()` from the Python function, whose tracing is a stage of its own. What
-XLA then does is a stage of both: for sdy it compiles the program of one device; for jax it propagates and partitions
-first. The two take turns, and each time is the least of several, in seconds of all processors together.
+from its text, `jax.jit(step).lower(...).compile()` from the Python function. The stage XLA compiles the local program
+for sdy; for jax it also propagates and partitions. The two take turns; each time is the minimum of several, in
+processor seconds of all threads.
 """
 
 import argparse
@@ -41,17 +41,17 @@ def main() -> None:
 
 
 def compare(layers: int, table: Table) -> None:
-    """Add a row for each of the two to `table`."""
+    """Add a row for sdy and a row for jax to `table`."""
     text = transformer.lower(layers).as_text()
     least = least_seconds_of_stages(
         {OURS: lambda timing: by_sdy(text, timing), JAX: lambda timing: by_jax(layers, timing)}
     )
-    whole = {name: sum(stages.values()) for name, stages in least.items()}
+    totals = {name: sum(stages.values()) for name, stages in least.items()}
     for name, stages in least.items():
-        shown = {**stages, BEFORE: whole[name] - stages[XLA], ALL: whole[name]}
+        shown = {**stages, BEFORE: totals[name] - stages[XLA], ALL: totals[name]}
         figures = [f"{shown[stage]:.2f}" if stage in shown else "" for stage in STAGES]
         first = f"{layers}" if name == OURS else ""
-        ratio = f"{whole[OURS] / whole[JAX]:.2f}" if name == OURS else ""
+        ratio = f"{totals[OURS] / totals[JAX]:.2f}" if name == OURS else ""
         table.add_row(first, name, *figures, ratio, end_section=name == JAX)
 
 

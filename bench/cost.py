@@ -1,10 +1,10 @@
-"""What is predicted of partitioned programs, beside what XLA makes of them: bytes received, and memory.
+"""Accuracy of predicted costs: bytes received and peak memory, compared with XLA's compiled programs.
 
     python bench/cost.py [--only TEXT]
 
-For each program of the corpus whose name contains TEXT, on eight virtual CPU devices: the bytes that a device receives
-in collectives and the memory that it needs, as `sdy.passes.blocks` tells them from the partitioned program alone, and
-as they are in the program that XLA compiled. Ratios are predicted to real.
+For each program of the corpus whose name contains TEXT, on eight virtual CPU devices, the table has the bytes received
+by a device in collectives and its peak memory: predicted from the partitioned program, and measured in the program that
+XLA compiled. Ratios are predicted / measured.
 """
 
 import argparse
@@ -56,7 +56,7 @@ def main() -> int:
 
 
 def measure(program: Program) -> tuple[tuple[float, float], tuple[float, float]]:
-    """(real, predicted) bytes received, and memory."""
+    """Return (measured, predicted) bytes received, and (measured, predicted) memory."""
     module = partitioned(program.module())
     compiled = compile(module)
     real = bytes_really_received(compiled.compiled_text(), _DEVICES)
@@ -64,7 +64,7 @@ def measure(program: Program) -> tuple[tuple[float, float], tuple[float, float]]
 
 
 def _ratio(real: float, predicted: float) -> float:
-    """Predicted to real; a byte counts where there is none."""
+    """Return predicted / measured, with at least one byte each."""
     return max(predicted, 1) / max(real, 1)
 
 

@@ -1,19 +1,19 @@
-"""`sdy.jit` in the place of `jax.jit`, for programs as people write them: what each costs under both, side by side.
+"""`sdy.jit` as a drop-in replacement of `jax.jit`: costs and results of real programs under both.
 
     python bench/drop_in.py [PART OF A NAME ...] [--list]          all programs by default
 
-It needs what `pip install '.[libraries]'` brings. A program is a function with arguments that are split over 8 virtual
-CPU devices; nothing else is said. A row is printed as soon as it is measured:
+It requires `pip install '.[libraries]'`. A program is a function with arguments sharded over 8 virtual CPU devices, and
+no other annotations. Each row is printed when it is measured:
 
-    shardings   whether all results are split as jax.jit splits them, else how many are not
-    received    the bytes that a device receives in all collectives of the compiled HLO: sdy's, jax.jit's, the ratio
-    memory      the ratio of what a device needs for arguments, results and what lies between
-    compile     the ratio of the seconds that all processors together need from the function to what is compiled
-    numbers     whether they are the same as far as rounding explains, as `first_mismatch` in
-                passes/jax/rounding.py has it: 16 times the random walk of the roundings of the module, in the
-                narrowest type that is in it, or of what moves where the arguments are rounded otherwise
+    shardings   "equal" if all results have the shardings of jax.jit, else the number of results that have not
+    received    the bytes received by a device in all collectives of the compiled HLO: sdy's, jax.jit's, the ratio
+    memory      the ratio of the memory of a device, for arguments, results and temporaries
+    compile     the ratio of the compile times from the Python function, in processor seconds
+    numbers     "equal" if results differ by no more than the tolerance of `first_mismatch` in passes/jax/rounding.py:
+                16 times the random walk of the roundings of the module, in its narrowest type, plus 16 times the change
+                under perturbed arguments
 
-The exit status is 1 where numbers differ, where a program is refused, or where its process ends.
+The exit status is 1 if results differ, a program is rejected, or its process crashes.
 """
 
 import argparse
@@ -37,19 +37,19 @@ from side_by_side import Comparison, compare
 
 _PROGRAMS_PER_PROCESS = 20
 _PATIENCE = 600
-"""So many seconds a program may take before its process is ended."""
+"""The time limit of a program in seconds, after which its process is killed."""
 
 MOST = 1.05
-"""Of what jax.jit needs."""
+"""The goal for bytes received and memory, relative to jax.jit."""
 
 _ALIGNMENT = 640
-"""So many bytes more a device may need in any case. XLA puts each buffer at a multiple of 64 bytes, so that of arrays
-of a few dozen bytes, as the tests' corpus has, memory tells how many buffers there are. Ten more, for entries of tables
-and rows of neighbours, are nothing in a program whose arrays are larger: of those that this lets pass, all but the ones
-in GROWING need at most 1.05 of what jax.jit needs where each dimension is 8 times as large."""
+"""The bytes by which the memory of a device may exceed the goal. XLA aligns buffers to 64 bytes, so that the memory of
+programs on arrays of a few dozen bytes, as in the tests' corpus, measures the number of buffers. Ten more buffers, for
+lookup tables and halos, are negligible with larger arrays: all programs that pass by this allowance, except those in
+GROWING, need at most 1.05 times the memory of jax.jit if each dimension is 8 times as large."""
 
 _MEAN = 0.85
-"""What the geometric mean of received bytes should at most be."""
+"""The goal for the geometric mean of the ratios of bytes received."""
 
 _FFT = "XLA's program fails when it runs: the transform's operand is laid out as the transform does not take it"
 _BITS = "XLA does not compile a sum of bits, or a product of integers, over devices"
@@ -72,8 +72,8 @@ BEYOND_JAX: Mapping[str, str] = {
     "corpus, beyond XLA: scatter of windows outside": _PADDING,
     "corpus, beyond XLA: parity": _BITS,
 }
-"""Programs that cannot be compared with jax.jit, as jax 0.10.2 has it, and why; tests/numerics/test_corpus.py compares
-what sdy gives for them with one device."""
+"""Programs that cannot be compared with jax.jit of jax 0.10.2, with the reasons; tests/numerics/test_corpus.py compares
+their results with those of one device."""
 
 
 GROWING: Mapping[str, str] = {
@@ -82,44 +82,44 @@ GROWING: Mapping[str, str] = {
     ),
     "corpus, indexing: windows": "the whole table lies beside the result, where jax.jit gathers parts of that later",
 }
-"""Programs that need more memory than jax.jit with larger arrays too, which alignment does not explain, and why."""
+"""Programs that need more memory than with jax.jit for larger arrays too, with the reasons."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """What ended the work on a program, and under which of the two."""
+    """The error that ended the measurement of a program, and the stage that raised it."""
 
     under: str
     message: str
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Compare sdy.jit with jax.jit on programs as people write them.")
+    parser = argparse.ArgumentParser(description="Compare sdy.jit with jax.jit on real programs.")
     parser.add_argument(
-        "parts", nargs="*", metavar="PART OF A NAME", help="measure the programs that have one of these"
+        "parts", nargs="*", metavar="PART OF A NAME", help="measure only programs whose name contains one of these"
     )
-    parser.add_argument("--list", action="store_true", help="print the names of programs instead of measuring them")
+    parser.add_argument("--list", action="store_true", help="print the names of the programs and exit")
     options = parser.parse_args()
-    chosen = [name for name in names() if not options.parts or any(part in name for part in options.parts)]
+    selected = [name for name in names() if not options.parts or any(part in name for part in options.parts)]
     if options.list:
-        print(*chosen, sep="\n")
+        print(*selected, sep="\n")
         return 0
     print("| program | shardings | received: sdy | jax.jit | ratio | memory | compile | numbers |")
     print("| --- | --- | --: | --: | --: | --: | --: | --- |")
     outcomes: dict[str, Comparison | Failure] = {}
-    for name, outcome in measured(chosen):
+    for name, outcome in measured(selected):
         print(row(name, outcome), flush=True)
         outcomes[name] = outcome
     print(summary(outcomes))
     return int(any(is_wrong(name, outcome) for name, outcome in outcomes.items()))
 
 
-def measured(chosen: Sequence[str]) -> Generator[tuple[str, Comparison | Failure]]:
-    """Each program with what came of it, one after the other in processes of their own."""
+def measured(selected: Sequence[str]) -> Generator[tuple[str, Comparison | Failure]]:
+    """Measure each program in a subprocess, and yield its name and outcome."""
     context = get_context("spawn")
     stage: Any = context.Array("c", 32)
     pool = None
-    for name in chosen:
+    for name in selected:
         pool = pool or ProcessPoolExecutor(1, context, _begin, (stage,), max_tasks_per_child=_PROGRAMS_PER_PROCESS)
         try:
             yield name, pool.submit(_measure, name).result()
@@ -132,7 +132,7 @@ _stage: Any = None
 
 
 def _begin(stage: Any) -> None:
-    """What each process does first: it has eight devices, and keeps where it says what it is at."""
+    """Initialize a subprocess: eight devices, and the shared string for its stage."""
     global _stage
     _stage = stage
     jax.config.update("jax_num_cpu_devices", 8)
@@ -153,7 +153,7 @@ def _measure(name: str) -> Comparison | Failure:
 
 
 def row(name: str, outcome: Comparison | Failure) -> str:
-    """A line of the table."""
+    """Return the row of the Markdown table."""
     if isinstance(outcome, Failure):
         cells = ["", "", "", "", "", "", f"**{outcome.under}: {outcome.message}**"]
     else:
@@ -168,7 +168,7 @@ def row(name: str, outcome: Comparison | Failure) -> str:
 
 
 def needs_no_more_memory(name: str, comparison: Comparison) -> bool:
-    """Whether memory is as much as jax.jit's, or not more by anything that grows with the arrays."""
+    """Return true if the memory reaches the goal, or exceeds it by an amount that does not grow with the arrays."""
     more = comparison.sdy.memory - comparison.jax.memory
     return comparison.memory <= MOST or (more <= _ALIGNMENT and name not in GROWING)
 
@@ -184,14 +184,14 @@ GOALS: Mapping[str, Callable[[str, Comparison], bool]] = {
 
 
 def summary(outcomes: Mapping[str, Comparison | Failure]) -> str:
-    """How many programs reach each goal and which do not, and the means of the ratios."""
+    """Return the number of programs that reach each goal, the programs that do not, and the means of the ratios."""
     compared = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, Comparison)}
-    lines = ["", f"{len(outcomes)} programs, of which {len(compared)} are compared.", ""]
+    lines = ["", f"{len(outcomes)} programs, {len(compared)} of them compared.", ""]
     for goal, is_reached in GOALS.items():
         short = {name: comparison for name, comparison in compared.items() if not is_reached(name, comparison)}
         lines.append(f"- {goal}: {len(compared) - len(short)}; not:")
         lines += [f"  - {name}{_why(name, comparison)}" for name, comparison in short.items()]
-    lines.append("- compared are not:")
+    lines.append("- not compared:")
     lines += [
         f"  - {name}: {failure.under}: {failure.message}{_reason(name)}"
         for name, failure in outcomes.items()
@@ -202,13 +202,13 @@ def summary(outcomes: Mapping[str, Comparison | Failure]) -> str:
         "memory": [c.memory for c in compared.values()],
         "compile": [c.seconds for c in compared.values()],
     }
-    told = ", ".join(f"{what} {_mean(ratios):.3f}" for what, ratios in means.items())
-    lines += ["", f"Geometric means of the ratios: {told}"]
+    listed_means = ", ".join(f"{what} {_mean(ratios):.3f}" for what, ratios in means.items())
+    lines += ["", f"Geometric means of the ratios: {listed_means}"]
     return "\n".join(lines)
 
 
 def is_wrong(name: str, outcome: Comparison | Failure) -> bool:
-    """Whether numbers differ or there are none, and the reason is not known to be jax.jit."""
+    """Return true if the program failed or its results differ, unless jax.jit is known to be the cause."""
     return name not in BEYOND_JAX and (isinstance(outcome, Failure) or outcome.mismatch is not None)
 
 
@@ -224,7 +224,7 @@ def _reason(name: str) -> str:
 
 
 def _mean(ratios: Sequence[float]) -> float:
-    """The geometric mean; NaN of none."""
+    """Return the geometric mean; NaN if there are no ratios."""
     return math.exp(math.fsum(map(math.log, ratios)) / len(ratios)) if ratios else math.nan
 
 

@@ -1,12 +1,11 @@
-"""How the stages grow with a program: microseconds per operation, and memory, from 800 to 200,000 operations.
+"""Scaling of the stages with program size: microseconds per operation, and memory, from 800 to 200,000 operations.
 
     python bench/growth.py [LAYERS ...]          2 12 48 192 648 by default
 
-The program is the training step of examples/transformer.py with that many layers. Each size has a process of its own,
-which goes through the stages several times; each time is the least, in processor seconds. The last line is the largest
-figure of each stage, to its smallest. Memory is the most that the process has had, of which about 40 MB are what it has
-imported. Nothing stands beside it: what is asked is whether a program of 200,000 operations takes 100 times as long as
-one of 2,000, or longer.
+The program is the training step of examples/transformer.py with that many layers. A subprocess for each size runs the
+stages several times; each time is the minimum, in processor seconds. The last row is the largest time per operation of
+each stage, relative to the smallest: 1 means that the stage is linear. Memory is the peak of the process, including
+about 40 MB of imports.
 """
 
 import argparse
@@ -34,12 +33,12 @@ _PATIENCE = 60.0
 def main() -> None:
     parser = argparse.ArgumentParser(description="Time per operation, by stage, as a program grows.")
     parser.add_argument("layers", nargs="*", type=int, default=[2, 12, 48, 192, 648])
-    parser.add_argument("--one", action="store_true", help="measure one size, of a text on standard input, as JSON")
+    parser.add_argument("--one", action="store_true", help="measure a program on standard input, and print JSON")
     arguments = parser.parse_args()
     if arguments.one:
         print(json.dumps(measured(sys.stdin.read())))
         return
-    from measure import lowered  # with jax, which is not to be in what is measured
+    from measure import lowered  # imports jax, which must not count as memory of the subprocess
 
     table = Table("layers", "operations", *STAGES, "MB", title="processor time, µs per operation")
     found: list[dict[str, float]] = []
@@ -56,7 +55,7 @@ def main() -> None:
 
 
 def measured(text: str) -> dict[str, float]:
-    """The microseconds per operation of each stage, how many operations there are, and the most memory, in MB."""
+    """Return the microseconds per operation of each stage, the number of operations, and the peak memory in MB."""
     least = dict.fromkeys(STAGES, float("inf"))
     begin, count = process_time(), 0
     for turn in range(_TURNS):

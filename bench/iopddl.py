@@ -2,12 +2,12 @@
 
     python bench/iopddl.py CHECKOUT [--only LETTERS] [--share SHARE]
 
-CHECKOUT is where https://github.com/google/iopddl was fetched to. Each instance is unpacked, then the clock starts: the
-file is read and solved in SHARE of the time that the contest gave. What the file says of the assignment is then summed
-up once more, from the JSON and by nothing of the solver. Costs stand beside those of the contest's best team and of the
-compiler that it was held against, where that has any; the bound is the solver's own.
+CHECKOUT is a checkout of https://github.com/google/iopddl. The clock starts after an instance is decompressed: the
+file is read and solved within SHARE of the contest's time limit. The cost of the assignment is then recomputed from the
+JSON, independently of the solver. The table compares costs with those of the contest's best team and of XLA, where
+published; the bound is the solver's lower bound.
 
-What the solver compiles for the machine it compiles before the clock starts.
+The solver's kernels are compiled before the clock starts.
 """
 
 import argparse
@@ -62,18 +62,18 @@ XLA = {
     "P": 651.8e9,
     "Q": 1.996e12,
 }
-"""What XLA's own solver made of instances, where memory suffices for it."""
+"""The costs of XLA's own solver, for the instances where it finds a solution within the memory limit."""
 FORBIDDEN = 10**18
-"""As the instances say that a strategy or a pair must not be chosen."""
+"""The cost of infeasible strategies and pairs in the instances."""
 RESERVE = 1.0
-"""Seconds that are left for what follows the search."""
+"""The seconds reserved for the work after the search."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Solve the instances of the ASPLOS 2025 contest.")
     parser.add_argument("checkout", type=Path, help="a checkout of github.com/google/iopddl")
     parser.add_argument("--only", default="", metavar="LETTERS", help="the instances with these letters")
-    parser.add_argument("--share", type=float, default=1.0, help="how much of the time limits may be taken (1)")
+    parser.add_argument("--share", type=float, default=1.0, help="fraction of the time limits to use (default: 1)")
     arguments = parser.parse_args()
     packed = {path.name[-len("A.json.gz")]: path for path in sorted(arguments.checkout.glob("benchmarks/*.json.gz"))}
     if not packed:
@@ -95,7 +95,7 @@ def main() -> int:
 
 
 def prepare() -> None:
-    """Solves a problem that needs all that the solver compiles."""
+    """Solve a problem that uses all kernels of the solver, to compile them."""
     ring = [(i, (i + step) % 1100) for i in range(1100) for step in (1, 5, 11)]
     nodes = [np.arange(3.0)] * 1100
     memory = [np.array([2, 1, 0])] * 1100
@@ -132,7 +132,7 @@ def run(letter: str, packed: Path, share: float) -> tuple[list[str], bool]:
 
 
 def read(path: Path) -> Problem:
-    """The problem that a file holds."""
+    """Read the problem of an instance."""
     problem = json.loads(path.read_bytes())["problem"]
     costs = [_with_forbidden(each) for each in _arrays(problem["nodes"]["costs"])]
     edges = [(int(first), int(second)) for first, second in problem["edges"]["nodes"]]
@@ -161,7 +161,7 @@ def _with_forbidden(costs: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[An
 
 
 def checked_cost(problem: Any, assignment: Sequence[int]) -> int | None:
-    """What an assignment costs by the contest's rules, in whole numbers; None if memory does not suffice."""
+    """Compute the integer cost of an assignment by the contest's rules; None if it exceeds the memory limit."""
     nodes, edges = problem["nodes"], problem["edges"]
     cost = sum(costs[chosen] for costs, chosen in zip(nodes["costs"], assignment, strict=True))
     for (first, second), costs in zip(edges["nodes"], edges["costs"], strict=True):

@@ -1,4 +1,4 @@
-"""What the benchmarks share: the program that grows with its layers, and times that can be compared."""
+"""Shared parts of the benchmarks: a program of scalable size, and timers."""
 
 import gc
 import subprocess
@@ -17,21 +17,21 @@ _PATIENCE = 60.0
 """No new turn begins after this many seconds."""
 
 Activity = Callable[[Any], object]
-"""What is timed; it is given what its preparation returned."""
+"""A timed function, called with the result of its preparation."""
 
 
 def lowered(layers: int) -> str:
-    """The transformer with so many layers, as JAX lowers it."""
+    """Return the text of examples/transformer.py with this number of layers."""
     command = [sys.executable, str(_TRANSFORMER), "--layers", str(layers)]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def nothing() -> None:
-    """The preparation of what needs none."""
+    """An empty preparation."""
 
 
 class Stages:
-    """Processor seconds spent in each stage, those of all threads together: they do not depend on who else computes."""
+    """Processor seconds of each stage, summed over all threads; they do not depend on the load of the machine."""
 
     def __init__(self):
         self.seconds: dict[str, float] = {}
@@ -45,9 +45,9 @@ class Stages:
 
 
 def least_seconds_of_stages(activities: Mapping[str, Callable[[Stages], object]]) -> dict[str, dict[str, float]]:
-    """The least that each stage of each activity takes; the activities take turns and time their stages.
+    """Return the minimal seconds of each stage of each activity. The activities take turns and time their stages.
 
-    Nothing that jax keeps from a turn is there in the next.
+    jax's caches are cleared before each turn.
     """
     least: dict[str, dict[str, float]] = {name: {} for name in activities}
     begin = perf_counter()
@@ -58,19 +58,19 @@ def least_seconds_of_stages(activities: Mapping[str, Callable[[Stages], object]]
             jax.clear_caches()
             gc.collect()
             stages = Stages()
-            made = activity(stages)
+            result = activity(stages)
             for stage, seconds in stages.seconds.items():
                 least[name][stage] = min(seconds, least[name].get(stage, seconds))
-            del made
+            del result
     return least
 
 
 def least_seconds(
     activities: Mapping[str, tuple[Callable[[], Any], Activity]], *, collecting: bool = True, turns: int = _TURNS
 ) -> dict[str, float]:
-    """The shortest time that each activity takes after its preparation, which is not timed; they take so many turns.
+    """Return the minimal seconds of each activity, after its untimed preparation. The activities take `turns` turns.
 
-    Python's garbage collector runs before each activity, and in it as it does for a user, unless not `collecting`.
+    Python's garbage collector runs before each activity, and during it only if `collecting`.
     """
     times: dict[str, list[float]] = {name: [] for name in activities}
     begin = perf_counter()
@@ -83,8 +83,8 @@ def least_seconds(
             if not collecting:
                 gc.disable()
             start = perf_counter()
-            made = activity(prepared)
+            result = activity(prepared)
             times[name].append(perf_counter() - start)
             gc.enable()
-            del made, prepared
+            del result, prepared
     return {name: min(measured) for name, measured in times.items()}

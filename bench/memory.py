@@ -1,12 +1,12 @@
-"""Memory: the most that a large program takes to be read and propagated, and whether to compile again takes more.
+"""Peak memory of propagating a large program, and memory growth over many compilations.
 
     python bench/memory.py [--layers N] [--compilations N]          648 layers and 1,000 compilations by default
 
-The large program is the training step of examples/transformer.py, of 200,000 operations with 648 layers; beside ours
-stands the process that does the same with the C++ passes in jaxlib. Compiled are, in turn, small programs of the tests'
-corpus, each time as if for the first time, under `sdy.jit` and under `jax.jit`. The growth is that from one in ten
-compilations, when what is kept for a process is there, to the end, without what C's allocator keeps for later. Each
-figure is of a process of its own, in MB.
+The large program is the training step of examples/transformer.py, of 200,000 operations with 648 layers, parsed and
+propagated by sdy and by the C++ passes in jaxlib. The compiled programs are small ones of the tests' corpus in turn,
+with cleared caches, under `sdy.jit` and under `jax.jit`. The growth is measured from a tenth of the compilations, when
+caches of the process are filled, to the end, without the free memory of C's allocator. Each figure is of a separate
+process, in MB.
 """
 
 import argparse
@@ -29,13 +29,15 @@ def main() -> None:
     parser.add_argument("--layers", type=int, default=648)
     parser.add_argument("--compilations", type=int, default=1000)
     parser.add_argument(
-        "--one", choices=_MEASURED, help="measure that in this process, as JSON, of a text on its input"
+        "--one",
+        choices=_MEASURED,
+        help="measure a program on standard input in this process, and print JSON",
     )
     options = parser.parse_args()
     if options.one:
         print(json.dumps(_MEASURED[options.one](options.compilations)))
         return
-    from measure import lowered  # with jax, which is not to be in what is measured
+    from measure import lowered  # imports jax, which must not count as memory of the subprocess
 
     print("| | sdy: MB | jaxlib: MB |")
     print("| --- | --: | --: |")
@@ -48,7 +50,7 @@ def main() -> None:
 
 
 def measured(name: str, text: str, compilations: int = 0) -> Any:
-    """What a process of its own measures."""
+    """Return the measurement `name` of a subprocess."""
     words = [sys.executable, __file__, "--one", name, "--compilations", str(compilations)]
     return json.loads(subprocess.run(words, input=text, stdout=subprocess.PIPE, text=True, check=True).stdout)
 
@@ -86,7 +88,7 @@ def compiled_by_jax(count: int) -> tuple[float, float]:
 
 
 def compiled(jit: Callable[..., Any], count: int) -> tuple[float, float]:
-    """The memory of this process after one in ten of so many compilations, and after all."""
+    """Return the memory of this process after a tenth of `count` compilations, and after all."""
     import jax
 
     jax.config.update("jax_num_cpu_devices", 8)

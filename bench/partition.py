@@ -1,16 +1,16 @@
-"""The programs of the corpus, partitioned by sdy and by XLA's own partitioner: what a device receives, needs and takes.
+"""Bytes received, memory and run time of the corpus, partitioned by sdy and by XLA's own partitioner.
 
     python bench/partition.py [--only TEXT] [--all]
 
 For each program whose name contains TEXT, `sdy.jit` and `jax.jit` compile one function for the same arguments on eight
 virtual CPU devices, both with Shardy's propagation. The table has, of one device in one step:
 
-    received    the bytes that it receives in collectives, a loop's as often as the loop runs
+    received    the bytes received in collectives, once per iteration of loops
     memory      arguments, results and temporary buffers of the compiled program
-    time        the shortest of several turns
+    time        the minimum of several turns
 
-and the ratios, sdy's to XLA's: without `--all` only of programs of which one is not 1. The exit status is 1 where the
-geometric mean of the ratios of bytes received is above 1, or one of them is above 1.1 for a reason that is not named.
+and the ratios sdy / XLA. Without `--all`, programs with ratios of 1 are omitted. The exit status is 1 if the geometric
+mean of the ratios of bytes received is above 1, or one of them is above 1.1 without a reason in REASONS.
 """
 
 import argparse
@@ -35,22 +35,22 @@ from corpus import PROGRAMS  # noqa: E402
 REASONS: dict[str, str] = {
     "loops: scan of what is split": "each turn gathers the row it needs, where XLA has all rows on each device at once",
 }
-"""Why a device receives over a tenth more than with XLA, for the programs where it does."""
+"""The reasons why programs receive over 10 % more bytes than with XLA."""
 
 _ELEMENT = 4
-"""Bytes that count where there are none, so that there is a ratio."""
+"""The minimal bytes in a ratio, which avoids division by zero."""
 
 
 @dataclass
 class Row:
-    """What was measured of a program: what each partitioner's had, and the seconds of a step of both."""
+    """The measurements of a program: the reports of each partitioner, and the seconds of a step with both."""
 
     name: str
     said: dict[str, Any] = field(default_factory=dict[str, Any])
     seconds: Sequence[float] = ()
 
     def ratio(self, what: str) -> float | None:
-        """Ours to XLA's, None where XLA's is not right or not there."""
+        """Return the ratio sdy / XLA, or None if XLA fails or its results are wrong."""
         if self.failure:
             return None
         return max(self.said["sdy"][what], _ELEMENT) / max(self.said["XLA"][what], _ELEMENT)
@@ -61,7 +61,7 @@ class Row:
 
     @property
     def failure(self) -> str:
-        """What is wrong with XLA's program, if anything."""
+        """The failure of XLA's program, or an empty string."""
         theirs = self.said.get("XLA", {"fails": "the process ends"})
         if "fails" in theirs:
             return theirs["fails"]
@@ -79,7 +79,7 @@ class Row:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Compare partitioned programs with those of XLA's own partitioner.")
     parser.add_argument("--only", default="", metavar="TEXT", help="programs whose name contains TEXT")
-    parser.add_argument("--all", action="store_true", help="show programs that are alike, too")
+    parser.add_argument("--all", action="store_true", help="also show programs with ratios of 1")
     args = parser.parse_args()
     names = [name for name in PROGRAMS if args.only in name]
     if not names:
@@ -90,19 +90,19 @@ def main() -> int:
     times = [row.time_ratio for row in rows if row.time_ratio]
     wrong = [row.name for row in rows if not row.said["sdy"]["right"]]
     unexplained = [row.name for row in rows if (row.ratio("received") or 0) > 1.1 and row.name not in REASONS]
-    print(f"{len(rows)} programs, of which XLA fails at {sum(bool(row.failure) for row in rows)}, sdy at {len(wrong)}")
+    print(f"{len(rows)} programs; XLA fails for {sum(bool(row.failure) for row in rows)}, sdy for {len(wrong)}")
     for what, ratios in {"bytes received": received, "memory": memory}.items():
         if ratios:
             print(f"{what}: geometric mean of the ratios {geometric_mean(ratios):.3f}, largest {max(ratios):.2f}")
     if times:
         print(f"time: median of the ratios {median(times):.3f}")
     for name in unexplained:
-        print(f"more is received for no reason that is named: {name}")
+        print(f"receives over 10 % more without a known reason: {name}")
     return int(bool(wrong) or bool(unexplained) or (bool(received) and geometric_mean(received) > 1))
 
 
 def measured(names: Sequence[str]) -> Iterator[Row]:
-    """The rows of the programs `names`, in order; where XLA ends the process, another goes on behind."""
+    """Yield the rows of the programs `names` in order. If XLA crashes the process, a new one continues."""
     console = Console(stderr=True)
     while names:
         command = [sys.executable, str(_ROOT / "bench" / "partition_runs.py"), *names]

@@ -1,9 +1,9 @@
-"""Programs of the corpus compiled through sdy and by XLA's own partitioner, and what each receives, needs and takes.
+"""Subprocess of `bench/partition.py`: compiles and runs programs of the corpus with sdy and with XLA's partitioner.
 
     python bench/partition_runs.py NAME ...
 
-For each program that is named a line of JSON is printed when sdy's has run, and one when XLA's has: XLA may end the
-process. `bench/partition.py` reads them.
+For each named program, it prints a line of JSON after sdy's program has run, and another one after XLA's, since XLA may
+crash the process.
 """
 
 import json
@@ -42,16 +42,16 @@ def main() -> None:
 def measure(name: str, program: Program) -> None:
     mesh = program.jax_mesh()
     described = [argument.on(mesh) for argument in program.arguments]
-    whole = program.module()
-    inputs = random_inputs(ShardedProgram.unpartitioned(whole, None).inputs, seed=0)
-    expected = sdy.interpret(whole, *inputs)
+    unpartitioned = program.module()
+    inputs = random_inputs(ShardedProgram.unpartitioned(unpartitioned, None).inputs, seed=0)
+    expected = sdy.interpret(unpartitioned, *inputs)
     arrays = [jax.device_put(array, each.sharding) for array, each in zip(inputs, described, strict=True)]
 
     def compiled(jit: Callable[..., Any]) -> Any:
         with jax.set_mesh(mesh), capture():
             return jit(program.function, keep_unused=True).lower(*described).compile()
 
-    def tell(partitioner: str, step: Any) -> None:
+    def report(partitioner: str, step: Any) -> None:
         try:
             assert_same(list(map(np.asarray, jax.tree.leaves(step(*arrays)))), expected, program.tolerance)
             right = True
@@ -63,10 +63,10 @@ def measure(name: str, program: Program) -> None:
         say(program=name, partitioner=partitioner, received=received, memory=peak, right=right)
 
     ours = compiled(sdy.jit)
-    tell("sdy", ours)
+    report("sdy", ours)
     try:
         theirs = compiled(jax.jit)
-        tell("XLA", theirs)
+        report("XLA", theirs)
     except jax.errors.JaxRuntimeError as problem:
         say(program=name, partitioner="XLA", fails=str(problem).splitlines()[0])
         return
@@ -74,7 +74,7 @@ def measure(name: str, program: Program) -> None:
 
 
 def least_seconds(steps: list[Callable[[], Any]]) -> list[float]:
-    """The shortest time of a call of each of `steps`, which take turns of several calls."""
+    """Return the minimal seconds per call of each of `steps`, which take turns of several calls."""
     for step in steps:
         jax.block_until_ready(step())
     start = perf_counter()

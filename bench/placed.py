@@ -1,6 +1,6 @@
-"""Functions with arguments that are split over a mesh of eight devices, and rules that say how trees of them are.
+"""Functions with arguments sharded over a mesh of eight devices, and sharding rules for trees of arrays.
 
-A rule is given the path of an array in its tree, as `layers/0/kernel`, and its shape; it returns the PartitionSpec.
+A rule maps the path of an array in its tree, such as `layers/0/kernel`, and its shape to a PartitionSpec.
 """
 
 import math
@@ -25,12 +25,12 @@ Rule: TypeAlias = Callable[[str, tuple[int, ...]], P]
 WHOLE = P()
 
 _SMALL = 1024
-"""Arrays of fewer elements are not worth splitting."""
+"""Arrays with fewer elements are replicated."""
 
 
 @dataclass(frozen=True)
 class Placed:
-    """A function, its arguments, trees of arrays on the devices of `mesh`, and the mesh of the context it is run in."""
+    """A function, its arguments (trees of arrays on the devices of `mesh`), and the mesh of the context to run in."""
 
     function: Function[Any]
     arguments: tuple[Any, ...]
@@ -38,7 +38,7 @@ class Placed:
 
 
 Build: TypeAlias = Callable[[], Placed]
-"""What makes a program when it is asked for: until then no library has to do anything."""
+"""A function that builds a program lazily."""
 
 
 def mesh_of(axes: Mapping[str, int]) -> Mesh:
@@ -46,13 +46,13 @@ def mesh_of(axes: Mapping[str, int]) -> Mesh:
 
 
 def placed(function: Function[Any], *arguments: tuple[Any, Rule | P], mesh: Mapping[str, int] = LINE) -> Placed:
-    """`function` with arguments that are each a tree and how its arrays are split."""
+    """Place arguments for `function`, each given as a tree and the rule that shards its arrays."""
     devices = mesh_of(mesh)
     return Placed(function, tuple(place(devices, tree, rule) for tree, rule in arguments), devices)
 
 
 def place(mesh: Mesh, tree: Any, rule: Rule | P) -> Any:
-    """`tree` with its arrays on the devices of `mesh`, where `rule` says, or all alike as a PartitionSpec says."""
+    """Put the arrays of `tree` on the devices of `mesh`, sharded by `rule` or all by one PartitionSpec."""
 
     def put(path: Any, leaf: Any) -> jax.Array:
         name = jax.tree_util.keystr(path, simple=True, separator="/")
@@ -63,7 +63,7 @@ def place(mesh: Mesh, tree: Any, rule: Rule | P) -> Any:
 
 
 def of_corpus(program: Program) -> Placed:
-    """A program of the tests' corpus, with made up arguments."""
+    """Return a program of the tests' corpus with random arguments."""
     mesh = program.jax_mesh()
     described = [argument.on(mesh) for argument in program.arguments]
     arrays = random_inputs(described, seed=0)  # pyright: ignore[reportArgumentType]
@@ -72,10 +72,10 @@ def of_corpus(program: Program) -> Placed:
 
 
 def filled(described: Any) -> Any:
-    """Arrays for a tree of shapes and types, as `jax.eval_shape` has them of what makes a model; sooner than making it.
+    """Fill a tree of shapes and types, as `jax.eval_shape` of an initializer returns it; faster than to run this.
 
-    What is named a scale or a variance is one; integers are zero, and what optimizers keep is. Other numbers are small
-    and normally distributed.
+    Scales and variances, by name, are one; integers and the states of optimizers are zero. All other numbers are
+    normally distributed with small variance.
     """
 
     def fill(path: Any, leaf: Any) -> Any:
@@ -97,7 +97,7 @@ def filled(described: Any) -> Any:
 
 
 def fully_sharded(*axes: str, mesh: Mapping[str, int] = LINE) -> Rule:
-    """Each array that is not small is split along its largest dimension that `axes` divide."""
+    """Return a rule that shards each array, unless small, along its largest dimension that `axes` divide."""
     axes = axes or (X,)
     parts = math.prod(mesh[axis] for axis in axes)
 
@@ -112,7 +112,7 @@ def fully_sharded(*axes: str, mesh: Mapping[str, int] = LINE) -> Rule:
 
 
 def by_name(specs: Mapping[str, Rule | P], otherwise: Rule | P = WHOLE) -> Rule:
-    """The array is split as the first of these regular expressions that is found in its path says, where it fits."""
+    """Return a rule that applies the first spec whose regular expression matches the path and whose rank fits."""
 
     def spec(said: Rule | P, path: str, shape: tuple[int, ...]) -> P:
         return said if isinstance(said, P) else said(path, shape)

@@ -1,14 +1,13 @@
-"""Propagation: this project and the C++ Shardy that jaxlib carries, side by side.
+"""Speed of propagation, compared with the C++ Shardy in jaxlib.
 
     python bench/propagation.py [LAYERS ...]          2 12 48 192 by default
 
-The program is the training step of examples/transformer.py with that many layers. Compared are the pass
-`sdy-user-priority-propagate` on the module that the import pipeline made, the whole `sdy-propagation-pipeline` in
-process, and the whole process from a file to a file: `sdy-opt` beside a Python program that does the same through
-jaxlib. The two take turns, and each time is the least of several. A process remembers rules and steps, so that only the
-first turn in process has to find them out; a whole process always has to. The table is Markdown, each row printed when
-it is measured. Last comes how long it takes to solve the snapshot of the module once more, for another sharding of an
-argument, as a ratio to the first time, which is the pass. The exit status is 1 where a module differs from the C++ one.
+The program is the training step of examples/transformer.py with that many layers. The rows of the Markdown table are:
+the pass `sdy-user-priority-propagate` after the import pipeline; `sdy-propagation-pipeline`, in process; a process that
+reads and writes files, `sdy-opt` or a Python program that uses jaxlib; and solving the snapshot of the module again
+with another sharding of an argument, relative to the pass. The two take turns; each time is the minimum of several.
+Rules and steps are memoized in a process, so that they are computed in the first turn only. The exit status is 1 if a
+module differs from the C++ one.
 """
 
 import argparse
@@ -40,7 +39,7 @@ _PREPARATION = (
 )
 _PIPELINE = "sdy-propagation-pipeline"
 _TURNS_IN_PROCESS = 40
-"""More than of whole processes: what takes milliseconds varies by half from one time to the next."""
+"""More turns than for processes, since times of milliseconds vary by half."""
 _PROGRAM = f"""
 import sys
 from jax._src.interpreters.mlir import make_ir_context
@@ -64,7 +63,7 @@ def main() -> int:
 
 
 def compare(layers: int) -> bool:
-    """Print a row for each part of the work. Returns whether our modules are those of the C++."""
+    """Print the rows of a size. Return true if our modules equal those of the C++ passes."""
     with make_ir_context():
         text = lowered(layers)
         imported = cpp_module(text)
@@ -72,7 +71,7 @@ def compare(layers: int) -> bool:
         imported_text = str(imported)
         steps: dict[str, tuple[str, ModulePass, str]] = {
             "user-priority propagation": (imported_text, UserPriorityPropagatePass(), "sdy-user-priority-propagate"),
-            "the whole propagation pipeline": (text, PropagationPipeline(), _PIPELINE),
+            "propagation pipeline": (text, PropagationPipeline(), _PIPELINE),
         }
         count = sum(1 for _ in parse(text).walk())
         same = True
@@ -93,7 +92,7 @@ def compare(layers: int) -> bool:
                 turns=_TURNS_IN_PROCESS,
             )
             print_figures(layers, count, name, seconds)
-        print_figures(layers, count, "the process, from file to file", whole_process(text))
+        print_figures(layers, count, "process, from file to file", whole_process(text))
         print_solved_again(layers, count, imported_text)
     return same
 
@@ -111,15 +110,15 @@ def run_ours(module: ModuleOp, step: ModulePass) -> None:
 
 
 def whole_process(text: str) -> dict[str, float]:
-    """The seconds from starting the program to its end, the module in a file before and after.
+    """Return the minimal seconds of a process that reads the module from a file and writes the result.
 
-    Both packages are compiled to bytecode, as pip leaves them when it installs them.
+    Both packages are compiled to bytecode, as pip installs them.
     """
     with tempfile.TemporaryDirectory() as folder:
-        given, made = Path(folder, "given.mlir"), Path(folder, "made.mlir")
-        given.write_text(text)
-        sdy_opt = [str(Path(sys.executable).with_name("sdy-opt")), f"-{_PIPELINE}", str(given), "-o", str(made)]
-        cpp = [sys.executable, "-c", _PROGRAM, str(given), str(made)]
+        source, target = Path(folder, "given.mlir"), Path(folder, "made.mlir")
+        source.write_text(text)
+        sdy_opt = [str(Path(sys.executable).with_name("sdy-opt")), f"-{_PIPELINE}", str(source), "-o", str(target)]
+        cpp = [sys.executable, "-c", _PROGRAM, str(source), str(target)]
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         return least_seconds(
             {
@@ -130,7 +129,7 @@ def whole_process(text: str) -> dict[str, float]:
 
 
 def print_solved_again(layers: int, count: int, text: str) -> None:
-    """Print a row for a second solution of a snapshot, in which one argument has another sharding."""
+    """Print the row for solving a snapshot again with another sharding of one argument."""
     step = UserPriorityPropagatePass()
     snapshot, _ = read(parse(text))
     assert snapshot.main is not None

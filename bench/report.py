@@ -1,9 +1,8 @@
-"""`python bench/report.py`: how long a page takes to be made, to show its first screen, and to react.
+"""`python bench/report.py`: the times to generate a report page, to show its first screen, and to respond to input.
 
-Each page is that of a transformer's training step, opened in headless Chromium from a file. A reaction is the time from
-a key or a click to the next frame that is painted: for a search, for a view that is opened, and for the slowest frame
-while the whole program is scrolled through. Nothing else shows a program's layout with its costs, so beside it stands
-what is asked of it.
+Each page is the report of a transformer's training step, opened from a file in headless Chromium. A response time is
+measured from a key or a click to the next painted frame: for a search, for switching to a view, and for the slowest
+frame of scrolling through the program. The last row of the table has the goals.
 """
 
 import argparse
@@ -22,7 +21,7 @@ from rich.table import Table
 import sdy
 
 GOALS = {"first screen": 3.0, "search": 0.2, "view": 0.2, "slowest frame": 0.1, "MB": 15.0}
-"""Seconds, and megabytes, that a page of 60,000 operations takes at most."""
+"""The maximal seconds, and megabytes, of a page of 60,000 operations."""
 
 _FRAME = "() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
 
@@ -43,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--layers", type=int, nargs="+", default=[2, 12, 48, 192])
     arguments = parser.parse_args(argv)
-    table = Table("layers", "operations", "made", *GOALS)
+    table = Table("layers", "operations", "generated", *GOALS)
     missed = False
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
@@ -52,18 +51,18 @@ def main(argv: Sequence[str] | None = None) -> int:
             start = time.perf_counter()
             report = sdy.report(sdy.parse(lowered(layers)), hardware="h100-8")
             report.write(path)
-            made = time.perf_counter() - start
+            generated = time.perf_counter() - start
             figures = [*_measured(browser.new_page(), path), path.stat().st_size / 1e6]
             missed |= any(figure > goal for figure, goal in zip(figures, GOALS.values(), strict=True))
             rows = len(report.found["rows"]["op"])
-            table.add_row(str(layers), f"{rows:,}", f"{made:.1f}", *(f"{figure:.3f}" for figure in figures))
+            table.add_row(str(layers), f"{rows:,}", f"{generated:.1f}", *(f"{figure:.3f}" for figure in figures))
     table.add_row("", "", "at most", *map(str, GOALS.values()))
     Console().print(table)
     return int(missed)
 
 
 def _measured(page: Page, path: Path) -> list[float]:
-    """The seconds of each reaction, in the order of the goals."""
+    """Return the seconds of each response, in the order of the goals."""
     first = _timed(lambda: page.goto(f"{path.as_uri()}#view=program"), page)
     searched = _timed(lambda: page.get_by_role("searchbox").fill("dot_general"), page)
     page.get_by_role("searchbox").fill("")

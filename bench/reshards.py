@@ -1,19 +1,19 @@
-"""Bytes that devices receive where a tensor is resharded: by our plan, by Shardy's, by XLA's partitioner, and at least.
+"""Bytes received in reshards planned by sdy, by Shardy and by XLA's partitioner, with a lower bound.
 
     python bench/reshards.py [--pairs N] [--compiled N]
 
-For pairs of shardings of tensors of rank 2 to 4 over a 2x2x2 and a 4x2 mesh, sub-axes included, the table has the bytes
-that a device receives, on average over the devices and the pairs:
+For pairs of shardings of tensors of rank 2 to 4 over a 2x2x2 and a 4x2 mesh, including sub-axes, the table has the
+bytes received by a device, averaged over devices and pairs:
 
     ours     the collectives that the partitioner inserts: `sdy-reshard-to-collectives{least-communication=true}`
     Shardy   those of the C++ pass `sdy-reshard-to-collectives` in jaxlib
     search   the cheapest sequence of collectives, by Dijkstra's algorithm over all shardings
-    XLA      those in the HLO that XLA compiles for eight CPU devices, partitioning the program by itself
-    bound    what a device needs and does not hold: no plan receives less, and for many pairs none receives as little
+    XLA      the collectives in the HLO that XLA partitions and compiles for eight CPU devices
+    bound    the elements of its target shard that a device does not hold: a lower bound, often not attainable
 
-All pairs are compared with Shardy and the search, or N of each kind with `--pairs N`. XLA has to compile each reshard:
-it is compared on N pairs of each kind, 300 by default. Samples are drawn by a `random.Random` of the row's shape and
-mesh. The exit status is 1 where for any pair ours is more than another's, and those pairs are printed.
+All pairs are compared with Shardy and the search, or N of each kind with `--pairs N`. XLA has to compile each reshard,
+so that it is compared on `--compiled N` pairs of each kind, 300 by default. Samples are deterministic. The exit status
+is 1 if ours is more than another for any pair; these pairs are printed.
 """
 
 import argparse
@@ -56,13 +56,13 @@ from sdy.passes.spmd.reshards.collective_steps import (
 from sdy.text import parse
 
 _BYTES = 4
-"""Of an element, which is f32."""
+"""The bytes of an f32 element."""
 _DEVICES = 8
 
 X, Y, Z = AxisRef("x"), AxisRef("y"), AxisRef("z")
 HALVES = [AxisRef("x", 1, 2), AxisRef("x", 2, 2)]
 MESHES = {"2x2x2": (Mesh.of({"x": 2, "y": 2, "z": 2}), [X, Y, Z]), "4x2": (Mesh.of({"x": 4, "y": 2}), [*HALVES, Y])}
-"""Meshes, and what their axes are cut into: a dimension may be split over any of the pieces, in any order."""
+"""Meshes, and the axes and sub-axes that shard dimensions, in any order."""
 SHAPES = ((64, 64), (16, 16, 16), (8, 8, 8, 8))
 
 Pair = tuple[AxesPerDim, AxesPerDim]
@@ -82,29 +82,29 @@ class Kind:
         return f"tensor<{'x'.join(map(str, self.shape))}xf32>"
 
     def shardings(self, pieces: Sequence[AxisRef]) -> list[AxesPerDim]:
-        """All shardings over some of `pieces`."""
-        found: dict[AxesPerDim, None] = {}
+        """Return all shardings over subsets of `pieces`."""
+        shardings: dict[AxesPerDim, None] = {}
         for count in range(len(pieces) + 1):
             for order in itertools.permutations(pieces, count):
                 for cuts in itertools.combinations_with_replacement(range(count + 1), len(self.shape) - 1):
                     bounds = itertools.pairwise((0, *cuts, count))
-                    found[tuple(merge_sub_axes(order[start:end], self.mesh) for start, end in bounds)] = None
-        return list(found)
+                    shardings[tuple(merge_sub_axes(order[start:end], self.mesh) for start, end in bounds)] = None
+        return list(shardings)
 
     def pairs(self) -> list[Pair]:
-        """All pairs of shardings."""
-        found = self.shardings(self.pieces)
-        return list(itertools.product(found, found))
+        """Return all pairs of shardings."""
+        shardings = self.shardings(self.pieces)
+        return list(itertools.product(shardings, shardings))
 
     def cost(self, steps: Sequence[Collective], pair: Pair) -> float:
-        """The bytes that a device receives in `steps`, which carry out the reshard `pair`."""
+        """Return the bytes received by a device in `steps`, which implement the reshard `pair`."""
         return elements_received(steps, pair[0], self.shape, self.mesh) * _BYTES / _DEVICES
 
     def ours(self, pair: Pair) -> float:
         return self.cost(cheapest_plan(*pair, self.shape, self.mesh), pair)
 
     def bound(self, pair: Pair) -> float:
-        """The bytes of its part of the target that a device has no part of in the source."""
+        """Return the bytes of a device's target shard that are not in its source shard."""
         held, needed = (list(zip(*map(self.ranges, range(len(self.shape)), axes), strict=True)) for axes in pair)
         missing = 0
         for have, need in zip(held, needed, strict=True):
@@ -113,7 +113,7 @@ class Kind:
         return missing * _BYTES / _DEVICES
 
     def ranges(self, dim: int, axes: Sequence[AxisRef]) -> list[tuple[int, int]]:
-        """For every device, where its part of a dimension split over `axes` starts and ends."""
+        """Return the start and end of each device's shard of a dimension sharded over `axes`."""
         size = self.shape[dim] // total_size(axes, self.mesh)
         return [(index * size, index * size + size) for index in shard_indices(axes, self.mesh)]
 
@@ -130,7 +130,7 @@ class Kind:
         return received
 
     def shardy(self, pairs: Sequence[Pair]) -> list[float]:
-        """What Shardy's collectives cost for each of `pairs`."""
+        """Return the bytes received in Shardy's collectives for each of `pairs`."""
         functions = (
             f"func.func @f{i}(%a: {self.type} {{sdy.sharding = #sdy.sharding{sharding(source)}}}) -> {self.type} {{\n"
             f"  %0 = sdy.reshard %a {sharding(target)} : {self.type}\n  return %0 : {self.type}\n}}"
@@ -144,7 +144,7 @@ class Kind:
         return [self.cost(plan, pair) for plan, pair in zip(planned, pairs, strict=True)]
 
     def xla(self, pair: Pair) -> float:
-        """What XLA compiles the reshard `pair` to."""
+        """Return the bytes received in the reshard `pair` compiled by XLA."""
         given, wanted = (f"{self.type} {{sdy.sharding = #sdy.sharding{sharding(axes)}}}" for axes in pair)
         text = f"{self.declaration}\nfunc.func @main(%a: {given}) -> ({wanted}) {{\n  return %a : {self.type}\n}}"
         options = get_compile_options(1, _DEVICES, device_assignment=np.arange(_DEVICES).reshape(1, _DEVICES))
@@ -165,7 +165,7 @@ def sharding(axes_per_dim: AxesPerDim) -> str:
 
 
 def steps(function: FuncOp) -> Iterator[Collective]:
-    """The collectives of `function` as steps of a plan."""
+    """Yield the collectives of `function` as steps of a plan."""
     for op in function.body.block.ops:
         match op:
             case AllSliceOp():
@@ -182,7 +182,9 @@ def steps(function: FuncOp) -> Iterator[Collective]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Compare what reshards receive with Shardy and XLA's partitioner.")
+    parser = argparse.ArgumentParser(
+        description="Compare bytes received in reshards with Shardy and XLA's partitioner."
+    )
     parser.add_argument("--pairs", type=int, help="pairs of each kind to compare with Shardy; all by default")
     parser.add_argument("--compiled", type=int, default=300, help="pairs of each kind to compare with XLA")
     arguments = parser.parse_args()
@@ -208,7 +210,7 @@ def main() -> int:
 
 
 def compare(table: Table, kind: Kind, pairs: Sequence[Pair], name: str, theirs: Sequence[float]) -> list[str]:
-    """A row of `table`, and a line for each pair that is more for us."""
+    """Add a row to `table`, and return a line for each pair where ours is more."""
     ours = list(map(kind.ours, pairs))
     means = [sum(received) / len(pairs) for received in (ours, theirs, map(kind.bound, pairs))]
     ratios = (f"{means[0] / other:.3f}" for other in means[1:])

@@ -1,11 +1,11 @@
-"""Making the sharding rule of every operation: this project and the C++ Shardy that jaxlib carries, side by side.
+"""Speed of creating sharding rules, compared with the C++ Shardy in jaxlib.
 
     python bench/rules.py [LAYERS ...]          2 12 48 by default
 
-The program is the training step of examples/transformer.py with that many layers, the work the pass
-`sdy-populate-op-sharding-rules`, usual and conservative. MLIR verifies the module after a pass unless it is told not
-to, so that the C++ pass is timed both ways; ours verifies nothing. They take turns, each time is the least of several.
-The exit status is 1 where a rule differs from the C++ one.
+The pass `sdy-populate-op-sharding-rules`, with and without `conservative-propagation`, runs on the training step of
+examples/transformer.py with that many layers. MLIR verifies the module after a pass by default; the C++ pass is timed
+with and without the verifier, ours runs without. They take turns; each time is the minimum of several. The exit status
+is 1 if a rule differs from the C++ one.
 """
 
 import argparse
@@ -28,7 +28,7 @@ HEADINGS = ("layers", "operations", "", "rules", f"{OURS}: ms", f"{CPP}: ms", f"
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Compare the making of sharding rules with the C++ pass in jaxlib.")
+    parser = argparse.ArgumentParser(description="Compare the creation of sharding rules with the C++ pass in jaxlib.")
     parser.add_argument("layers", nargs="*", type=int, default=[2, 12, 48])
     table = Table()
     for heading in (*HEADINGS, f"{OURS} / {CPP}", f"{OURS} / {CPP_VERIFIED}"):
@@ -43,7 +43,7 @@ def main() -> int:
 
 
 def compare(layers: int, text: str, conservative: bool, table: Table) -> bool:
-    """Add a row to `table`. Returns whether all our rules are those of the C++."""
+    """Add a row to `table`. Return true if all our rules equal those of the C++ pass."""
     step = PopulateOpShardingRulesPass(conservative)
     option = f"{{conservative-propagation={str(conservative).lower()}}}"
     pipeline = f"builtin.module(func.func({step.name}{option}))"
@@ -74,7 +74,7 @@ def compare(layers: int, text: str, conservative: bool, table: Table) -> bool:
             f"{layers}",
             f"{count:,}",
             "conservative" if conservative else "usual",
-            f"{len(rules):,}, {len(set(map(id, rules)))} made",
+            f"{len(rules):,}, {len(set(map(id, rules)))} distinct",
             *(f"{time * 1e3:.1f}" for time in times),
             f"{times[0] / count * 1e6:.2f}",
             *(f"{times[0] / time:.2f}" for time in times[1:]),

@@ -1,4 +1,4 @@
-"""What a program costs under `sdy.jit` and under `jax.jit`, and whether both give the same."""
+"""Comparison of the costs and results of a program under `sdy.jit` and `jax.jit`."""
 
 import gc
 from collections.abc import Callable, Sequence
@@ -17,13 +17,18 @@ from sdy.passes.jax.inputs import rounded_otherwise
 from sdy.passes.jax.rounding import Rounding, first_mismatch
 
 _ELEMENT = 4
-"""Bytes that count where there are none, so that there is a ratio."""
+"""The minimal bytes in a ratio, which avoids division by zero."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Of a compiled program: the bytes that a device receives in its collectives, the bytes of memory that it needs
-    for arguments, results and what lies between, and the seconds of all processors that compiling it took."""
+    """The cost of a compiled program.
+
+    Attributes:
+        received: The bytes received by a device in collectives.
+        memory: The bytes of arguments, results and temporaries of a device.
+        seconds: The processor seconds of compilation.
+    """
 
     received: float
     memory: int
@@ -32,7 +37,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A program under both; of its results those whose shardings differ, and the first number that does, if any."""
+    """The costs of a program under both, the results with different shardings, and the first mismatch, if any."""
 
     sdy: Cost
     jax: Cost
@@ -41,7 +46,7 @@ class Comparison:
 
     @property
     def received(self) -> float:
-        """The bytes that a device receives, sdy's to jax's."""
+        """The ratio sdy / jax of bytes received."""
         return max(self.sdy.received, _ELEMENT) / max(self.jax.received, _ELEMENT)
 
     @property
@@ -54,7 +59,7 @@ class Comparison:
 
 
 def compare(program: Placed, by_us: Callable[..., Any] = sdy.jit, say: Callable[[str], None] = print) -> Comparison:
-    """Compile and run `program` with `jax.jit` and with `by_us`; `say` is told which of them has its turn."""
+    """Compile and run `program` with `jax.jit` and with `by_us`; `say` is called with the name of each stage."""
     with jax.set_mesh(program.mesh):
         say("jax.jit")
         _, theirs, expected, again = _run(jax.jit, program)
@@ -68,7 +73,7 @@ def compare(program: Placed, by_us: Callable[..., Any] = sdy.jit, say: Callable[
 
 
 def _run(jit: Callable[..., Any], program: Placed) -> tuple[Any, Cost, Any, Callable[[float], Any]]:
-    """The program as it is lowered, what it costs, its results, and what gives those of arguments rounded otherwise."""
+    """Return the lowered program, its cost, its results, and a function that reruns it with perturbed arguments."""
     jax.clear_caches()
     gc.collect()
     start = process_time()
@@ -86,16 +91,16 @@ def _run(jit: Callable[..., Any], program: Placed) -> tuple[Any, Cost, Any, Call
 
 
 def _rounded_otherwise(arguments: Any, relative: float) -> Any:
-    def change(leaf: jax.Array) -> jax.Array:
+    def perturb(leaf: jax.Array) -> jax.Array:
         if _is_key(leaf):
             return leaf
         return jax.device_put(rounded_otherwise([np.asarray(leaf)], relative)[0], leaf.sharding)
 
-    return jax.tree.map(change, arguments)
+    return jax.tree.map(perturb, arguments)
 
 
 def _arrays(results: Any) -> list[np.ndarray[Any, np.dtype[Any]]]:
-    """The results as NumPy has them; of random keys, their numbers."""
+    """Convert the results to NumPy; random keys to their integer data."""
     return [np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf) for leaf in jax.tree.leaves(results)]
 
 
@@ -113,9 +118,9 @@ def _other_shardings(results: Any, expected: Any) -> tuple[str, ...]:
 
 
 def _mismatch(results: Any, expected: Any, rounding: Rounding, again: Callable[[float], Sequence[Any]]) -> str | None:
-    found = first_mismatch(_arrays(results), _arrays(expected), rounding, again)
-    if found is None:
+    wrong = first_mismatch(_arrays(results), _arrays(expected), rounding, again)
+    if wrong is None:
         return None
-    path, _ = jax.tree_util.tree_leaves_with_path(results)[found.result]
-    place = f"{jax.tree_util.keystr(path)}{list(found.index)}"
-    return f"{place}: {found.value} not {found.wanted}, by more than {found.allowed:.2g}"
+    path, _ = jax.tree_util.tree_leaves_with_path(results)[wrong.result]
+    place = f"{jax.tree_util.keystr(path)}{list(wrong.index)}"
+    return f"{place}: {wrong.value} not {wrong.wanted}, by more than {wrong.allowed:.2g}"

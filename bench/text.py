@@ -1,12 +1,11 @@
-"""Reading and printing MLIR's generic text: this project, stock xDSL, and MLIR's own C++, side by side.
+"""Speed of parsing and printing MLIR's generic text, compared with stock xDSL and MLIR's C++.
 
     python bench/text.py [LAYERS ...]          2 12 48 192 by default
 
-The program is the training step of examples/transformer.py with that many layers. All three take the same text, and
-xDSL's own parser knows the same dialects as ours, so that both build the same operations. Verifying is measured apart:
-MLIR's parser does it on its own, so that its part is taken off. The three take turns, each time is the least of
-several, and Python's garbage collector runs between the measurements, not in them. The exit status is 1 where the
-texts differ from MLIR's.
+The program is the training step of examples/transformer.py with that many layers. All three parse the same text, and
+xDSL's parser uses the same dialects as ours, so that both build the same operations. Verification is a separate row;
+MLIR's parser always verifies, so its verification time is subtracted. The three take turns; each time is the minimum of
+several, without Python's garbage collector. The exit status is 1 if a text differs from MLIR's.
 """
 
 import argparse
@@ -39,7 +38,7 @@ def main() -> int:
 
 
 def compare(layers: int) -> bool:
-    """Print the times for so many layers. Returns whether our text is MLIR's."""
+    """Print the times for this number of layers. Return true if our text equals MLIR's."""
     with make_ir_context():
         cpp = ir.Module.parse(lowered(layers)).operation
         text = str(cpp.get_asm(print_generic_op_form=True))
@@ -73,14 +72,14 @@ def compare(layers: int) -> bool:
 
 
 def stock_text(op: Operation) -> str:
-    """The generic text of `op` by xDSL's own printer."""
+    """Print `op` in generic form with xDSL's own printer."""
     stream = StringIO()
     StockPrinter(stream=stream, print_generic_format=True).print_op(op)
     return stream.getvalue()
 
 
 def show(title: str, times: Mapping[str, Mapping[str, float]], count: int) -> None:
-    """Print the seconds of each activity by each of the three, and the ratios to ours."""
+    """Print the seconds of each activity of the three, and their ratios."""
     names: Sequence[str] = (OURS, STOCK, CPP)
     table = Table(title=title)
     for heading in ("", *(f"{name}: s" for name in names), "sdy: µs/op", "xDSL / sdy", "sdy / C++"):

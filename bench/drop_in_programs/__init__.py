@@ -1,4 +1,4 @@
-"""Programs for bench/drop_in.py: all of the tests' corpus, and ones that people write with the libraries of jax."""
+"""Programs for bench/drop_in.py: the tests' corpus, and programs written with libraries of the jax ecosystem."""
 
 from functools import partial
 from importlib import import_module
@@ -20,11 +20,11 @@ _LIBRARIES = (
     "reinforcement",
     "tables_and_graphs",
 )
-"""The modules beside this one, each with a table of programs."""
+"""The modules of this package, each with a table of programs."""
 
 
 def names() -> list[str]:
-    """The names of all programs: the theme of each, and what it does."""
+    """Return the names of all programs, each as `theme: name` or `corpus, name`."""
     return [
         *(f"{theme}: {name}" for theme in _LIBRARIES for name in _table(theme)),
         *(f"corpus, {name}" for name in CORPUS),
@@ -32,7 +32,7 @@ def names() -> list[str]:
 
 
 def build(name: str) -> Build:
-    """What makes the program of this name; no other theme's libraries are imported."""
+    """Return the function that builds the program `name`. Only the libraries of its theme are imported."""
     theme, _, rest = name.partition(": ")
     return _table(theme)[rest] if theme in _LIBRARIES else partial(of_corpus, CORPUS[name.removeprefix("corpus, ")])
 

@@ -21,7 +21,7 @@ _BATCH, _WIDTH = 64, 64
 
 
 def _neural(adaptive: bool, mapped: bool, rule: Any, mesh: Any, batch: P) -> Build:
-    """A neural differential equation, for each of the batch by itself or for all of it in one."""
+    """A neural differential equation, solved per example under vmap or for the batch as one system."""
 
     def build() -> Placed:
         field = eqx.nn.MLP(_WIDTH, _WIDTH, 128, 1, activation=jnp.tanh, key=_KEY)
@@ -56,7 +56,7 @@ def _neural(adaptive: bool, mapped: bool, rule: Any, mesh: Any, batch: P) -> Bui
 
 
 def stochastic() -> Placed:
-    """Paths with drift and noise, each drawn from a Brownian tree of its own."""
+    """Stochastic differential equations, each with its own Brownian tree."""
 
     def path(key: jax.Array, start: jax.Array) -> jax.Array:
         brownian = diffrax.VirtualBrownianTree(0.0, 1.0, 1e-1, start.shape, key)
@@ -68,7 +68,7 @@ def stochastic() -> Placed:
 
 
 def heat() -> Placed:
-    """The heat equation on a grid that is split both ways, by an explicit method with an adaptive step."""
+    """The heat equation on a grid sharded along both dimensions, with an explicit adaptive solver."""
 
     def step(grid: jax.Array) -> jax.Array:
         def field(t: Any, y: jax.Array, args: Any) -> jax.Array:
@@ -94,7 +94,7 @@ def _definite(size: int = _WIDTH, *batch: int) -> Any:
 
 
 def conjugate_gradients() -> Placed:
-    """The rows of the matrix are split."""
+    """Conjugate gradients with a matrix sharded along rows."""
 
     def solve(matrix: jax.Array, vector: jax.Array) -> jax.Array:
         operator = lineax.MatrixLinearOperator(matrix, lineax.positive_semidefinite_tag)
@@ -104,7 +104,7 @@ def conjugate_gradients() -> Placed:
 
 
 def factored() -> Placed:
-    """Least squares by QR, for each of a batch."""
+    """Batched least squares by QR."""
 
     def solve(matrix: jax.Array, vector: jax.Array) -> jax.Array:
         return lineax.linear_solve(lineax.MatrixLinearOperator(matrix), vector, lineax.QR()).value
@@ -113,7 +113,7 @@ def factored() -> Placed:
 
 
 def solved_gradient() -> Placed:
-    """The gradient through Cholesky solves of a batch."""
+    """The gradient of batched Cholesky solves."""
 
     def loss(matrix: jax.Array, vector: jax.Array) -> jax.Array:
         operator = lineax.MatrixLinearOperator(matrix, lineax.positive_semidefinite_tag)
@@ -124,7 +124,7 @@ def solved_gradient() -> Placed:
 
 
 def least_squares() -> Placed:
-    """A curve through points that are split, by Levenberg-Marquardt."""
+    """A curve fit to sharded points by Levenberg-Marquardt."""
 
     def fit(start: Any, x: jax.Array, y: jax.Array) -> Any:
         def residuals(p: Any, args: Any) -> jax.Array:
@@ -140,7 +140,7 @@ def least_squares() -> Placed:
 
 
 def fixed_points() -> Placed:
-    """A deep equilibrium layer and its gradient, which is implicit."""
+    """A deep equilibrium layer and its implicit gradient."""
 
     def loss(w: jax.Array, x: jax.Array) -> jax.Array:
         def layer(z: jax.Array, args: Any) -> jax.Array:
@@ -157,7 +157,7 @@ def fixed_points() -> Placed:
 
 
 def logistic_regression() -> Placed:
-    """jaxopt's L-BFGS on data that are split, both examples and features."""
+    """jaxopt's L-BFGS on data sharded along examples and features."""
 
     def fit(w: jax.Array, x: jax.Array, y: jax.Array) -> Any:
         def loss(w: jax.Array) -> jax.Array:

@@ -1,4 +1,4 @@
-"""Models of Equinox: their arrays go in and out, and what is no array stays in the function."""
+"""Equinox models: arrays are arguments and results, other leaves are closed over."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -30,7 +30,7 @@ _KEY = jax.random.key(0)
 
 
 class Attention(eqx.Module):
-    """A block over one sequence, which is mapped over the batch."""
+    """A transformer block for one sequence, batched by vmap."""
 
     attention: eqx.nn.MultiheadAttention
     norm: eqx.nn.LayerNorm
@@ -53,7 +53,7 @@ class Attention(eqx.Module):
 
 
 class Recurrent(eqx.Module):
-    """A gated recurrent unit along a series, and a class for it."""
+    """A GRU over a sequence, with a classifier."""
 
     cell: eqx.nn.GRUCell
     head: eqx.nn.Linear
@@ -68,7 +68,7 @@ class Recurrent(eqx.Module):
 
 
 class Images(eqx.Module):
-    """Convolutions and pooling of one image."""
+    """A convolutional network for one image."""
 
     layers: list[Any]
 
@@ -121,7 +121,7 @@ def _sequences(rule: Rule | P, batch: P, mesh: Mapping[str, int] = LINE) -> Buil
 
 
 def ensemble() -> Placed:
-    """Eight models that learn from the same batch, one on each device."""
+    """An ensemble of eight models trained on the same batch, one per device."""
     models = eqx.filter_vmap(lambda key: eqx.nn.MLP(_WIDTH, 10, 128, 2, key=key))(jax.random.split(_KEY, _MEMBERS))
     params, static = eqx.partition(models, eqx.is_inexact_array)
     optimizer = optax.adam(1e-3)
@@ -140,7 +140,7 @@ def _stacked(path: str, shape: tuple[int, ...]) -> P:
 
 
 def filtered() -> Placed:
-    """With Equinox's own transformations inside: filter_value_and_grad, and filter_checkpoint of a layer."""
+    """A train step with Equinox's filter_value_and_grad, and filter_checkpoint of a layer."""
     params, static = eqx.partition(eqx.nn.MLP(_WIDTH, 10, 256, 2, key=_KEY), eqx.is_array)
 
     def step(params: Any, x: jax.Array, labels: jax.Array) -> Any:

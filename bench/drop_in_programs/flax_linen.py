@@ -1,4 +1,4 @@
-"""Models of Flax Linen."""
+"""Flax Linen models."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -32,7 +32,7 @@ _KEY = jax.random.key(0)
 
 
 class FeedForward(nn.Module):
-    """Four times as wide between its two layers."""
+    """An MLP with a hidden width of four times the width."""
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
@@ -40,7 +40,7 @@ class FeedForward(nn.Module):
 
 
 class EncoderLayer(nn.Module):
-    """Attention and a perceptron, with layer norm after each."""
+    """A post-norm transformer encoder layer."""
 
     dropout: float = 0.0
 
@@ -53,7 +53,7 @@ class EncoderLayer(nn.Module):
 
 
 class Bert(nn.Module):
-    """Tokens, positions and segments; some tokens are masked, and predicted again."""
+    """BERT: embeddings of tokens, positions and segments, trained to predict masked tokens."""
 
     dropout: float = 0.0
 
@@ -68,7 +68,7 @@ class Bert(nn.Module):
 
 
 class T5(nn.Module):
-    """An encoder, and a decoder that looks at it; positions are biases of attention that are learned."""
+    """An encoder-decoder transformer with learned relative position biases, as T5."""
 
     @nn.compact
     def __call__(self, source: jax.Array, target: jax.Array) -> jax.Array:
@@ -94,7 +94,7 @@ class T5(nn.Module):
 
 
 class ResNet(nn.Module):
-    """Residual blocks of convolutions with batch norm."""
+    """Convolutional residual blocks with batch norm."""
 
     @nn.compact
     def __call__(self, images: jax.Array) -> jax.Array:
@@ -111,7 +111,7 @@ class ResNet(nn.Module):
 
 
 class UNet(nn.Module):
-    """Down, and up again, with what was seen on the way down; it is told the time, as diffusion models are."""
+    """A U-Net with skip connections and a time embedding, as in diffusion models."""
 
     @nn.compact
     def __call__(self, images: jax.Array, time: jax.Array) -> jax.Array:
@@ -129,7 +129,7 @@ class UNet(nn.Module):
 
 
 class Autoencoder(nn.Module):
-    """A variational one: what lies between is drawn at random."""
+    """A variational autoencoder with a sampled latent."""
 
     @nn.compact
     def __call__(self, x: jax.Array, noise: jax.Array) -> Any:
@@ -139,7 +139,7 @@ class Autoencoder(nn.Module):
 
 
 class Network(nn.Module):
-    """A perceptron of these widths."""
+    """An MLP with these widths."""
 
     widths: tuple[int, ...]
 
@@ -151,7 +151,7 @@ class Network(nn.Module):
 
 
 class Mixer(nn.Module):
-    """Perceptrons along the patches, and along the channels."""
+    """An MLP-Mixer: MLPs across patches and across channels."""
 
     @nn.compact
     def __call__(self, images: jax.Array) -> jax.Array:
@@ -164,7 +164,7 @@ class Mixer(nn.Module):
 
 
 class CarriedLayer(nn.Module):
-    """A layer as a loop wants it."""
+    """An encoder layer with the signature of a scan body."""
 
     @nn.compact
     def __call__(self, x: jax.Array, _: None) -> tuple[jax.Array, None]:
@@ -172,7 +172,7 @@ class CarriedLayer(nn.Module):
 
 
 class ScannedEncoder(nn.Module):
-    """Layers that are one loop, and computed again on the way back."""
+    """A transformer with scanned, rematerialized layers."""
 
     @nn.compact
     def __call__(self, tokens: jax.Array) -> jax.Array:
@@ -188,7 +188,7 @@ class ScannedEncoder(nn.Module):
 
 
 class Generator(nn.Module):
-    """A token at a time, with keys and values kept in a cache."""
+    """Autoregressive decoding with a key-value cache."""
 
     @nn.compact
     def __call__(self, tokens: jax.Array) -> jax.Array:
@@ -201,7 +201,7 @@ class Generator(nn.Module):
 
 
 class Forecaster(nn.Module):
-    """A recurrent network over a series."""
+    """An LSTM on a GRU over a sequence."""
 
     @nn.compact
     def __call__(self, x: jax.Array) -> jax.Array:
@@ -221,7 +221,7 @@ def _trained(
     mesh: Mapping[str, int] = LINE,
     optimizer: Any = None,
 ) -> Placed:
-    """A step for a loss of what the model gives for `inputs`, and of them."""
+    """Return a train step for a `loss` of the model's outputs and its `inputs`."""
     params, optimizer = _initial(model, *inputs), optimizer or optax.adamw(1e-3)
     step = train_step(optimizer, lambda params, *inputs: loss(model.apply(params, *inputs), *inputs))
     return placed(
@@ -255,7 +255,7 @@ def _bert(rule: Rule | P, batch: P, mesh: Mapping[str, int] = LINE) -> Build:
 
 
 def bert_with_dropout() -> Placed:
-    """The random key is an argument, as it is in most training loops; the state is Flax's TrainState."""
+    """BERT with dropout: a train step on Flax's TrainState, with the random key as argument."""
     model = Bert(0.1)
     inputs = (_tokens(), integers(_BATCH, _LENGTH, below=2), integers(_BATCH, _LENGTH, below=8) > 0)
     params = filled(jax.eval_shape(model.init, {"params": _KEY, "dropout": _KEY}, *inputs))
@@ -298,7 +298,7 @@ def _resnet(rule: Rule | P, split: P, mesh: Mapping[str, int] = LINE) -> Build:
 
 
 def _diffusion(rule: Rule | P, batch: P, mesh: Mapping[str, int] = LINE) -> Build:
-    """Predicts the noise that was added."""
+    """A diffusion model that predicts the added noise."""
 
     def build() -> Placed:
         model, images = UNet(), _images()
@@ -326,7 +326,7 @@ def variational_autoencoder() -> Placed:
 
 
 def adversarial_step() -> Placed:
-    """The generator and the discriminator are both updated."""
+    """A GAN step that updates generator and discriminator."""
     makes, judges = Network((256, 256, 784)), Network((256, 256, 1))
     optimizer = optax.adam(2e-4, b1=0.5)
     noise, real = normal(64, 64), normal(64, 784, seed=1)
@@ -358,7 +358,7 @@ def mixer() -> Placed:
 
 
 def generated_token() -> Placed:
-    """The step of decoding: the cache is split over the batch and the heads."""
+    """A decoding step with a cache sharded along batch and heads."""
     model = Generator()
     variables = _initial(model, jnp.zeros((_BATCH, _LENGTH), jnp.int32))
 

@@ -1,4 +1,4 @@
-"""Models of Flax NNX, split and merged inside of the step, as its guides do for speed."""
+"""Flax NNX models, split and merged within the step, as its performance guide recommends."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -30,7 +30,7 @@ _BATCH, _LENGTH = 16, 32
 
 
 class Attention(nnx.Module):
-    """Causal, with rotary embeddings and fewer heads of keys than of queries."""
+    """Causal grouped-query attention with rotary embeddings."""
 
     def __init__(self, rngs: nnx.Rngs):
         size = _WIDTH // _HEADS
@@ -48,7 +48,7 @@ class Attention(nnx.Module):
 
 
 class Block(nnx.Module):
-    """Attention, and a gated perceptron."""
+    """A transformer block with a gated MLP."""
 
     def __init__(self, rngs: nnx.Rngs):
         self.before, self.between = nnx.RMSNorm(_WIDTH, rngs=rngs), nnx.RMSNorm(_WIDTH, rngs=rngs)
@@ -63,7 +63,7 @@ class Block(nnx.Module):
 
 
 class Decoder(nnx.Module):
-    """As Llama is: RMS norm, rotary embeddings, grouped queries, gated units."""
+    """A Llama-like model: RMS norm, rotary embeddings, grouped queries, gated MLP."""
 
     def __init__(self, rngs: nnx.Rngs, remat: bool = False):
         self.embed = nnx.Embed(_VOCABULARY, _WIDTH, rngs=rngs)
@@ -79,7 +79,7 @@ class Decoder(nnx.Module):
 
 
 class ScannedDecoder(nnx.Module):
-    """Its layers are one loop over parameters that are stacked."""
+    """A Llama-like model with a scan over stacked layers."""
 
     def __init__(self, rngs: nnx.Rngs):
         self.embed = nnx.Embed(_VOCABULARY, _WIDTH, rngs=rngs)
@@ -91,7 +91,7 @@ class ScannedDecoder(nnx.Module):
 
 
 class Encoder(nnx.Module):
-    """NNX's own attention, with layer norm and dropout."""
+    """A block with NNX's attention, layer norm and dropout."""
 
     def __init__(self, rngs: nnx.Rngs):
         self.embed = nnx.Embed(_VOCABULARY, _WIDTH, rngs=rngs)
@@ -109,7 +109,7 @@ class Encoder(nnx.Module):
 
 
 class VisionTransformer(nnx.Module):
-    """Patches of 4 x 4 pixels, a token for the class, learned positions."""
+    """A vision transformer: patches of 4 x 4 pixels, a class token, learned positions."""
 
     def __init__(self, rngs: nnx.Rngs):
         self.patches = nnx.Conv(3, _WIDTH, (4, 4), strides=(4, 4), padding="VALID", rngs=rngs)
@@ -130,7 +130,7 @@ class VisionTransformer(nnx.Module):
 
 
 class Convolutional(nnx.Module):
-    """With batch norm and dropout, whose statistics and random keys go in and out."""
+    """A network with batch norm and dropout, whose statistics and random keys are part of the state."""
 
     def __init__(self, rngs: nnx.Rngs):
         self.first, self.second = (nnx.Conv(n, 64, (3, 3), rngs=rngs) for n in (3, 64))
@@ -145,7 +145,7 @@ class Convolutional(nnx.Module):
 
 
 class Tagger(nnx.Module):
-    """A recurrent network in both directions, and a label for each token."""
+    """A bidirectional recurrent tagger."""
 
     def __init__(self, rngs: nnx.Rngs):
         self.embed = nnx.Embed(_VOCABULARY, _WIDTH, rngs=rngs)
@@ -159,7 +159,7 @@ class Tagger(nnx.Module):
 
 
 class Adapted(nnx.Module):
-    """Frozen layers with low-rank updates."""
+    """LoRA: frozen layers with low-rank updates."""
 
     def __init__(self, rngs: nnx.Rngs):
         self.up = nnx.LoRALinear(_WIDTH, 4 * _WIDTH, lora_rank=8, rngs=rngs)
@@ -179,7 +179,7 @@ def _trained(
     learned: Any = nnx.Param,
     loss: Callable[[jax.Array, jax.Array], jax.Array] = cross_entropy,
 ) -> Placed:
-    """A step that learns the parameters of one kind; what else the model has is replicated, or split alike."""
+    """Return a step that trains the parameters of one kind; all other state is replicated, or sharded alike."""
     graph, params, rest = nnx.split(nnx.eval_shape(model), learned, ...)
     params, rest = filled((params, rest))
     optimizer = optax.adamw(1e-3)
@@ -216,7 +216,7 @@ def adapters() -> Placed:
 
 
 def optimizer_inside() -> Placed:
-    """The model and NNX's optimizer together, as one tree."""
+    """A step on the model and NNX's optimizer as one tree."""
 
     def make() -> Any:
         model = Decoder(nnx.Rngs(0))

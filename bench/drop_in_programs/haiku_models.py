@@ -1,4 +1,4 @@
-"""Models of Haiku."""
+"""Haiku models."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -29,7 +29,7 @@ _WIDTH, _VOCABULARY = 64, 256
 
 
 def transformer(tokens: jax.Array) -> jax.Array:
-    """As in Haiku's examples: attention and a perceptron, each after layer norm."""
+    """The pre-norm transformer of Haiku's examples."""
     initial = hk.initializers.VarianceScaling(0.1)
     x = hk.Embed(_VOCABULARY, _WIDTH)(tokens)
     x = x + hk.get_parameter("positions", (*tokens.shape[1:], _WIDTH), init=hk.initializers.TruncatedNormal(0.02))

@@ -1,4 +1,4 @@
-"""Language models written with jax alone, their layers a loop over stacked weights, as large training codes are."""
+"""Language models in plain jax with a scan over stacked layer weights."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -66,7 +66,7 @@ def loss(params: Any, tokens: jax.Array) -> jax.Array:
 
 
 def mixed_precision_loss(params: Any, tokens: jax.Array) -> jax.Array:
-    """Computed in bfloat16; the parameters are kept in float32."""
+    """Mixed precision: computation in bfloat16, parameters in float32."""
     narrow = jax.tree.map(lambda w: w.astype(jnp.bfloat16), params)
     return next_token_loss(logits_of(narrow, tokens).astype(jnp.float32), tokens)
 
@@ -81,7 +81,7 @@ def _trained(loss: Any, rule: Rule | P, batch: P, mesh: Mapping[str, int] = LINE
 
 
 def fine_tuning() -> Placed:
-    """Only low-rank factors beside the projections are learned."""
+    """LoRA: only low-rank factors of the projections are trained."""
     params = weights()
     adapters = {
         name: {"a": normal(_LAYERS, _WIDTH, 8, scale=0.1), "b": jnp.zeros((_LAYERS, 8, _WIDTH))} for name in "qkv"
@@ -100,7 +100,7 @@ def fine_tuning() -> Placed:
 
 
 def preferences() -> Placed:
-    """Direct preference optimisation, beside a reference model that stays."""
+    """Direct preference optimization with a frozen reference model."""
     params, reference, optimizer = weights(), weights(), optax.adam(1e-4)
 
     def likelihood(params: Any, tokens: jax.Array) -> jax.Array:
@@ -117,7 +117,7 @@ def preferences() -> Placed:
 
 
 def distilled() -> Placed:
-    """A small model learns what a large one thinks."""
+    """Distillation of a large model into a small one."""
     teacher, student, optimizer = weights(4), weights(1), optax.adam(1e-3)
 
     def loss_of(student: Any, teacher: Any, tokens: jax.Array) -> jax.Array:
@@ -130,7 +130,7 @@ def distilled() -> Placed:
 
 
 def decoded_token(params: Any, cache: Any, token: jax.Array, place: jax.Array) -> Any:
-    """One token of each sequence: its key and value are written into the cache."""
+    """A decoding step: one token of each sequence, with an updated key-value cache."""
 
     def step(x: jax.Array, layer: Any) -> Any:
         w, keys, values = layer
@@ -148,7 +148,7 @@ def decoded_token(params: Any, cache: Any, token: jax.Array, place: jax.Array) -
 
 
 def generated(params: Any, cache: Any, token: jax.Array) -> Any:
-    """Eight tokens, one after the other."""
+    """Autoregressive decoding of eight tokens."""
 
     def step(carry: Any, place: jax.Array) -> Any:
         token, cache = carry
@@ -172,7 +172,7 @@ def _decoding(cache: P, rule: Rule, several: bool = False) -> Build:
 
 
 def prefill(params: Any, tokens: jax.Array) -> jax.Array:
-    """The logits of the last token of each prompt."""
+    """Prefill: the logits of the last token of each prompt."""
     return logits_of(params, tokens, remat=False)[:, -1]
 
 
@@ -181,7 +181,7 @@ def prompts(rule: Rule | P, batch: P, mesh: Mapping[str, int]) -> Build:
 
 
 def quantized() -> Placed:
-    """Weights of eight bits with a scale for each column."""
+    """Int8 weights with a scale per column."""
 
     def infer(w: jax.Array, scale: jax.Array, v: jax.Array, x: jax.Array) -> jax.Array:
         return jax.nn.gelu((x @ w.astype(jnp.float32)) * scale) @ v
@@ -193,14 +193,14 @@ def quantized() -> Placed:
 
 
 def vocabulary_on_one_axis() -> Placed:
-    """The vocabulary, the batch and the columns of the weights are all split over the same axis."""
+    """An embedding and a projection with vocabulary, batch and weight columns sharded over the same axis."""
     arrays = (normal(_VOCABULARY, _WIDTH), normal(_WIDTH, _HIDDEN, seed=1), integers(64, 16, below=_VOCABULARY))
     specs = (P("x"), P(None, "x"), P("x"))
     return placed(lambda emb, w, tok: jnp.tanh(emb[tok] @ w), *zip(arrays, specs, strict=True))
 
 
 def vocabulary_gradient() -> Placed:
-    """The loss of a head whose vocabulary is split, and its gradients."""
+    """The loss and gradients of a head with a sharded vocabulary."""
 
     def loss_of(emb: jax.Array, head: jax.Array, tokens: jax.Array) -> jax.Array:
         return cross_entropy(jnp.tanh(emb[tokens]) @ head, tokens)

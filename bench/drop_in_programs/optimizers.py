@@ -1,4 +1,4 @@
-"""Train steps with the optimizers of optax: how each keeps its state, and how that is split."""
+"""Train steps with the optimizers of optax and their sharded states."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -48,7 +48,7 @@ def loss(params: dict[str, Any], x: jax.Array, labels: jax.Array) -> jax.Array:
 
 
 def accumulating_step(optimizer: Any) -> Callable[..., Any]:
-    """Gradients of four parts of the batch are added up in a loop."""
+    """Gradient accumulation over four microbatches in a loop."""
 
     def step(params: Any, state: Any, x: jax.Array, labels: jax.Array) -> Any:
         def add(total: Any, part: Any) -> Any:
@@ -63,7 +63,7 @@ def accumulating_step(optimizer: Any) -> Callable[..., Any]:
 
 
 def sharpness_aware_step(optimizer: Any) -> Callable[..., Any]:
-    """The gradient is that at a point uphill."""
+    """Sharpness-aware minimization: the gradient at a perturbed point."""
 
     def step(params: Any, state: Any, *batch: Any) -> Any:
         uphill = jax.grad(loss)(params, *batch)
@@ -76,7 +76,7 @@ def sharpness_aware_step(optimizer: Any) -> Callable[..., Any]:
 
 
 def averaging_step(optimizer: Any) -> Callable[..., Any]:
-    """The moving average of the parameters is kept beside them."""
+    """A step that also updates a moving average of the parameters."""
     average = optax.ema(0.999)
     step = train_step(optimizer, loss)
 
@@ -96,7 +96,7 @@ def trained(
     mesh: Mapping[str, int] = LINE,
     others: Callable[[Any], tuple[Any, ...]] = lambda params: (),
 ) -> Placed:
-    """A step on parameters, the optimizer's state and `others`, which are all split by `rule`, and on a batch."""
+    """Place a step on parameters, optimizer state and `others`, all sharded by `rule`, and a batch."""
     params = perceptron()
     kept = (params, optimizer.init(params), *others(params))
     x, labels = normal(_BATCH, _WIDTHS[0]), integers(_BATCH, below=_CLASSES)

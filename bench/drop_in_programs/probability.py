@@ -29,7 +29,7 @@ def _data() -> tuple[Any, Any, Any]:
 
 
 def regression(x: jax.Array, y: jax.Array, group: jax.Array) -> None:
-    """Logistic, with an offset for each group that is learned from all groups."""
+    """Hierarchical logistic regression with an offset per group."""
     w = numpyro.sample("w", dist.Normal(jnp.zeros(x.shape[1]), 1.0).to_event(1))
     spread = numpyro.sample("spread", dist.HalfNormal(1.0))
     offsets = numpyro.sample("offsets", dist.Normal(jnp.zeros(_GROUPS), 1.0).to_event(1))
@@ -50,7 +50,7 @@ def _start(*chains: int) -> dict[str, Any]:
 
 
 def _sampled(move: Any, chains: P, data: P, count: int = 8) -> Build:
-    """So many chains, each a step with the same data."""
+    """A step of several Markov chains on the same data."""
 
     def build() -> Placed:
         def step(keys: jax.Array, start: Any, *data: jax.Array) -> Any:
@@ -84,7 +84,7 @@ def langevin(key: jax.Array, start: Any, density: Any) -> Any:
 
 
 def leapfrog() -> Placed:
-    """Written by hand on the density of numpyro's model, examples split."""
+    """Handwritten Hamiltonian Monte Carlo on the density of numpyro's model, with sharded examples."""
 
     def step(position: Any, momentum: Any, *data: jax.Array) -> Any:
         def kick(position: Any, momentum: Any) -> Any:
@@ -104,7 +104,7 @@ def leapfrog() -> Placed:
 
 
 def variational() -> Placed:
-    """numpyro's SVI with a normal distribution for each parameter."""
+    """numpyro's SVI with a normal guide for each parameter."""
     data = _data()
     inference = SVI(regression, AutoNormal(regression), numpyro.optim.Adam(1e-2), Trace_ELBO(4))
     state = inference.init(_KEY, *data)
@@ -113,7 +113,7 @@ def variational() -> Placed:
 
 
 def flow() -> Placed:
-    """A normalizing flow of couplings, whose networks are fully sharded."""
+    """A normalizing flow of coupling layers with fully sharded networks."""
     width = 64
 
     def likelihood(x: jax.Array) -> jax.Array:
@@ -140,7 +140,7 @@ def flow() -> Placed:
 
 
 def mixture() -> Placed:
-    """A step of expectation and maximisation for a mixture of normal distributions, examples split."""
+    """An EM step for a Gaussian mixture with sharded examples."""
 
     def step(means: jax.Array, logits: jax.Array, x: jax.Array) -> Any:
         components = distrax.MultivariateNormalDiag(means, jnp.ones_like(means))

@@ -25,14 +25,14 @@ def actor_and_critic(observations: jax.Array) -> Any:
 
 
 def _made(network: Any, rule: Any) -> tuple[Any, Any, Any]:
-    """The network, an optimizer, and the parameters and the optimizer's state, split by a rule."""
+    """Return the network, an optimizer, and the sharded parameters and optimizer state."""
     made, optimizer = hk.without_apply_rng(hk.transform(network)), optax.adam(1e-3)
     params = filled(jax.eval_shape(made.init, _KEY, normal(_ACTORS, _WIDTH)))
     return made.apply, optimizer, ((params, rule), (optimizer.init(params), rule))
 
 
 def _trajectories() -> tuple[Any, ...]:
-    """Observations, actions, rewards, discounts and log-likelihoods, (time, actors, ...)."""
+    """Return observations, actions, rewards, discounts and log-likelihoods, (time, actors, ...)."""
     steps = (_STEPS, _ACTORS)
     discounts = np.full(steps, 0.99, np.float32)
     return (
@@ -45,7 +45,7 @@ def _trajectories() -> tuple[Any, ...]:
 
 
 def _proximal(rule: Any) -> Build:
-    """PPO: four passes over what was seen, each a step."""
+    """PPO: four epochs over a trajectory, each a step."""
 
     def build() -> Placed:
         apply, optimizer, kept = _made(actor_and_critic, rule)
@@ -77,7 +77,7 @@ def _proximal(rule: Any) -> Build:
 
 
 def importance_weighted() -> Placed:
-    """As IMPALA: V-trace along the time, actors split."""
+    """IMPALA: V-trace along time, with sharded actors."""
     apply, optimizer, kept = _made(actor_and_critic, fully_sharded())
 
     def loss(params: Any, observations: Any, actions: Any, rewards: Any, discounts: Any, likelihoods: Any) -> Any:
@@ -92,7 +92,7 @@ def importance_weighted() -> Placed:
 
 
 def double_q_learning() -> Placed:
-    """From a replay buffer that is split, a batch is drawn inside of the step."""
+    """Double DQN with a batch sampled from a sharded replay buffer within the step."""
     apply, optimizer, kept = _made(lambda x: hk.nets.MLP([256, 256, _ACTIONS])(x), fully_sharded())
 
     def loss(params: Any, target: Any, before: Any, action: Any, reward: Any, after: Any) -> jax.Array:
@@ -119,7 +119,7 @@ def double_q_learning() -> Placed:
 
 
 def rollout() -> Placed:
-    """Many worlds, one step after the other, with actions drawn from the policy, and the policy's gradient."""
+    """Policy gradient through a rollout of many environments with sampled actions."""
     apply, _, kept = _made(actor_and_critic, P())
 
     def loss(params: Any, worlds: jax.Array, dynamics: jax.Array, key: jax.Array) -> jax.Array:

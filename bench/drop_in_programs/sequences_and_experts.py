@@ -1,4 +1,4 @@
-"""Sequence, expert and pipeline parallelism: by shard_map with collectives as people write them, and by shardings."""
+"""Sequence, expert and pipeline parallelism: with handwritten collectives in shard_map, and by shardings."""
 
 from collections.abc import Callable
 from functools import partial
@@ -16,7 +16,7 @@ _TOKENS, _WIDTH, _HIDDEN, _EXPERTS = 128, 64, 128, 8
 
 
 def ring_attention(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
-    """Keys and values go round; each device has the queries of its part of the sequence."""
+    """Ring attention: keys and values rotate, queries stay on their shard of the sequence."""
 
     @partial(jax.shard_map, in_specs=P(None, "x"), out_specs=P(None, "x"))
     def attend(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
@@ -41,7 +41,7 @@ def ring_attention(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
 
 
 def exchanged_attention(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
-    """As Ulysses does it: the sequence is whole and the heads are split while attention is computed."""
+    """Ulysses attention: all-to-all from sharded sequence to sharded heads and back."""
 
     @partial(jax.shard_map, in_specs=P(None, "x"), out_specs=P(None, "x"))
     def attend(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
@@ -52,7 +52,7 @@ def exchanged_attention(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
 
 
 def constrained_attention(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
-    """The same, said with constraints."""
+    """Ulysses attention by sharding constraints."""
     q, k, v = (lax.with_sharding_constraint(array, P(None, None, "x")) for array in (q, k, v))
     attended = jax.nn.dot_product_attention(q, k, v, is_causal=True)
     return lax.with_sharding_constraint(attended, P(None, "x"))
@@ -63,7 +63,7 @@ def plain_attention(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
 
 
 def attention_in_blocks(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
-    """Keys and values a block after the other, as flash attention does it."""
+    """Blockwise attention over keys and values, as in flash attention."""
 
     def step(carry: Any, block: Any) -> Any:
         total, largest, norm = carry
@@ -94,7 +94,7 @@ def _attention(function: Callable[..., Any], spec: P, mesh: Any = LINE) -> Build
 
 
 def exchanged_experts(x: jax.Array, gate: jax.Array, up: jax.Array, down: jax.Array) -> jax.Array:
-    """Each device has an expert and a part of the tokens, which go to their two best experts and come back."""
+    """Expert parallelism: one expert per device, top-2 routing of sharded tokens by all-to-all."""
 
     @partial(jax.shard_map, in_specs=(P("x"), P(), P("x"), P("x")), out_specs=P("x"))
     def experts(x: jax.Array, gate: jax.Array, up: jax.Array, down: jax.Array) -> jax.Array:
@@ -113,7 +113,7 @@ def exchanged_experts(x: jax.Array, gate: jax.Array, up: jax.Array, down: jax.Ar
 
 
 def dispatched_experts(x: jax.Array, gate: jax.Array, up: jax.Array, down: jax.Array) -> jax.Array:
-    """The two best experts of each token, each with a capacity of tokens; masks say where tokens go."""
+    """Top-2 routing with expert capacity and dispatch masks."""
     capacity = 2 * 2 * len(x) // _EXPERTS
     weights, chosen = lax.top_k(jax.nn.softmax(x @ gate), 2)
     mask = jax.nn.one_hot(chosen, _EXPERTS).reshape(-1, _EXPERTS)
@@ -125,7 +125,7 @@ def dispatched_experts(x: jax.Array, gate: jax.Array, up: jax.Array, down: jax.A
 
 
 def sorted_experts(x: jax.Array, gate: jax.Array, up: jax.Array, down: jax.Array) -> jax.Array:
-    """No token is dropped: they are sorted by their expert, and the matrices are multiplied in groups."""
+    """Dropless routing: tokens sorted by expert, and a ragged matrix product."""
     weights, chosen = lax.top_k(jax.nn.softmax(x @ gate), 1)
     order = jnp.argsort(chosen[:, 0])
     sizes = jnp.bincount(chosen[:, 0], length=_EXPERTS)
@@ -135,7 +135,7 @@ def sorted_experts(x: jax.Array, gate: jax.Array, up: jax.Array, down: jax.Array
 
 
 def weighted_experts(x: jax.Array, gate: jax.Array, up: jax.Array, down: jax.Array) -> jax.Array:
-    """Every expert sees every token."""
+    """Soft mixture: every expert computes every token."""
     hidden = jax.nn.relu(jnp.einsum("tw,ewh->teh", x, up))
     return jnp.einsum("teh,ehw,te->tw", hidden, down, jax.nn.softmax(x @ gate))
 
@@ -154,7 +154,7 @@ def expert_gradient(function: Callable[..., jax.Array]) -> Callable[..., Any]:
 
 
 def pipeline() -> Placed:
-    """A layer on each device; parts of the batch go from one to the next."""
+    """Pipeline parallelism: one layer per device, with microbatches passed to the next device."""
 
     @partial(jax.shard_map, in_specs=(P("x"), P()), out_specs=P())
     def run(w: jax.Array, batches: jax.Array) -> jax.Array:
@@ -174,7 +174,7 @@ def pipeline() -> Placed:
 
 
 def state_space() -> Placed:
-    """A linear recurrence along the sequence, which is split, by an associative scan."""
+    """A linear recurrence along a sharded sequence, by an associative scan."""
 
     def run(decay: jax.Array, x: jax.Array, w: jax.Array) -> jax.Array:
         def combine(a: Any, b: Any) -> Any:
@@ -188,7 +188,7 @@ def state_space() -> Placed:
 
 
 def state_space_gradient() -> Placed:
-    """The gradient of such a layer with its channels and its batch split."""
+    """The gradient of a linear recurrence with sharded channels and batch."""
 
     def loss(decay: jax.Array, w: jax.Array, x: jax.Array) -> jax.Array:
         def combine(a: Any, b: Any) -> Any:
@@ -203,7 +203,7 @@ def state_space_gradient() -> Placed:
 
 
 def linear_attention() -> Placed:
-    """Attention without softmax, chunk after chunk."""
+    """Chunked linear attention."""
 
     def run(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
         def step(state: jax.Array, chunk: Any) -> Any:
@@ -222,7 +222,7 @@ def linear_attention() -> Placed:
 
 
 def matrices_over_a_ring() -> Placed:
-    """A product whose left side is gathered part by part, while what is there is multiplied."""
+    """A collective matmul: the left side is gathered shard by shard, overlapped with products."""
 
     @partial(jax.shard_map, in_specs=(P("x"), P(None, "x")), out_specs=P(None, "x"))
     def multiply(x: jax.Array, w: jax.Array) -> jax.Array:
@@ -237,7 +237,7 @@ def matrices_over_a_ring() -> Placed:
 
 
 def packed_documents() -> Placed:
-    """Several documents in a row, which do not see each other."""
+    """Attention on packed documents with a block-diagonal mask."""
 
     def run(x: jax.Array, qkv: jax.Array, documents: jax.Array) -> jax.Array:
         q, k, v = jnp.einsum("bsw,cwhd->cbshd", x, qkv)

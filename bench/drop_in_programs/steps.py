@@ -1,4 +1,4 @@
-"""Train steps that do not know the library of the model: a loss of parameters, an optimizer, a batch."""
+"""Train steps independent of the model's library: a loss of parameters, an optimizer, a batch."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +9,7 @@ import optax
 
 
 def train_step(optimizer: Any, loss: Callable[..., jax.Array], has_value: bool = False) -> Callable[..., Any]:
-    """What everybody writes; the optimizer is told the loss, too, where it searches along a line."""
+    """Return the usual train step; `has_value` passes the loss to the optimizer, for line searches."""
 
     def step(params: Any, state: Any, *batch: Any) -> Any:
         value, gradients = jax.value_and_grad(loss)(params, *batch)
@@ -21,7 +21,7 @@ def train_step(optimizer: Any, loss: Callable[..., jax.Array], has_value: bool =
 
 
 def train_step_with_statistics(optimizer: Any, loss: Callable[..., Any]) -> Callable[..., Any]:
-    """Beside the parameters there is what the forward pass changes, as averages of batch norm; `loss` returns it."""
+    """Return a train step with mutable statistics, such as those of batch norm, which `loss` returns."""
 
     def step(params: Any, statistics: Any, state: Any, *batch: Any) -> Any:
         (value, statistics), gradients = jax.value_and_grad(loss, has_aux=True)(params, statistics, *batch)
@@ -36,12 +36,12 @@ def cross_entropy(logits: jax.Array, labels: jax.Array) -> jax.Array:
 
 
 def next_token_loss(logits: jax.Array, tokens: jax.Array) -> jax.Array:
-    """The loss of predicting each token from those before it; `logits` are (batch, sequence, vocabulary)."""
+    """Return the next-token cross-entropy; `logits` are (batch, sequence, vocabulary)."""
     return cross_entropy(logits[:, :-1], tokens[:, 1:])
 
 
 def rotated(x: jax.Array) -> jax.Array:
-    """`x`, (batch, sequence, heads, width), with rotary embeddings of the positions."""
+    """Apply rotary position embeddings to `x`, (batch, sequence, heads, width)."""
     half = x.shape[-1] // 2
     angles = jnp.arange(x.shape[1])[:, None] * 10_000 ** (-jnp.arange(half) / half)
     sin, cos = (f(angles)[:, None, :].astype(x.dtype) for f in (jnp.sin, jnp.cos))

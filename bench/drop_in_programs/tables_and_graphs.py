@@ -1,4 +1,4 @@
-"""Large tables, graphs, and losses that see the whole batch: recommendation, retrieval, clustering, molecules."""
+"""Large tables, graphs, and losses across the batch: recommendation, retrieval, clustering, molecules."""
 
 from itertools import pairwise
 from typing import Any
@@ -33,7 +33,7 @@ def applied(layers: list[Any], x: jax.Array) -> jax.Array:
 
 
 def _recommendation(rule: Any, batch: P, mesh: Any) -> Build:
-    """As DLRM: tables of categories, a perceptron of numbers, and the products of all pairs of features."""
+    """DLRM: embedding tables, an MLP of dense features, and products of all pairs of features."""
 
     def build() -> Placed:
         params = {
@@ -59,7 +59,7 @@ def _recommendation(rule: Any, batch: P, mesh: Any) -> Build:
 
 
 def _contrastive(spec: P, mesh: Any, rule: Any = WHOLE) -> Build:
-    """As CLIP: every image is compared with every text of the whole batch."""
+    """CLIP: a contrastive loss between all images and texts of the batch."""
 
     def build() -> Placed:
         params = {"image": _perceptron(256, 256, _WIDTH), "text": _perceptron(128, 256, _WIDTH), "scale": np.float32(1)}
@@ -80,7 +80,7 @@ def _contrastive(spec: P, mesh: Any, rule: Any = WHOLE) -> Build:
 
 
 def masked_patches() -> Placed:
-    """As masked autoencoders: some patches are seen, by indices drawn for each image, and all are predicted."""
+    """A masked autoencoder: all patches are predicted from a random subset per image."""
 
     def loss(params: Any, images: jax.Array, key: jax.Array) -> jax.Array:
         patches = einops.rearrange(images, "b (h p) (w q) c -> b (h w) (p q c)", p=4, q=4)
@@ -103,7 +103,7 @@ _NODES, _EDGES = 256, 1024
 
 
 def _graph_network(nodes: P, edges: P, mesh: Any = LINE) -> Build:
-    """Messages along edges by jraph, summed where they arrive."""
+    """Message passing along edges with jraph, summed at the receivers."""
 
     def build() -> Placed:
         params = {"edge": _perceptron(2 * _WIDTH, 128, _WIDTH), "node": _perceptron(2 * _WIDTH, 128, _WIDTH, seed=5)}
@@ -130,7 +130,7 @@ def _graph_network(nodes: P, edges: P, mesh: Any = LINE) -> Build:
 
 
 def graph_attention() -> Placed:
-    """Attention over the edges that arrive at a node, by segments."""
+    """Graph attention over incoming edges, by segments."""
 
     def run(w: jax.Array, a: jax.Array, features: jax.Array, senders: jax.Array, receivers: jax.Array) -> jax.Array:
         x = features @ w
@@ -145,7 +145,7 @@ def graph_attention() -> Placed:
 
 
 def nearest() -> Placed:
-    """The ten nearest of a table that is split, for queries that are."""
+    """Retrieval of the ten nearest neighbors in a sharded table, for sharded queries."""
 
     def run(queries: jax.Array, table: jax.Array) -> Any:
         values, indices = lax.top_k(queries @ table.T, 10)
@@ -170,7 +170,7 @@ def clusters() -> Placed:
 
 
 def principal_components() -> Placed:
-    """By iterations on a few vectors that are made orthogonal again and again."""
+    """PCA by orthogonal iteration."""
 
     def run(x: jax.Array, start: jax.Array) -> jax.Array:
         x = x - x.mean(0)
@@ -180,7 +180,7 @@ def principal_components() -> Placed:
 
 
 def gaussian_process() -> Placed:
-    """The likelihood of hyperparameters, and its gradient; the rows of the kernel are split."""
+    """The marginal likelihood of a Gaussian process and its gradient, with sharded kernel rows."""
 
     def likelihood(params: Any, x: jax.Array, y: jax.Array) -> jax.Array:
         distances = jnp.sum((x[:, None] - x) ** 2, -1)
@@ -196,7 +196,7 @@ def gaussian_process() -> Placed:
 
 
 def molecules() -> Placed:
-    """Forces between all pairs of particles, and some steps of their motion."""
+    """Molecular dynamics: forces between all pairs of particles, and several time steps."""
 
     def energy(places: jax.Array) -> jax.Array:
         distances = jnp.sum((places[:, None] - places) ** 2, -1) + jnp.eye(len(places))
@@ -215,7 +215,7 @@ def molecules() -> Placed:
 
 
 def waves() -> Placed:
-    """Shallow water on a grid that is split both ways, by slices of a padded grid."""
+    """Shallow water equations on a grid sharded along both dimensions, by slices of a padded grid."""
 
     def step(state: Any, _: None) -> Any:
         height, u, v = state
