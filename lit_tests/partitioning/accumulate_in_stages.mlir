@@ -2,8 +2,8 @@
 
 sdy.mesh @mesh = <["x"=4]>
 
-// Each device has the running sums of its part. Of a part its last one is what comes to those behind it: the first three
-// of these, summed up from none on, are what each part is to add.
+// A prefix sum: each device computes the running sums of its shard, and adds the sum of all previous shards, which it
+// gets from an exclusive prefix sum of the shards' totals.
 // CHECK-LABEL: func.func @running_sum
 // CHECK-NEXT:    %[[ZERO:.*]] = stablehlo.constant
 // CHECK-NEXT:    %[[CUT:.*]] = stablehlo.reshape %arg0 {{.*}}[{"x"}, {}, {}]{{.*}} -> tensor<4x4x2xf32>
@@ -32,8 +32,8 @@ func.func @running_sum(%a: tensor<16x2xf32> {sdy.sharding = #sdy.sharding<@mesh,
 
 sdy.mesh @mesh = <["x"=4]>
 
-// From the end, what is behind a part is combined from the right. Parts that are not of one size end in initial values.
-// The result is wanted whole.
+// A suffix maximum: each shard is combined with the maximum of all later shards. The uneven last shard is padded with
+// the initial value. The result is replicated.
 // CHECK-LABEL: func.func @from_the_end
 // CHECK:         stablehlo.pad %arg0, %{{.*}}, low = [0], high = [1]
 // CHECK-NEXT:    %[[CUT:.*]] = stablehlo.reshape {{.*}} -> tensor<4x2xi32>
@@ -61,7 +61,7 @@ func.func @from_the_end(%a: tensor<7xi32> {sdy.sharding = #sdy.sharding<@mesh, [
 
 sdy.mesh @mesh = <["x"=4]>
 
-// Windows that do not reach to the beginning, and initial values that count each time, stay.
+// Unchanged: windows that do not reach the beginning, and initial values that are not the identity of the reduction.
 // CHECK-LABEL: func.func @unchanged
 // CHECK-NOT:     stablehlo.reshape
 func.func @unchanged(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> (tensor<8xf32>, tensor<8xf32>) {
@@ -86,7 +86,7 @@ func.func @unchanged(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x
 
 sdy.mesh @mesh = <["x"=4]>
 
-// The result is wanted split along the other dimension, so that each device can have all windows of its columns.
+// The result is split along the other dimension, so that one all-to-all lets each device compute its columns locally.
 // CHECK-LABEL: func.func @split_along_the_other_dimension
 // CHECK:         %[[COLUMNS:.*]] = sdy.reshard %arg0 <@mesh, [{}, {"x"}]>
 // CHECK-NEXT:    %[[RESULT:.*]] = "stablehlo.reduce_window"(%[[COLUMNS]], %{{.*}}) <{padding = dense<{{\[\[}}15, 0], [0, 0]]>

@@ -1,7 +1,7 @@
 // RUN: python %S/../../examples/attention_kernel.py | filecheck %s
 
-// Splitting the kernel decides how all parameters are split: one sum over the heads, and those of the loss and of the
-// four gradients over the batch.
+// The kernel's sharding propagates to all parameters: one all-reduce over the heads, and five over the batch, for the
+// loss and the four gradients.
 
 // CHECK:      {{^attention: data model - -, data model - -, data model - - -> data model - -$}}
 // CHECK-NEXT: gradient(attention): data model - -, {{.*}} -> data model - -, data model - -, data model - -

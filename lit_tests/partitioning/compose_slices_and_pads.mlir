@@ -11,7 +11,7 @@ func.func @causal_shift(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh
   return %1 : tensor<8xf32>
 }
 
-// The last slice is what was padded.
+// The last slice cancels the padding.
 // CHECK-LABEL: func.func @slices_of_one_pad
 func.func @slices_of_one_pad(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %arg1: tensor<f32>) -> (tensor<8xf32>, tensor<8xf32>) {
   // CHECK-NEXT:  %[[SHIFTED:.*]] = stablehlo.pad %arg0, %arg1, low = [1], high = [-1], interior = [0]
@@ -40,7 +40,7 @@ func.func @pad_of_a_slice(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@
   return %1 : tensor<8x4xf32>
 }
 
-// Holes are cut like rows.
+// Negative padding cuts off interior padding like rows.
 // CHECK-LABEL: func.func @holes
 func.func @holes(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %arg1: tensor<f32>) -> tensor<29xf32> {
   // CHECK-NEXT:  %[[RESULT:.*]] = stablehlo.pad %arg0, %arg1, low = [-3], high = [3], interior = [3] {{.*}} -> tensor<29xf32>
@@ -70,7 +70,7 @@ func.func @slice_of_a_concatenation(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sh
   return %1 : tensor<10xf32>
 }
 
-// The gradient of two slices of one pad; nothing is sliced but the pads.
+// The gradient of two slices of one pad: the padded tensor itself is never sliced.
 // CHECK-LABEL: func.func @slice_of_a_sum
 func.func @slice_of_a_sum(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %arg1: tensor<f32>) -> tensor<8xf32> {
   // CHECK:       %[[SHIFTED:.*]] = stablehlo.pad %arg0, %arg1, low = [-1], high = [1], interior = [0]
@@ -97,7 +97,7 @@ func.func @another_user(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh
   return %0, %1 : tensor<9xf32>, tensor<8xf32>
 }
 
-// What was cut off would be back, the values differ, and not all places of the pad are of one distance.
+// Unchanged: the slice drops a row, the padding values differ, and no single pad has the stride of the sliced padding.
 // CHECK-LABEL: func.func @not_one_pad
 func.func @not_one_pad(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %arg1: tensor<f32>, %arg2: tensor<f32>) -> (tensor<8xf32>, tensor<12xf32>, tensor<5xf32>) {
   // CHECK-NEXT:  stablehlo.slice
@@ -115,7 +115,7 @@ func.func @not_one_pad(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh,
   return %1, %3, %5 : tensor<8xf32>, tensor<12xf32>, tensor<5xf32>
 }
 
-// Nothing moves between devices.
+// Unchanged: slices and pads of an unsplit dimension need no communication.
 // CHECK-LABEL: func.func @along_another_dimension
 func.func @along_another_dimension(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %arg1: tensor<f32>) -> tensor<8x4xf32> {
   // CHECK-NEXT:  stablehlo.pad
@@ -125,7 +125,7 @@ func.func @along_another_dimension(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.s
   return %1 : tensor<8x4xf32>
 }
 
-// A concatenation of slices takes the rows from what is sliced.
+// A concatenation of slices reads rows of the sliced tensor.
 // CHECK-LABEL: func.func @rotation_of_a_pad
 func.func @rotation_of_a_pad(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %arg1: tensor<f32>) -> tensor<12xf32> {
   // CHECK-NEXT:  stablehlo.pad

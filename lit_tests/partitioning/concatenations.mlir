@@ -2,7 +2,7 @@
 
 sdy.mesh @mesh = <["x"=2]>
 
-// The first device sends its part of the second tensor, and the second device that of the first.
+// The first device sends its shard of the second tensor, and the second device sends its shard of the first.
 // CHECK-LABEL: func.func @split
 func.func @split(%arg0: tensor<4x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %arg1: tensor<4x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> (tensor<8x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) {
   // CHECK-NEXT:  %[[RESULT:.*]] = sdy.manual_computation(%arg0, %arg1) in_shardings=[<@mesh, [{"x"}, {}]>, <@mesh, [{"x"}, {}]>]
@@ -15,7 +15,7 @@ func.func @split(%arg0: tensor<4x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"
   return %0 : tensor<8x3xf32>
 }
 
-// What all devices have is not sent; the reshards around a concatenation of whole tensors are not needed.
+// A replicated operand is not sent; the exchange replaces the reshards around a replicated concatenation.
 // CHECK-LABEL: func.func @whole_operand
 func.func @whole_operand(%arg0: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %arg1: tensor<4xf32>) -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
   // CHECK-NEXT:  %[[WHOLE:.*]] = sdy.reshard %arg1 <@mesh, [{}]>

@@ -2,7 +2,7 @@
 
 sdy.mesh @mesh = <["x"=2, "y"=4]>
 
-// A function keeps its shardings and gets the types of one device.
+// A function keeps its shardings and gets local types.
 // CHECK-LABEL: func.func @dot
 // CHECK-SAME:    (%arg0: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>}, %arg1: tensor<4x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}, {}]>})
 // CHECK-SAME:    -> (tensor<4x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) {
@@ -24,7 +24,7 @@ func.func @dot(%arg0: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x
   return %1 : tensor<8x32xf32>
 }
 
-// A dimension of several gathered at once: one all-gather along a new dimension, then its parts into their places.
+// An all-gather of two dimensions: one all-gather along a new leading dimension, whose shards are then transposed.
 // CHECK-LABEL: func.func @all_gather
 func.func @all_gather(%arg0: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>}) -> tensor<8x16xf32> {
   // CHECK:       %0 = stablehlo.reshape %arg0 : (tensor<4x4xf32>) -> tensor<1x4x4xf32>
@@ -38,7 +38,7 @@ func.func @all_gather(%arg0: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mes
   return %0 : tensor<8x16xf32>
 }
 
-// The offset of a device's part is looked up by the device's id.
+// The offset of a device's shard is looked up by the partition id.
 // CHECK-LABEL: func.func @all_slice
 func.func @all_slice(%arg0: tensor<8x16xf32>) -> (tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"y"}]>}) {
   // CHECK-DAG:   stablehlo.constant dense<[0, 4, 8, 12, 0, 4, 8, 12]> : tensor<8xi64>
@@ -69,7 +69,7 @@ func.func @collective_permute(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding
   return %0 : tensor<8xf32>
 }
 
-// A call has the local types of what it calls.
+// A call has the local types of its callee.
 // CHECK-LABEL: func.func @caller
 func.func @caller(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
     -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
@@ -99,7 +99,7 @@ func.func @constants() -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{
   return %0, %1, %2 : tensor<8xf32>, tensor<2x2xi32>, tensor<8xi32>
 }
 
-// What a sum starts from counts once: on the device that comes first along the axes that are summed over.
+// The initial value of a reduction counts once: on the first device along the reduction axes.
 // CHECK-LABEL: func.func @reduce_from_a_value
 func.func @reduce_from_a_value(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %arg1: tensor<f32>)
     -> tensor<f32> {
@@ -116,7 +116,7 @@ func.func @reduce_from_a_value(%arg0: tensor<8xf32> {sdy.sharding = #sdy.shardin
 
 sdy.mesh @mesh = <["x"=2]>
 
-// A device looks up what it has and contributes zero for the rest.
+// A device gathers the rows of its shard and contributes zeros for the others.
 // CHECK-LABEL: func.func @gather
 func.func @gather(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %arg1: tensor<3x1xi32>)
     -> tensor<3x4xf32> {
@@ -134,7 +134,7 @@ func.func @gather(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{
   return %1 : tensor<3x4xf32>
 }
 
-// The parts that devices have of what is cut off at both ends begin at different places of what they had.
+// A slice at both ends: the shards of the result begin at different offsets of the operand's shards.
 // CHECK-LABEL: func.func @slice
 func.func @slice(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
     -> (tensor<6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
@@ -157,7 +157,7 @@ func.func @pad(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
-// Updates are added to one of the inputs that are added up, and each device adds those of which it has the place.
+// "x" splits the updates: each device has partial sums, and the input counts once. "y" splits the indexed columns.
 // CHECK-LABEL: func.func @scatter
 func.func @scatter(%arg0: tensor<4x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"y"}]>},
     %arg1: tensor<6x2xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
@@ -184,7 +184,7 @@ func.func @scatter(%arg0: tensor<4x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [
 
 sdy.mesh @mesh = <["x"=2]>
 
-// Windows that lie side by side do not cross the border between parts.
+// Adjacent windows that do not overlap do not cross a shard boundary.
 // CHECK-LABEL: func.func @maxima
 func.func @maxima(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %arg1: tensor<f32>)
     -> (tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
@@ -198,7 +198,7 @@ func.func @maxima(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x
   return %0 : tensor<4xf32>
 }
 
-// A computation keeps its name.
+// A named computation keeps its name.
 // CHECK-LABEL: func.func @named
 func.func @named(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
     -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {

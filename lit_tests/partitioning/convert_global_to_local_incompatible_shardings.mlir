@@ -2,7 +2,7 @@
 
 sdy.mesh @mesh = <["x"=2]>
 
-// The window is split, and what it slides over is not: each device adds up the wrong elements.
+// The kernel is split, but the input is not: each device would sum the wrong elements.
 // CHECK-LABEL: func.func @window
 func.func @window(%arg0: tensor<1x8x2xf32>,
     %arg1: tensor<2x2x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}, {}]>}) -> tensor<1x4x4xf32> {
@@ -16,7 +16,7 @@ func.func @window(%arg0: tensor<1x8x2xf32>,
   return %1 : tensor<1x4x4xf32>
 }
 
-// The updates are for the first column, and each device has another column.
+// The updates are for the first column, but each device holds another column.
 // CHECK-LABEL: func.func @part_of_a_dimension
 func.func @part_of_a_dimension(%arg0: tensor<3x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}, %arg1: tensor<4x1xi64>,
     %arg2: tensor<4x1xf32>) -> (tensor<3x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) {

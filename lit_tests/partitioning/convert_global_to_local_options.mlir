@@ -17,7 +17,7 @@ func.func @all_gather(%arg0: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh
   return %0 : tensor<4x4xf32>
 }
 
-// The one row that is used is the first device's: the others add zero bits, which change nothing, not even a sign.
+// Only the first device's row is used: the others add zero bits, which preserve even the sign of zero.
 // CHECK-LABEL: func.func @first_of_gathered
 func.func @first_of_gathered(%arg0: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "y"}, {}]>}) -> tensor<1x4xf32> {
   // DEFAULT:       "stablehlo.all_gather"(%arg0)

@@ -2,7 +2,7 @@
 
 sdy.mesh @mesh = <["x"=2]>
 
-// What a device cannot compute from its part is computed whole on every device.
+// An operation that a device cannot compute from its shards is replicated.
 // CHECK-LABEL: func.func @reverse
 func.func @reverse(%arg0: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
     -> (tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {

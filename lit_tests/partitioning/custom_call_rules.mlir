@@ -2,7 +2,7 @@
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
-// Each device calls the target on its batches and heads; layouts are those of parts as well.
+// Each device calls the target on its batches and heads; the operand layouts also apply to shards.
 // CHECK-LABEL: func.func @passes_through
 func.func @passes_through(%q: tensor<4x8x16x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}, {}, {}]>},
     %k: tensor<4x8x64x32xf32>, %v: tensor<4x8x64x32xf32>) -> tensor<4x8x16x32xf32> {
@@ -26,7 +26,7 @@ func.func @passes_through(%q: tensor<4x8x16x32xf32> {sdy.sharding = #sdy.shardin
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
-// What is needed whole is gathered, and nothing else.
+// Only the dimension that needs replication is gathered.
 // CHECK-LABEL: func.func @needed_whole
 func.func @needed_whole(%q: tensor<4x8x16x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}, {"y"}, {}]>},
     %k: tensor<4x8x64x32xf32>, %v: tensor<4x8x64x32xf32>) -> tensor<4x8x16x32xf32> {
@@ -42,7 +42,7 @@ func.func @needed_whole(%q: tensor<4x8x16x32xf32> {sdy.sharding = #sdy.sharding<
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
-// Both results are summed over the devices that have parts of what is reduced.
+// Both results are all-reduced over the axis of the reduction factor.
 // CHECK-LABEL: func.func @reduced
 func.func @reduced(%a: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {"y"}]>},
     %b: tensor<16x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}, {}]>}) -> (tensor<8x32xf32>, tensor<8xf32>) {
@@ -86,7 +86,7 @@ func.func @flattened(%a: tensor<8x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
-// Rows that the devices do not divide are padded, and each call has as many.
+// Uneven rows are padded, so that each call has the same local shape.
 // CHECK-LABEL: func.func @uneven
 func.func @uneven(%a: tensor<7x6xf32>) -> tensor<7x6xf32> {
   // CHECK:       stablehlo.custom_call @"a call of words"

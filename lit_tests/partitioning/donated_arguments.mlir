@@ -1,7 +1,7 @@
 // RUN: sdy-opt %s -sdy-convert-global-to-local | filecheck %s
 // RUN: sdy-opt %s -sdy-convert-global-to-local -sdy-plain | filecheck %s --check-prefix=PLAIN
 
-// An argument keeps the result that is to take its memory where that is of the same type on each device; else any may.
+// An argument stays aliased to its result if both have the same local type; otherwise it becomes a donated buffer.
 // CHECK: func.func @main(%arg0: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>, tf.aliasing_output = 0 : i32}, %arg1: tensor<4xf32> {jax.buffer_donor = true, sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
 
 // PLAIN:      module attributes {mhlo.num_partitions = 2 : i32} {

@@ -2,7 +2,7 @@
 
 sdy.mesh @mesh = <["x"=8, "y"=6]>
 
-// Two rows are on four devices each; the values behind the reshard follow.
+// Two rows are split over a sub-axis of size 2, not over 8 devices; the users of the reshard get the same sharding.
 // CHECK-LABEL: func.func @rows
 func.func @rows(%arg0: tensor<2x64xf32>) -> tensor<2x64xf32> {
   // CHECK-NEXT:  %[[ROWS:.*]] = sdy.reshard %arg0 <@mesh, [{"x":(1)2}, {}]>
@@ -21,7 +21,7 @@ func.func @one_row_and_a_sum(%arg0: tensor<1x8xf32>, %arg1: tensor<8x1xf32>) -> 
   return %1 : tensor<1x1xf32>
 }
 
-// Five shards of nine rows hold two rows each; three rows need three of six devices, and six are two times three.
+// Unchanged: 9 rows fill 5 of 8 shards, but 4 shards would be larger; "y" of size 6 has no sub-axis of size 3 in front.
 // CHECK-LABEL: func.func @no_idle_axes
 func.func @no_idle_axes(%arg0: tensor<9x3xf32>) -> tensor<9x3xf32> {
   // CHECK-NEXT:  sdy.reshard %arg0 <@mesh, [{"x"}, {"y"}]>
@@ -29,7 +29,7 @@ func.func @no_idle_axes(%arg0: tensor<9x3xf32>) -> tensor<9x3xf32> {
   return %0 : tensor<9x3xf32>
 }
 
-// One device has the row, and would have to send it.
+// Unchanged: one device holds the row, and would have to send it to the others.
 // CHECK-LABEL: func.func @moved
 func.func @moved(%arg0: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<1x8xf32> {
   // CHECK-NEXT:  stablehlo.slice %arg0 {{.*}}<@mesh, [{"x"}, {}]>
@@ -37,7 +37,7 @@ func.func @moved(%arg0: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{
   return %0 : tensor<1x8xf32>
 }
 
-// Both operands are to be split alike, so that devices exchange rows.
+// Unchanged: both operands must be split over the same axes, so that devices exchange rows.
 // CHECK-LABEL: func.func @joined
 func.func @joined(%arg0: tensor<15xf32>, %arg1: tensor<1xf32>) -> tensor<16xf32> {
   // CHECK:       sdy.reshard %arg1 <@mesh, [{"x"}]>
@@ -47,7 +47,7 @@ func.func @joined(%arg0: tensor<15xf32>, %arg1: tensor<1xf32>) -> tensor<16xf32>
   return %2 : tensor<16xf32>
 }
 
-// The body of a loop follows what it begins with.
+// The body of a loop gets the sharding of its initial value.
 // CHECK-LABEL: func.func @loop
 func.func @loop(%arg0: tensor<2xf32>, %arg1: tensor<i32>) -> tensor<2xf32> {
   // CHECK:       sdy.reshard %arg0 <@mesh, [{"x":(1)2}]>

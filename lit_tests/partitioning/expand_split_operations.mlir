@@ -18,7 +18,7 @@ func.func private @scaled(%arg0: tensor<8xf32>) -> tensor<8xf32> {
 
 // -----
 
-// Where nothing is split, a composite stays, for a compiler that has a kernel for it.
+// A composite that is not split stays, for compilers that have a kernel for it.
 
 // CHECK-LABEL: func.func @main
 func.func @main(%arg0: tensor<8xf32>) -> tensor<8xf32> {

@@ -12,7 +12,7 @@ func.func @roll_by_zero(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@me
   return %2 : tensor<8x4xf32>
 }
 
-// The sharding of a result stays.
+// The constant keeps the sharding of the result.
 // CHECK-LABEL: func.func @empty_result
 func.func @empty_result(%arg0: tensor<8x4xf32>) -> tensor<8x0xf32> {
   // CHECK-NEXT: %[[C:.*]] = sdy.constant {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} dense<> : tensor<8x0xf32>
@@ -34,7 +34,7 @@ func.func @of_empty_operands(%arg0: tensor<8x0xf32>, %arg1: tensor<f32>, %arg2: 
   return %0, %1, %2, %3 : tensor<8x4xf32>, tensor<8xf32>, tensor<8x8xf32>, tensor<8x4xf32>
 }
 
-// Calls that have effects stay.
+// Calls with side effects stay.
 // CHECK-LABEL: func.func @effects
 func.func @effects() -> tensor<0xf32> {
   // CHECK-NEXT: stablehlo.custom_call @log()

@@ -1,6 +1,6 @@
 // RUN: sdy-opt %s -sdy-hoist-invariant-collectives | filecheck %s
 
-// What makes the operand goes along, and what the loop carries around unchanged is what it begins with.
+// The operand's producers are hoisted as well, and a loop-carried value that never changes is its initial value.
 // CHECK-LABEL: func.func @unchanged
 func.func @unchanged(%arg0: tensor<2xf32>, %arg1: tensor<8xf32>, %arg2: tensor<i1>) -> tensor<8xf32> {
   // CHECK-NEXT: %[[PART:.*]] = stablehlo.tanh %arg0
@@ -19,7 +19,7 @@ func.func @unchanged(%arg0: tensor<2xf32>, %arg1: tensor<8xf32>, %arg2: tensor<i
   return %0#1 : tensor<8xf32>
 }
 
-// Out of a loop in a loop, and from the condition of one.
+// Hoisted out of two nested loops, and from the condition of a loop.
 // CHECK-LABEL: func.func @loop_in_a_loop
 func.func @loop_in_a_loop(%arg0: tensor<i1>, %arg1: tensor<8xf32>) -> tensor<8xf32> {
   // CHECK-NEXT: %[[GO:.*]] = "stablehlo.all_reduce"(%arg0)
@@ -50,7 +50,7 @@ func.func @loop_in_a_loop(%arg0: tensor<i1>, %arg1: tensor<8xf32>) -> tensor<8xf
   return %0 : tensor<8xf32>
 }
 
-// What changes stays; so does what is behind a barrier, and what no turn may come by.
+// Not hoisted: a collective of a value that changes, of an optimization barrier, and in a branch that may never run.
 // CHECK-LABEL: func.func @stays
 func.func @stays(%arg0: tensor<8xf32>, %arg1: tensor<i1>) -> tensor<8xf32> {
   // CHECK-NEXT: stablehlo.while

@@ -2,7 +2,7 @@
 
 sdy.mesh @mesh = <["x"=4]>
 
-// Inside, the value keeps its sharding, which an argument or a result could not have: 4 does not divide 7.
+// Inlined values keep their uneven sharding (4 does not divide 7), which no argument or result can have.
 // CHECK:      func.func @main(%arg0: tensor<7xf32>) -> tensor<7xf32> {
 // CHECK-NEXT:   %0 = stablehlo.exponential %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>}
 // CHECK-NEXT:   %1 = stablehlo.negate %0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>}
@@ -14,7 +14,7 @@ func.func @main(%arg0: tensor<7xf32>) -> tensor<7xf32> {
   return %1 : tensor<7xf32>
 }
 
-// What only makes the value even on its way in goes; a layout that is asked for besides stays.
+// A reshard that only replicates an argument because it is uneven is removed; any other reshard stays.
 // CHECK-LABEL: func.func @reshards
 // CHECK-NEXT:    %0 = stablehlo.exponential %arg0
 // CHECK-NEXT:    %1 = stablehlo.negate %0

@@ -1,8 +1,8 @@
 // RUN: sdy-opt %s -split-input-file -sdy-propagation-pipeline -sdy-partition-pipeline 2>&1 | filecheck %s
 // RUN: not sdy-opt %s -split-input-file -sdy-propagation-pipeline -sdy-convert-global-to-local 2>&1 | filecheck %s --check-prefix=REFUSED
 
-// What jax 0.10 makes of Pallas kernels, for a TPU and by Mosaic and Triton for a GPU, without the code of the kernels.
-// Each is told by its name and its line, with what being computed whole costs a device, and with the line to write.
+// Pallas kernels as lowered by jax 0.10 for TPUs, and by Mosaic and Triton for GPUs, with the kernels' code removed.
+// Each warning names the kernel, its line, the bytes that replication costs a device, and the rule to write.
 
 // CHECK:      model.py:6:11: warning: 'stablehlo.custom_call' op @tpu_custom_call (kernel 'add_two') is computed whole on every device: it has no sharding rule (each device receives 6,144 bytes more)
 // CHECK-NEXT: model.py:6:11: note: write @sdy.register_op("a^ b^, a^ b^ -> a^ b^, 1") above the function that calls it, and remove the ^ of the dimensions that can be sharded (dimensions of equal size share a name)

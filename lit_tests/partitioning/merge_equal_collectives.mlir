@@ -1,6 +1,6 @@
 // RUN: sdy-opt %s -sdy-merge-equal-collectives | filecheck %s
 
-// What nothing uses any more goes; what is computed twice for another reason stays.
+// Operations that become unused are erased; other duplicates stay.
 // CHECK-LABEL: func.func @gathers
 func.func @gathers(%arg0: tensor<2x8xf32>) -> (tensor<8x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>) {
   // CHECK-NEXT: %[[A:.*]] = stablehlo.tanh %arg0
@@ -19,7 +19,7 @@ func.func @gathers(%arg0: tensor<2x8xf32>) -> (tensor<8x8xf32>, tensor<2x8xf32>,
   return %2, %c, %d : tensor<8x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>
 }
 
-// A sum is another than a maximum; two sums are one, whatever their values are called.
+// All-reduces with different bodies stay; two sums are merged, whatever the names in their bodies.
 // CHECK-LABEL: func.func @reductions
 func.func @reductions(%arg0: tensor<8xf32>) -> tensor<8xf32> {
   // CHECK: %[[SUM:.*]] = "stablehlo.all_reduce"(%arg0)
@@ -49,7 +49,7 @@ func.func @reductions(%arg0: tensor<8xf32>) -> tensor<8xf32> {
   return %5 : tensor<8xf32>
 }
 
-// Other devices, or another dimension, are another collective.
+// Permutes with different device pairs stay.
 // CHECK-LABEL: func.func @others
 func.func @others(%arg0: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
   // CHECK-COUNT-2: collective_permute
@@ -58,8 +58,8 @@ func.func @others(%arg0: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
   return %0, %1 : tensor<8xf32>, tensor<8xf32>
 }
 
-// A loop's body uses what is there before it, also for a value that the loop carries around unchanged. A collective of
-// one branch is not there in the other, nor behind both.
+// A collective in a loop is merged with one before the loop, also of a loop-carried value that never changes. One in a
+// branch dominates neither the other branch nor the code after both.
 // CHECK-LABEL: func.func @regions
 func.func @regions(%arg0: tensor<2xf32>, %arg1: tensor<8xf32>, %arg2: tensor<i1>) -> tensor<8xf32> {
   // CHECK: %[[BEFORE:.*]] = "stablehlo.all_gather"(%arg0)
@@ -89,7 +89,7 @@ func.func @regions(%arg0: tensor<2xf32>, %arg1: tensor<8xf32>, %arg2: tensor<i1>
   return %5 : tensor<8xf32>
 }
 
-// What may differ each time is not equal to itself, and a barrier says that what follows is to be done once more.
+// Not merged: collectives of random numbers, which differ, and collectives of an optimization barrier.
 // CHECK-LABEL: func.func @not_equal
 func.func @not_equal(%arg0: tensor<8xf32>, %arg1: tensor<f32>, %arg2: tensor<1xi64>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) {
   // CHECK-COUNT-4: collective_permute

@@ -2,7 +2,7 @@
 
 sdy.mesh @mesh = <["x"=6, "y"=8]>
 
-// Six devices are two times three, as the first argument says; eight are two times two times two for all.
+// The first argument splits "x" into 2 x 3; all sub-axes of "y" are compatible with 2 x 2 x 2.
 // CHECK:      func.func @main(%arg0: tensor<24xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(1)2}]>},
 // CHECK-SAME:   %arg1: tensor<24xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y":(4)2}]>})
 // CHECK-SAME:   -> (tensor<24xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(2)3}]>},

@@ -2,7 +2,7 @@
 
 sdy.mesh @mesh = <["x"=4, "y"=2]>
 
-// What is divisible stays as it is.
+// Divisible dimensions are unchanged.
 // CHECK-LABEL: func.func @divisible
 func.func @divisible(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
     -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
@@ -12,7 +12,7 @@ func.func @divisible(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [
   return %0 : tensor<8xf32>
 }
 
-// Padding is put on before the tensor is split and taken off when it is whole again; between, it may hold anything.
+// A tensor is padded before it is sliced, and the padding is removed after the gather; in between, it has any value.
 // CHECK-LABEL: func.func @elementwise
 func.func @elementwise(%arg0: tensor<7xf32>) -> tensor<7xf32> {
   // CHECK-NEXT:  %[[ZERO:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<f32>
@@ -28,7 +28,7 @@ func.func @elementwise(%arg0: tensor<7xf32>) -> tensor<7xf32> {
   return %2 : tensor<7xf32>
 }
 
-// A reduction reads the padding, so it is filled with what the reduction leaves any element as it is with.
+// A reduction reads the padding, so that it is filled with the identity of the reduction.
 // CHECK-LABEL: func.func @reduction
 func.func @reduction(%arg0: tensor<7xi32>) -> tensor<i32> {
   // CHECK:       %[[ABS:.*]] = stablehlo.abs
@@ -49,7 +49,7 @@ func.func @reduction(%arg0: tensor<7xi32>) -> tensor<i32> {
   return %3 : tensor<i32>
 }
 
-// A product needs zeros, which are there where the padding was just put on.
+// A matrix product needs zeros, which new padding has already.
 // CHECK-LABEL: func.func @product
 func.func @product(%arg0: tensor<7x3xf32>, %arg1: tensor<7x5xf32>) -> tensor<3x5xf32> {
   // CHECK:       %[[LHS:.*]] = sdy.all_slice {{.*}} : tensor<8x3xf32>
@@ -65,7 +65,7 @@ func.func @product(%arg0: tensor<7x3xf32>, %arg1: tensor<7x5xf32>) -> tensor<3x5
   return %4 : tensor<3x5xf32>
 }
 
-// Cutting off the end makes padding of it, if that leaves no part too large.
+// The rows that a slice cuts off at the end become padding if the shards keep their size.
 // CHECK-LABEL: func.func @slice
 func.func @slice(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<7xf32> {
   // CHECK-NEXT:  stablehlo.slice %arg0 [0:8]
@@ -77,7 +77,7 @@ func.func @slice(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"
   return %1 : tensor<7xf32>
 }
 
-// Putting something at the end writes it into the padding, if there is room.
+// Rows that are appended at the end are written into the padding if they fit.
 // CHECK-LABEL: func.func @pad
 func.func @pad(%arg0: tensor<6xf32>, %arg1: tensor<f32>) -> tensor<7xf32> {
   // CHECK:       %[[PART:.*]] = sdy.all_slice
@@ -91,7 +91,7 @@ func.func @pad(%arg0: tensor<6xf32>, %arg1: tensor<f32>) -> tensor<7xf32> {
   return %2 : tensor<7xf32>
 }
 
-// Indices are limited to the places that are not padding.
+// Indices are clamped to the unpadded rows.
 // CHECK-LABEL: func.func @gather
 func.func @gather(%arg0: tensor<7xf32>, %arg1: tensor<3x1xi32>) -> tensor<3xf32> {
   // CHECK:       %[[PART:.*]] = sdy.all_slice
@@ -106,7 +106,7 @@ func.func @gather(%arg0: tensor<7xf32>, %arg1: tensor<3x1xi32>) -> tensor<3xf32>
   return %2 : tensor<3xf32>
 }
 
-// A collective works on a size that fits the layouts before and after it.
+// A collective has a padded size that its shardings before and after divide.
 // CHECK-LABEL: func.func @all_to_all
 func.func @all_to_all(%arg0: tensor<7x5xf32>) -> tensor<7x5xf32> {
   // CHECK:       %[[PART:.*]] = sdy.all_slice {{.*}} : tensor<8x5xf32>
@@ -123,7 +123,7 @@ func.func @all_to_all(%arg0: tensor<7x5xf32>) -> tensor<7x5xf32> {
 
 sdy.mesh @mesh = <["x"=4, "y"=2]>
 
-// A size that is split into 4 parts and into 8 has the padding of the latter, so that nothing moves in between.
+// A size that is split into both 4 and 8 shards is padded for 8, so that no elements move in between.
 // CHECK-LABEL: func.func @some_of_the_axes
 func.func @some_of_the_axes(%arg0: tensor<3xf32>) -> tensor<3xf32> {
   // CHECK:       %[[PART:.*]] = sdy.all_slice [{"x", "y"}] {{.*}} : tensor<8xf32>

@@ -3,7 +3,7 @@
 
 sdy.mesh @mesh = <["x"=4, "y"=2]>
 
-// 12 rows are 4 parts of 3; to be split over 8 they are 4 of 4, of which the last has padding only.
+// 12 rows are 4 shards of 3; before they are split into 8 shards, devices exchange rows such that 4 shards have 4 rows.
 // CHECK-LABEL: func.func @further
 // WHOLE-LABEL: func.func @further
 func.func @further(%arg0: tensor<12xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<12xf32> {
@@ -21,7 +21,7 @@ func.func @further(%arg0: tensor<12xf32> {sdy.sharding = #sdy.sharding<@mesh, [{
   return %1 : tensor<12xf32>
 }
 
-// Of one row, padded to four, a reduce-scatter would give a device three rows; an all-reduce gives it less than two.
+// One row, padded to four: a device would receive three rows in a reduce-scatter, but fewer than two in an all-reduce.
 // CHECK-LABEL: func.func @one_row
 // WHOLE-LABEL: func.func @one_row
 func.func @one_row(%arg0: tensor<1x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"y"}]>}) -> tensor<1x8xf32> {

@@ -3,7 +3,7 @@
 
 sdy.mesh @mesh = <["x"=4]>
 
-// The padding of the result of a slice is what follows.
+// The padding of a slice's result is the rows that follow in the operand.
 // CHECK-LABEL: func.func @slice
 func.func @slice(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<6xf32> {
   // CHECK:       stablehlo.slice %arg0 [0:8]
@@ -14,7 +14,7 @@ func.func @slice(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"
   return %1 : tensor<6xf32>
 }
 
-// What a pad puts at the end belongs in the place of the padding.
+// The operand's padding takes the place of high padding, so that it needs the padding value.
 // CHECK-LABEL: func.func @pad
 func.func @pad(%arg0: tensor<7xf32>, %arg1: tensor<f32>) -> tensor<10xf32> {
   // CHECK:       %[[PART:.*]] = sdy.all_slice
@@ -29,7 +29,7 @@ func.func @pad(%arg0: tensor<7xf32>, %arg1: tensor<f32>) -> tensor<10xf32> {
   return %2 : tensor<10xf32>
 }
 
-// An operand of an even size has no padding that could be there.
+// An operand of even size has no padding.
 // CHECK-LABEL: func.func @pad_of_an_even_size
 func.func @pad_of_an_even_size(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %arg1: tensor<f32>)
     -> tensor<10xf32> {
@@ -40,7 +40,7 @@ func.func @pad_of_an_even_size(%arg0: tensor<8xf32> {sdy.sharding = #sdy.shardin
   return %1 : tensor<10xf32>
 }
 
-// Between elements too; there Shardy masks what ends up beyond the end.
+// With interior padding; Shardy masks the operand though its padding is beyond the end of the result.
 // CHECK-LABEL: func.func @pad_between
 func.func @pad_between(%arg0: tensor<7xf32>, %arg1: tensor<f32>) -> tensor<15xf32> {
   // CHECK:       %[[PART:.*]] = sdy.all_slice
@@ -54,7 +54,7 @@ func.func @pad_between(%arg0: tensor<7xf32>, %arg1: tensor<f32>) -> tensor<15xf3
   return %2 : tensor<15xf32>
 }
 
-// More windows than there should be are cut off.
+// The results of windows over the padding are cut off.
 // CHECK-LABEL: func.func @convolution
 func.func @convolution(%arg0: tensor<1x7x1xf32>, %arg1: tensor<3x1x1xf32>) -> tensor<1x5x1xf32> {
   // CHECK:       %[[MORE:.*]] = stablehlo.convolution

@@ -1,6 +1,6 @@
 // RUN: python %S/../../examples/pallas_kernels.py | filecheck %s
 
-// Heads and experts are where their parameters are, and no kernel is given all of an array that may be split.
+// Heads and experts are sharded like their parameters, and no kernel gets a replicated array that can be split.
 
 // CHECK:      {{^attention: data model - -, data model - -, data model - - -> data model - -$}}
 // CHECK-NEXT: grouped_matmul: model data -, model - - -> model data -

@@ -24,7 +24,7 @@ func.func @main(%arg0: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
   return %1 : tensor<4xf32>
 }
 
-// A size that is not divided is padded around the computation.
+// An uneven dimension is padded around the manual computation.
 // CHECK-LABEL:  func.func private @uneven
 func.func private @uneven(%arg0: tensor<3xf32>) {
   // CHECK:         %0 = sdy.reshard

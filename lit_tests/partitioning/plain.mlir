@@ -1,7 +1,7 @@
 // RUN: sdy-opt %s -sdy-plain --split-input-file | filecheck %s
 // RUN: sdy-opt %s -sdy-plain --split-input-file | sdy-opt --split-input-file | filecheck %s
 
-// Of what is said of arguments and results, that stays which is not of the dialect; groups list devices.
+// Argument and result attributes of other dialects stay; replica groups become lists of devices.
 // CHECK-NOT: sdy
 // CHECK-LABEL: func.func @main(%arg0: tensor<4xf32> {tf.aliasing_output = 0 : i32}) -> (tensor<4xf32> {jax.result_info = "x"}) {
 // CHECK-NEXT:    %0 = "stablehlo.all_reduce"(%arg0)
@@ -26,7 +26,7 @@ module attributes {sdy.partitioned, mhlo.num_partitions = 4 : i32} {
 
 // -----
 
-// On whole tensors a constraint is its operand.
+// In an unpartitioned program, a constraint is replaced by its operand.
 // CHECK-NOT: sdy
 // CHECK-LABEL: func.func @whole(%arg0: tensor<8xf32>) -> tensor<8xf32> {
 // CHECK-NEXT:    return %arg0

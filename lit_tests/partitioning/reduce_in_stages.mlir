@@ -2,8 +2,8 @@
 
 sdy.mesh @mesh = <["x"=4, "y"=2]>
 
-// The first stage starts from what changes nothing, so that the initial value counts once. Each device then finishes a
-// part of the results, which is less to send than all partial results.
+// The first stage starts from the identity, so that the initial value counts once. In the second stage, each device
+// reduces one shard of the results, which sends less than all-gathering the partial results.
 // CHECK-LABEL: func.func @bits
 // CHECK-NEXT:    %[[THREE:.*]] = stablehlo.constant dense<3>
 // CHECK-NEXT:    %[[ZERO:.*]] = stablehlo.constant dense<0>
@@ -24,7 +24,7 @@ func.func @bits(%a: tensor<16x8xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
 
 sdy.mesh @mesh = <["x"=4, "y"=2]>
 
-// A product of two split dimensions has a stage for each. What cannot be shared out comes together on every device.
+// A product over two split dimensions has a stage for each. A scalar result cannot be split: every device computes it.
 // CHECK-LABEL: func.func @product
 // CHECK:         stablehlo.reduce({{.*}}) applies stablehlo.multiply across dimensions = [1, 3] {{.*}}[{"x"}, {"y"}]{{.*}} -> tensor<4x2xf32>
 // CHECK-NEXT:    sdy.reshard {{.*}} <@mesh, [{"x"}, {}]>
@@ -42,8 +42,8 @@ func.func @product(%a: tensor<8x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x
 
 sdy.mesh @mesh = <["x"=4, "y"=2]>
 
-// Where is the largest element? Combined with themselves the initial values stay what they are, so they may count
-// several times, and fill up the last part. What lies elsewhere is brought to where it is reduced.
+// An argmax: the initial values are idempotent, so that they may count several times, and pad the uneven dimension. The
+// indices, which have another sharding, are resharded like the elements.
 // CHECK-LABEL: func.func @largest
 // CHECK:         %[[INDICES:.*]] = sdy.reshard %arg1 <@mesh, [{"x"}, {"y"}]>
 // CHECK-NEXT:    %[[A:.*]] = stablehlo.pad %arg0, %cst, low = [0, 0], high = [0, 1]
@@ -75,7 +75,7 @@ func.func @largest(%a: tensor<8x7xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x
 
 sdy.mesh @mesh = <["x"=4, "y"=2]>
 
-// Where the order of elements matters, a dimension is cut only if no other is in front of it.
+// A reduction that is not commutative is split only along its major dimension.
 // CHECK-LABEL: func.func @first_of_two_dimensions
 // CHECK:         stablehlo.reduce({{.*}}) across dimensions = [1, 2] {{.*}}[{"x"}]{{.*}} (tensor<4x2x6xf32>, tensor<f32>) -> tensor<4xf32>
 // CHECK:         stablehlo.reduce({{.*}}) across dimensions = [0]
@@ -96,7 +96,7 @@ func.func @first_of_two_dimensions(%a: tensor<8x6xf32> {sdy.sharding = #sdy.shar
 
 sdy.mesh @mesh = <["x"=4]>
 
-// An all-reduce combines maxima; initial values that are not known, or that count each time, keep a reduction whole.
+// Unchanged: a maximum, which an all-reduce combines, and reductions with an unknown or a non-neutral initial value.
 // CHECK-LABEL: func.func @unchanged
 // CHECK-NOT:     stablehlo.reshape
 func.func @unchanged(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %start: tensor<f32>)

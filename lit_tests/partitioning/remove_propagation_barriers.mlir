@@ -2,7 +2,7 @@
 
 sdy.mesh @mesh = <["x"=2]>
 
-// A barrier behind a barrier, one whose result has a layout of its own, and one in a loop.
+// A barrier of a barrier, a barrier whose result has another sharding, and a barrier in a loop.
 // CHECK-LABEL: func.func @main
 func.func @main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %arg1: tensor<i1>) -> (tensor<8xf32>, tensor<8xf32>) {
   // CHECK-NEXT: %0 = stablehlo.negate %arg0

@@ -3,8 +3,8 @@
 
 sdy.mesh @mesh = <["x"=4]>
 
-// Each device has three elements and needs two: the left neighbour sends one of them to the third device, and both to
-// the last one.
+// Each device holds three elements and needs two: the third device receives one from its left neighbour, and the last
+// device receives both.
 // CHECK-LABEL: func.func @slice
 // WHOLE-LABEL: func.func @slice
 func.func @slice(%arg0: tensor<12xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
@@ -25,7 +25,7 @@ func.func @slice(%arg0: tensor<12xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x
   return %0 : tensor<8xf32>
 }
 
-// The first device gets padding where it has no neighbour; it need not be zero.
+// The first device has no left neighbour and uses the padding value instead, which may be nonzero.
 // CHECK-LABEL: func.func @pad
 func.func @pad(%arg0: tensor<12xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %arg1: tensor<f32>) -> tensor<12xf32> {
   // CHECK:       sdy.manual_computation(%arg0, %arg1)
@@ -40,7 +40,7 @@ func.func @pad(%arg0: tensor<12xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
   return %0 : tensor<12xf32>
 }
 
-// The gradient of a kernel: the window is as large as the images and split like them, and each device adds its part.
+// The gradient of a kernel: the window has the size and the sharding of the images, and the results are partial sums.
 // CHECK-LABEL: func.func @kernel_gradient
 func.func @kernel_gradient(%arg0: tensor<12x1x1xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}, {}]>}, %arg1: tensor<12x1x1xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}, {}]>}) -> tensor<3x1x1xf32> {
   // CHECK:       %[[PARTIAL:.*]] = sdy.manual_computation(%arg0, %arg1, 

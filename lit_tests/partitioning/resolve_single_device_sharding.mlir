@@ -25,7 +25,7 @@ func.func @one_device(%arg0: tensor<4xf32>) -> tensor<4xf32> {
   return %2 : tensor<4xf32>
 }
 
-// What is inside goes along, and a token has nothing to be sent.
+// A region moves with its operation, and a token needs no communication.
 // CHECK-LABEL: func.func @with_a_region
 func.func @with_a_region(%arg0: tensor<4xf32>, %arg1: tensor<f32>) -> tensor<f32> {
   // CHECK:       "stablehlo.if"
@@ -44,7 +44,7 @@ func.func @with_a_region(%arg0: tensor<4xf32>, %arg1: tensor<f32>) -> tensor<f32
   return %1#0 : tensor<f32>
 }
 
-// What has no result, such as a callback that prints, runs on its device too.
+// An operation without results, such as a printing callback, also runs on its device.
 // CHECK-LABEL: func.func @without_results
 func.func @without_results(%arg0: tensor<4xf32>) {
   // CHECK:       "stablehlo.if"(%{{.*}}) ({
@@ -58,7 +58,7 @@ func.func @without_results(%arg0: tensor<4xf32>) {
   return
 }
 
-// An ordered callback without a result gives a token alone.
+// The only result of an ordered callback without values is a token.
 // CHECK-LABEL: func.func @token
 func.func @token(%arg0: !stablehlo.token, %arg1: tensor<4xf32>) -> !stablehlo.token {
   // CHECK:       %[[TOKEN:.*]] = "stablehlo.if"(%{{.*}}) ({
@@ -74,7 +74,7 @@ func.func @token(%arg0: !stablehlo.token, %arg1: tensor<4xf32>) -> !stablehlo.to
   return %0 : !stablehlo.token
 }
 
-// What devices have parts of is gathered first, and they take parts of the result.
+// A split operand is gathered first, and the result is sliced.
 // CHECK-LABEL: func.func @parts
 func.func @parts(%arg0: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
     -> (tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
@@ -89,7 +89,7 @@ func.func @parts(%arg0: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"
   return %2 : tensor<4xf32>
 }
 
-// What one device hands on to itself is not sent to the others.
+// A value that the same device produces and uses is not sent to the others.
 // CHECK-LABEL: func.func @one_after_the_other
 func.func @one_after_the_other(%arg0: tensor<4xf32>) -> tensor<4xf32> {
   // CHECK:       %[[FIRST:.*]] = "stablehlo.if"

@@ -2,7 +2,7 @@
 
 sdy.mesh @mesh = <["x"=4]>
 
-// The second one would leave the operand.
+// Start indices are clamped, as of the second slice, which would be out of bounds; the third index is not constant.
 // CHECK-LABEL: func.func @dynamic_slices
 func.func @dynamic_slices(%arg0: tensor<12x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %arg1: tensor<i32>) -> (tensor<8x3xf32>, tensor<8x2xf32>, tensor<8x3xf32>) {
   // CHECK:       stablehlo.slice %arg0 [2:10, 0:3] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>}
@@ -31,7 +31,7 @@ func.func @concatenations(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@me
   return %1, %2, %3 : tensor<11xf32>, tensor<10xf32>, tensor<12xf32>
 }
 
-// Zeros of different signs are different values.
+// Unchanged: +0.0 and -0.0 are different padding values.
 // CHECK-LABEL: func.func @zeros
 func.func @zeros(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<10xf32> {
   // CHECK:       stablehlo.concatenate
@@ -41,7 +41,7 @@ func.func @zeros(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"
   return %0 : tensor<10xf32>
 }
 
-// One row has no next row, so the stride and the holes do not matter.
+// The stride and the interior padding of a single row do not matter.
 // CHECK-LABEL: func.func @one_row
 func.func @one_row(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %arg1: tensor<1x4xf32>, %arg2: tensor<f32>) -> (tensor<1x2xf32>, tensor<8x7xf32>, tensor<2x4xf32>) {
   // CHECK-NEXT:  stablehlo.slice %arg0 [6:7, 0:4:2]

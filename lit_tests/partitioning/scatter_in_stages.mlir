@@ -20,7 +20,7 @@ func.func @product(%arg0: tensor<8x2xf32>, %arg1: tensor<64x1xi32> {sdy.sharding
   return %0 : tensor<8x2xf32>
 }
 
-// Of a sum the partial results are combined by an all-reduce, which needs no stages.
+// Unchanged: an all-reduce combines the partial sums.
 // CHECK-LABEL: func.func @sum
 // CHECK-NEXT:    "stablehlo.scatter"(%arg0, %arg1, %arg2)
 func.func @sum(%arg0: tensor<8x2xf32>, %arg1: tensor<64x1xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %arg2: tensor<64x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<8x2xf32> {
@@ -32,7 +32,7 @@ func.func @sum(%arg0: tensor<8x2xf32>, %arg1: tensor<64x1xi32> {sdy.sharding = #
   return %0 : tensor<8x2xf32>
 }
 
-// Devices receive fewer bytes of the updates than of what they would be scattered into.
+// Unchanged: the updates are smaller than the partial results.
 // CHECK-LABEL: func.func @few_updates
 // CHECK-NEXT:    "stablehlo.scatter"(%arg0, %arg1, %arg2)
 func.func @few_updates(%arg0: tensor<64x2xf32>, %arg1: tensor<8x1xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %arg2: tensor<8x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<64x2xf32> {

@@ -16,7 +16,7 @@ func.func @exact(%arg0: tensor<8x1024xf32> {sdy.sharding = #sdy.sharding<@mesh, 
   return %values, %indices : tensor<8x16xf32>, tensor<8x16xi32>
 }
 
-// Candidates and their indices would be more bytes than the elements.
+// Unchanged: the candidates and their indices would be larger than the operand.
 // CHECK-LABEL: func.func @too_many_candidates
 // CHECK-NEXT:    chlo.top_k(%arg0, k = 128)
 func.func @too_many_candidates(%arg0: tensor<8x1024xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) -> tensor<8x128xf32> {

@@ -1,6 +1,6 @@
 // RUN: sdy-opt %s --import=%S/operators/sums.py -sdy-propagation-pipeline -sdy-partition-pipeline -split-input-file | filecheck %s
 
-// Each row is computed by itself: devices compute with the padding.
+// Rows are independent, so that devices compute on the padding as well.
 
 sdy.mesh @mesh = <["x"=4]>
 // CHECK-LABEL: func.func @main
@@ -14,7 +14,7 @@ func.func @main(%arg0: tensor<7x2xf32>) -> tensor<7x2xf32> {
 
 // -----
 
-// Zeros would add 1 each to the sum of exponentials: a device computes with its two rows, or the last one with its row.
+// Zero padding would add 1 per row to the sum of exponentials: the last device computes on its one row without padding.
 
 sdy.mesh @mesh = <["x"=4]>
 // CHECK-LABEL: func.func @main
@@ -31,7 +31,7 @@ func.func @main(%arg0: tensor<7x2xf32>) -> tensor<2xf32> {
 
 // -----
 
-// With fewer rows than devices, the last ones have none.
+// With fewer rows than devices, the last device has none and contributes zeros.
 
 sdy.mesh @mesh = <["x"=4]>
 // CHECK-LABEL: func.func @main
