@@ -23,7 +23,7 @@ func.func @reshard(%arg0: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"
 sdy.mesh @mesh = <["x"=2]>
 
 func.func @result(%arg0: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<4xf32> {
-  // expected-error @+1 {{a value of type tensor<2xf32> on each device goes where tensor<4xf32> is expected: sdy-insert-explicit-reshards must run first}}
+  // expected-error @+1 {{a local shard of type tensor<2xf32> is used where tensor<4xf32> is expected: sdy-insert-explicit-reshards must run first}}
   return %arg0 : tensor<4xf32>
 }
 

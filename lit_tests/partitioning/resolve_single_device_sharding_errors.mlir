@@ -5,7 +5,7 @@ sdy.mesh @one = <[], device_ids=[1]>
 
 func.func @collective(%arg0: tensor<i1>, %arg1: tensor<4xf32>) {
   %0 = "stablehlo.if"(%arg0) ({
-    // expected-error @+1 {{takes several devices, but is in an operation that a single one computes}}
+    // expected-error @+1 {{is a collective in an operation with a single-device sharding}}
     %1 = sdy.all_reduce {"x"} %arg1 out_sharding=<@mesh, [{}]> : tensor<4xf32>
     stablehlo.return %1 : tensor<4xf32>
   }, {

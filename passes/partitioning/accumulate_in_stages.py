@@ -1,4 +1,4 @@
-"""`sdy-accumulate-in-stages`: running sums and the like, in each part of a split dimension first."""
+"""`sdy-accumulate-in-stages`: two-stage prefix sums and other scans along a sharded dimension."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,10 +31,10 @@ from sdy.stablehlo.reduce_window import ReduceWindowOp
 
 @dataclass(frozen=True)
 class AccumulateInStagesPass(AnalysisPreservingPass):
-    """Accumulate along a split dimension in each part by itself, and combine that with what all parts before come to.
+    """Compute a prefix sum along a sharded dimension in each shard, and combine it with the totals of earlier shards.
 
-    A running sum, product or maximum is a reduction in windows that reach from the first element, or to the last. The
-    last result of a part is what the whole part comes to. Before, with windows of 16 and padding of 15 in front::
+    A cumulative sum, product or maximum is a `reduce_window` whose windows start at the first element, or end at the
+    last. The last result of a shard is its total. Before, with windows of 16 and padding of 15 in front::
 
         sdy.mesh @mesh = <["x"=4]>
         ... %0: tensor<16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}
@@ -53,11 +53,11 @@ class AccumulateInStagesPass(AnalysisPreservingPass):
         %9 = stablehlo.add %8, %2 [{"x"}, {}] : tensor<4x4xf32>
         %10 = stablehlo.reshape %9 [{"x"}] : tensor<16xf32>
 
-    so that devices receive a number for each part, and no elements. Nothing is changed where the initial values may not
-    count several times, or where the body is more than elementwise operations.
+    so that devices receive one total per shard instead of the elements. An operation is unchanged if its initial values
+    may not be neutral, or if its body is not elementwise.
 
-    A result that is resharded to as many parts of other dimensions needs no stages: the operand is resharded to that
-    layout instead, where devices receive fewer bytes.
+    If a result is resharded to as many shards of another dimension, the operand is resharded to that sharding instead,
+    without stages, if that moves fewer bytes.
     """
 
     name = "sdy-accumulate-in-stages"
@@ -68,17 +68,14 @@ class AccumulateInStagesPass(AnalysisPreservingPass):
             if accumulation is None:
                 continue
             if (sharding := accumulation.sharding_without_stages()) is not None:
-                accumulation.do_with(sharding)
+                accumulation.reshard(sharding)
             else:
-                accumulation.do_in_stages()
+                accumulation.replace_by_stages()
 
 
 @dataclass(frozen=True)
 class _Accumulation:
-    """Windows that reach along `dim` from the first element to each, or if `from_last` from each to the last one.
-
-    All inputs are to be split as `sharding` says.
-    """
+    """A scan along `dim`: prefix sums or, with `from_last`, suffix sums. All inputs will have `sharding`."""
 
     op: ReduceWindowOp
     dim: int
@@ -87,7 +84,7 @@ class _Accumulation:
 
     @classmethod
     def of(cls, op: ReduceWindowOp) -> "_Accumulation | None":
-        """What `op` is if it is such an accumulation along a split dimension, and known how to be done in stages."""
+        """Return the scan that `op` computes along a sharded dimension; None if it is not one, or not supported."""
         if not all(is_static_tensor(value.type) and 0 not in shape(value.type) for value in op.inputs):
             return None
         dims = [dim for dim, along in enumerate(op.window()) if along != WindowDimension(1)]
@@ -101,9 +98,10 @@ class _Accumulation:
         return cls(op, dims[0], window == backward, splits[0])
 
     def sharding_without_stages(self) -> TensorSharding | None:
-        """Return the sharding of a use of a result that leaves `dim` whole and splits as much as `sharding` does.
+        """Return the sharding of a use that replicates `dim` and has shards no larger than `sharding`.
 
-        None where devices receive fewer elements in stages.
+        Returns:
+            The sharding that moves the fewest elements, or None if stages move fewer or no use has such a sharding.
         """
         if not all(map(get_sharding, self.op.results)):
             return None
@@ -123,18 +121,18 @@ class _Accumulation:
         return best if best is not None and self._received_around(best) < in_stages else None
 
     def _received_around(self, sharding: TensorSharding) -> int:
-        """Return the elements that all devices receive in reshards if the operation runs with `sharding`."""
+        """Return the elements received by all devices in reshards around the operation if it has `sharding`."""
         return elements_around(self.op, self._with_starts(sharding))
 
     def _received_between(self) -> int:
-        """Return the elements that all devices receive of what parts come to."""
+        """Return the elements received by all devices to exchange the totals of the shards."""
         mesh, sizes = mesh_of(self.sharding, self.op), list(shape(self.op.inputs[0].type))
         parts = self.sharding.dims[self.dim].sharded_size(mesh)
         sizes[self.dim] = parts
         return len(self.op.inputs) * (parts - 1) * local_elements(self.sharding.dim_axes, sizes, mesh) * mesh.size
 
-    def do_with(self, sharding: TensorSharding) -> None:
-        """Let the operation run with `sharding`, reshards around it."""
+    def reshard(self, sharding: TensorSharding) -> None:
+        """Compute the operation with `sharding`, by reshards around it."""
         invalidate(self.op)
         values = [*self.op.operands, *self.op.results]
         reshard_around(
@@ -150,8 +148,8 @@ class _Accumulation:
         count = len(self.op.inputs)
         return [sharding] * count + [None] * count + [sharding] * count
 
-    def do_in_stages(self) -> None:
-        """Put the stages in the place of the operation."""
+    def replace_by_stages(self) -> None:
+        """Replace the operation by its stages."""
         op, dim, sharding = self.op, self.dim, self.sharding
         invalidate(op)
         reshard_around(op, [None if equivalent(get_sharding(value), sharding) else sharding for value in op.inputs])
@@ -176,20 +174,23 @@ class _Accumulation:
         beyond = [emit_by_part.broadcast(value, range(len(sizes)), sizes) for value in beyond]
         joined = applied(op.body, [*own, *beyond] if self.from_last else [*beyond, *own], emit_by_part)
         results = zip(joined, op.results, strict=True)
-        Rewriter.replace_op(op, [], [self._put_together(value, result) for value, result in results])
+        Rewriter.replace_op(op, [], [self._merge_parts(value, result) for value, result in results])
 
     def _accumulate(
         self, inputs: Sequence[SSAValue], dim: int, count: int, sharding: TensorSharding
     ) -> Sequence[SSAValue]:
-        """`count` results along `dim`: the last one of all `inputs`, each one before of an element less, or of none."""
+        """Emit the last `count` prefix results along `dim`; with `from_last`, the first `count` suffix results.
+
+        If `count` is one more than the number of elements, the scan is exclusive and also returns an empty prefix.
+        """
         op, sizes = self.op, shape(inputs[0].type)
         padding = [(0, 0)] * len(sizes)
         padding[dim] = (0, count - 1) if self.from_last else (count - 1, 0)
         window = [sizes[dim] if index == dim else 1 for index in range(len(sizes))]
-        made = (*sizes[:dim], count, *sizes[dim + 1 :])
+        result_shape = (*sizes[:dim], count, *sizes[dim + 1 :])
         windows = ReduceWindowOp.create(
             operands=[*inputs, *op.init_values],
-            result_types=[with_shape(result, made) for result in op.results],
+            result_types=[with_shape(result, result_shape) for result in op.results],
             properties={"window_dimensions": i64_array(*window), "padding": padding_elements(padding)},
             regions=[op.body.clone()],
         )
@@ -205,15 +206,15 @@ class _Accumulation:
         limits = [stop if index == dim else size for index, size in enumerate(sizes)]
         return TensorEmitter(InsertPoint.before(self.op), self.op, sharding).slice(value, starts, limits)
 
-    def _put_together(self, value: SSAValue, result: SSAValue) -> SSAValue:
-        """`value`, which has the parts in a dimension of their own, as the `result` that it is to be."""
+    def _merge_parts(self, value: SSAValue, result: SSAValue) -> SSAValue:
+        """Reshape `value`, with a separate dimension of parts, to the shape and sharding of `result`."""
         point, sizes = InsertPoint.before(self.op), list(shape(value.type))
         emit = TensorEmitter(point, self.op, self.sharding)
         sizes[self.dim : self.dim + 2] = [sizes[self.dim] * sizes[self.dim + 1]]
-        whole = emit.reshape(value, sizes)
+        merged = emit.reshape(value, sizes)
         if tuple(sizes) != shape(result.type):
-            whole = emit.slice(whole, [0] * len(sizes), shape(result.type))
+            merged = emit.slice(merged, [0] * len(sizes), shape(result.type))
         wanted = get_sharding(result) or TensorSharding.replicated_closed(self.sharding.mesh, len(sizes))
         if equivalent(self.sharding, wanted):
-            return whole
-        return Emitter(point, self.op).insert(ReshardOp(whole, wanted))
+            return merged
+        return Emitter(point, self.op).insert(ReshardOp(merged, wanted))

@@ -1,4 +1,4 @@
-"""`sdy-compose-slices-and-pads`: one resize along a split dimension in the place of two, one after the other."""
+"""`sdy-compose-slices-and-pads`: composition of consecutive slices and pads of sharded dimensions."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
@@ -27,13 +27,13 @@ _Resize: TypeAlias = SliceOp | PadOp
 _Inner: TypeAlias = SliceOp | PadOp | ConcatenateOp
 
 _Composition: TypeAlias = Callable[[Emitter], SSAValue]
-"""Emits one operation that does what two do."""
+"""Emits the composition of two operations."""
 
 
 class ComposeSlicesAndPadsPass(AnalysisPreservingPass):
-    """Compose slices and pads of slices, pads and concatenations that change the size of a split dimension.
+    """Compose slices and pads of slices, pads and concatenations that change the size of a sharded dimension.
 
-    A causal shift pads a tensor in front and slices as many rows as there were. Before::
+    A causal shift pads a tensor in front and slices it to its original size. Before::
 
         sdy.mesh @mesh = <["x"=4]>
         %1 = stablehlo.pad %0, %c, low = [1], high = [0], interior = [0] [{"x"}] : tensor<9xf32>
@@ -43,14 +43,14 @@ class ComposeSlicesAndPadsPass(AnalysisPreservingPass):
 
         %2 = stablehlo.pad %0, %c, low = [1], high = [-1], interior = [0] [{"x"}] : tensor<8xf32>
 
-    Devices then receive one row each, and hold no tensor of an uneven size. The intermediate tensor must have no users
-    that are not composed; one pad may have several slices. A slice of a sum of pads, or of another elementwise
-    operation on them, first becomes the sum of their slices.
+    Each device then receives one row, and the uneven intermediate tensor is not materialized. All users of the
+    intermediate tensor must be composed with it; one pad may have several slices. A slice of a sum of pads, or of
+    another elementwise operation on pads, is first replaced by the sum of their slices.
 
-    These operations stay: those in different blocks, with a sharding rule of their own, with unreduced axes, with
-    dynamic sizes or without elements; pads with different values; a pad that fills places from which a slice cut off
-    rows; a slice with strides of a pad; a slice of a concatenation along another dimension; and a slice that a
-    concatenation takes, which reads the tensor that is sliced.
+    The following operations are not composed: operations in different blocks, with a custom sharding rule, unreduced
+    axes, dynamic sizes or no elements; pads with different values; a pad of rows that a slice removed; a strided slice
+    of a pad; a slice of a concatenation along another dimension; and a slice that is an operand of a concatenation,
+    which reads the unsliced tensor directly.
     """
 
     name = "sdy-compose-slices-and-pads"
@@ -73,7 +73,7 @@ class _Range(NamedTuple):
 
 
 class _Edges(NamedTuple):
-    """A dimension of a pad: the rows before the first and behind the last, negative if cut off, and the dilation."""
+    """A dimension of a pad: the low and high edge padding, negative to remove rows, and the dilation."""
 
     low: int
     high: int
@@ -81,11 +81,11 @@ class _Edges(NamedTuple):
 
     @property
     def fills(self) -> bool:
-        """Whether there are places without a row of the operand."""
+        """True if the result has positions without an operand row."""
         return self.low > 0 or self.high > 0 or self.dilation > 1
 
     def after(self, inner: "_Edges") -> "_Edges | None":
-        """Return the composition with `inner`, which comes first; None where it would show rows that are cut off."""
+        """Return the composition after `inner`; None if it would restore rows that `inner` removes."""
         if inner.low < 0 < self.low or inner.high < 0 < self.high:
             return None
         low, high = inner.low * self.dilation + self.low, inner.high * self.dilation + self.high
@@ -93,7 +93,7 @@ class _Edges(NamedTuple):
 
 
 def _compose_with_users(inner: _Inner) -> Iterator[Operation]:
-    """Compose `inner` with its users, if it can be with each of them; yield the operations to look at next."""
+    """Compose `inner` with its users, if all of them can be composed; yield the operations to visit next."""
     users = list(dict.fromkeys(use.operation for use in inner.results[0].uses))
     composed = [(user, _composition(inner, user)) for user in users]
     if not all(composition for _, composition in composed):
@@ -114,7 +114,7 @@ def _compose_with_users(inner: _Inner) -> Iterator[Operation]:
 
 
 def _composition(inner: _Inner, outer: Operation) -> _Composition | None:
-    """Return what emits the composition of `outer` with its operand `inner`, None if they cannot be composed."""
+    """Return the emitter of the composition of `outer` with its operand `inner`; None if they cannot be composed."""
     if not isinstance(outer, _Resize) or outer.parent is not inner.parent or not _resizes(inner, outer):
         return None
     if isinstance(inner, SliceOp) and isinstance(outer, SliceOp):
@@ -127,7 +127,7 @@ def _composition(inner: _Inner, outer: Operation) -> _Composition | None:
 
 
 def _resizes(*ops: _Inner) -> bool:
-    """Whether `ops` resize a split dimension, may be rewritten, and have elements."""
+    """Return whether `ops` resize a sharded dimension, may be rewritten, and have no empty tensors."""
     return may_resize(*ops) and all(0 not in shape_of(value) for op in ops for value in (*op.operands, *op.results))
 
 
@@ -190,7 +190,7 @@ def _concatenation_of_slices(inner: ConcatenateOp, outer: SliceOp) -> _Compositi
 
 
 def _edges(op: _Resize) -> list[_Edges] | None:
-    """Return `op` as a pad, None if it is a slice with strides."""
+    """Return the edge padding of `op` as a pad; None for a strided slice."""
     if isinstance(op, PadOp):
         columns = (op.edge_padding_low, op.edge_padding_high, op.interior_padding)
         dims = zip(*(column.get_values() for column in columns), strict=True)
@@ -203,7 +203,7 @@ def _edges(op: _Resize) -> list[_Edges] | None:
 
 
 def _ranges(op: _Resize) -> list[_Range] | None:
-    """Return `op` as a slice, None if it is a pad that fills places."""
+    """Return the ranges of `op` as a slice; None for a pad that adds positions."""
     if isinstance(op, SliceOp):
         return [_Range(*each) for each in op.ranges()]
     edges = _edges(op)
@@ -213,7 +213,7 @@ def _ranges(op: _Resize) -> list[_Range] | None:
 
 
 def _is_of_pads(value: SSAValue, user: Operation) -> bool:
-    """Whether `user` alone has `value`, which elementwise operations compute from pads and constants alone."""
+    """Return whether `value`, with `user` as its only user, is an elementwise expression of pads and constants."""
     op = value.owner
     if (
         not isinstance(op, Operation)
@@ -234,7 +234,7 @@ def _is_of_pads(value: SSAValue, user: Operation) -> bool:
 
 
 def _slice_in_place(value: SSAValue, ranges: Sequence[_Range], outer: _Resize) -> None:
-    """Turn `value`, which `_is_of_pads`, into its slice, the result of `outer`, by slices of the pads."""
+    """Change the expression `value`, for which `_is_of_pads` is true, into its slice `outer`, by slicing the pads."""
     op = value.owner
     assert isinstance(op, Operation)
     whole = shape_of(value)
@@ -250,7 +250,7 @@ def _slice_in_place(value: SSAValue, ranges: Sequence[_Range], outer: _Resize) -
 
 
 def _part(value: SSAValue, ranges: Sequence[_Range], emit: Emitter) -> SSAValue:
-    """Return the slice of `value`, a pad or a tensor that is filled with one scalar."""
+    """Emit the slice of `value`, a pad or a tensor that is filled with one scalar."""
     if isinstance(value.owner, PadOp):
         return _sliced(value, ranges, emit)
     sizes = [-((start - limit) // stride) for start, limit, stride in ranges]
@@ -258,14 +258,14 @@ def _part(value: SSAValue, ranges: Sequence[_Range], emit: Emitter) -> SSAValue:
 
 
 def _laid_out_like(outer: _Resize, value: SSAValue) -> SSAValue:
-    """Return `value` with the sharding of the result of `outer`."""
+    """Set the sharding of `outer`'s result on `value`, and return `value`."""
     if (sharding := get_sharding(outer.result)) is not None:
         set_sharding(value, sharding)
     return value
 
 
 def _sliced(value: SSAValue, ranges: Sequence[_Range], emit: Emitter) -> SSAValue:
-    """Return a slice, or `value` itself where it is all of it."""
+    """Emit a slice of `value`; return `value` itself if the slice is the identity."""
     if all(each == (0, size, 1) for each, size in zip(ranges, shape_of(value), strict=True)):
         return value
     return emit.slice(value, *zip(*ranges, strict=True))

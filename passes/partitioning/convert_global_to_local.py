@@ -1,4 +1,4 @@
-"""`sdy-convert-global-to-local`: from whole tensors to those of one device."""
+"""`sdy-convert-global-to-local`: conversion of unpartitioned tensors to one device's shards."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,10 +29,10 @@ from sdy.passes.spmd.target import Channels, Target, device_id_op, first_free_ch
 
 @dataclass(frozen=True)
 class ConvertGlobalToLocalPass(ModulePass):
-    """Convert a module from the types of whole tensors to those that one device has, collectives included.
+    """Convert a module on unpartitioned tensors to the program of one device, with StableHLO collectives.
 
-    Each value gets the type of its part, operations that name sizes or places of the whole are changed accordingly, and
-    SDY's collectives become StableHLO's. Functions keep their shardings, which say how the parts make up the whole.
+    Each value gets the type of its shard, attributes with sizes or indices are adjusted, and SDY collectives are
+    lowered to StableHLO collectives. Functions keep their shardings, which describe the unpartitioned tensors.
 
         sdy.mesh @mesh = <["x"=2]>
         func.func @main(%0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<8x4xf32> {
@@ -43,18 +43,17 @@ class ConvertGlobalToLocalPass(ModulePass):
         func.func @main(%0: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<8x4xf32> {
           %1 = "stablehlo.all_gather"(%0) <{all_gather_dim = 0 : i64, replica_groups = dense<[[0, 1]]> ...
 
-    An operation that cannot be computed in parts is an error, or with `compute_whole` is computed whole on every
-    device, with a warning. Where only its tensors are split in ways that do not fit together, as they are not after
-    `sdy-insert-explicit-reshards`, each device computes it from its own shards, as in Shardy, with a warning that this
-    may not be its part of the whole; with `preserve_semantics`, it is an error there too. A dimension that its axes do
-    not divide is an error: `sdy-pad-for-divisibility` must run first.
+    An operation that cannot be partitioned is an error, or with `compute_whole` is replicated, with a warning. If only
+    the shardings of its tensors are incompatible, which `sdy-insert-explicit-reshards` rules out, each device computes
+    it from its own shards, as in Shardy, with a warning that the result may be wrong; with `preserve_semantics`, this
+    is an error too. An uneven dimension is an error: `sdy-pad-for-divisibility` must run first.
 
-    Devices are partitions of one replica, or where `replica_count` is greater than 1, replicas of one partition.
-    With `enable_rgv3`, collectives name the axes of a mesh along which they are, where these are whole axes. An
-    all-gather of several dimensions is one collective, or with `per_dim_all_gather` one for each. A reduce-scatter of
-    several dimensions is an all-reduce of which each device takes its part, or with
-    `combine_multi_dimension_reduce_scatter` a single reduce-scatter, which sends half as much. With
-    `least_communication`, an all-gather of which only the first part is used is a sum of that and zeros.
+    Devices are partitions of one replica or, if `replica_count` is greater than 1, replicas of one partition. With
+    `enable_rgv3`, the replica groups of a collective along full axes are mesh axes instead of lists. An all-gather of
+    several dimensions is one collective, or with `per_dim_all_gather` one per dimension. A reduce-scatter of several
+    dimensions is an all-reduce and a slice, or with `combine_multi_dimension_reduce_scatter` a single reduce-scatter,
+    which sends half as much. With `least_communication`, an all-gather with users of its first shard only becomes an
+    all-reduce of that shard and zeros.
     """
 
     name = "sdy-convert-global-to-local"
@@ -73,7 +72,7 @@ class ConvertGlobalToLocalPass(ModulePass):
         with cached_walks():
             layouts = Layouts(op)
             sites = list(layouts.sites(self._target(op)))
-        # The sharding rules are those of whole tensors, so they are asked before any type changes.
+        # Sharding rules are for unpartitioned tensors, so the checks precede the change of types.
         obstacles = [_obstacle(site) for site in sites]
         layouts.change_types(Layout.local_type)
         for function in layouts.functions.values():
@@ -98,20 +97,20 @@ class ConvertGlobalToLocalPass(ModulePass):
 
 
 def _obstacle(site: Site[Operation]) -> Obstacle | None:
-    """Why an operation has to be whole along some axes; None if it has not, or if this is not asked of it."""
+    """Return why an operation must be replicated, and along which axes; None if it need not or only forwards values."""
     op = site.op
-    passes_values_on = type(op) is CallOp or data_flow_of(op) is not None or is_terminator(op)
-    if passes_values_on or partitioning_of(op).always_lowered:
+    forwards_values = type(op) is CallOp or data_flow_of(op) is not None or is_terminator(op)
+    if forwards_values or partitioning_of(op).always_lowered:
         return None
     return obstacle_to_parts(site)
 
 
 def _lower(site: Site[Operation], obstacle: Obstacle | None) -> None:
-    if obstacle is not None and _is_left_as_it_is(obstacle, site.target):
+    if obstacle is not None and _computes_from_own_shards(obstacle, site.target):
         warn(
             site.op,
-            f"'{site.op.name}' op is computed by each device from its own shards, which may differ from the whole: "
-            f"{obstacle.reason}; run sdy-insert-explicit-reshards first, or ask for preserve-semantics",
+            f"'{site.op.name}' op is computed by each device from its own shards, which may change the result: "
+            f"{obstacle.reason}; run sdy-insert-explicit-reshards first, or set preserve-semantics",
         )
     elif obstacle is not None:
         site = replicate_along(site, obstacle)
@@ -123,7 +122,7 @@ def _lower(site: Site[Operation], obstacle: Obstacle | None) -> None:
 
 
 def _make_partial(site: Site[Operation]) -> None:
-    """Mask a result of an operation without operands, along the axes over which it is to be partial, to one device."""
+    """Keep an unreduced result of an operation without operands on one device, and zeros on the others."""
     for result, layout in zip(site.op.results, site.results, strict=True):
         if layout.sharding is not None and layout.sharding.unreduced and result.uses:
             emit = site.after()
@@ -132,19 +131,20 @@ def _make_partial(site: Site[Operation]) -> None:
             result.replace_uses_with_if(partial, lambda use, users=users: use.operation in users)
 
 
-def _is_left_as_it_is(obstacle: Obstacle, target: Target) -> bool:
+def _computes_from_own_shards(obstacle: Obstacle, target: Target) -> bool:
     return obstacle.reason == INCOMPATIBLE_SHARDINGS and not (target.allow_replication or target.preserve_semantics)
 
 
 def _check_edges(op: Operation, functions: dict[str, FuncOp]) -> None:
-    """Refuse a value that goes where one of another type is expected: a reshard is missing there."""
-    for user, given, expected in _edges(op, functions):
-        if given != expected:
-            message = f"a value of type {given} on each device goes where {expected} is expected"
+    """Raise if a value flows to one of another type, because a reshard is missing."""
+    for user, source, expected in _edges(op, functions):
+        if source != expected:
+            message = f"a local shard of type {source} is used where {expected} is expected"
             raise error(user, f"{message}: sdy-insert-explicit-reshards must run first")
 
 
 def _edges(op: Operation, functions: dict[str, FuncOp]) -> Iterator[tuple[Operation, Attribute, Attribute]]:
+    """Yield the data-flow edges of `op`: the user, the type of the value and the expected type."""
     if type(op) is FuncReturnOp and isinstance(function := op.parent_op(), FuncOp):
         expected = function.function_type.outputs.data
         yield from ((op, value.type, type_) for value, type_ in zip(op.operands, expected, strict=True))

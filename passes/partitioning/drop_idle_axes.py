@@ -28,17 +28,17 @@ from sdy.stablehlo.shape import ConcatenateOp
 class DropIdleAxesPass(AnalysisPreservingPass):
     """Replicate the rows of a dimension that has fewer rows than shards, instead of padding it.
 
-    With "x" of size 8, two rows are on devices 0 and 1, and six devices hold padding. Before::
+    With "x" of size 8, devices 0 and 1 have one row each, and the other six hold only padding. Before::
 
         %0 = sdy.reshard %arg0 <@mesh, [{"x"}, {}]> : tensor<2x64xf32>
         %1 = stablehlo.negate %0 [{"x"}, {}] : tensor<2x64xf32>
 
-    After, each row is on four devices. A shard is as large as before::
+    After, four devices have each row, and shards have the same size as before::
 
         %0 = sdy.reshard %arg0 <@mesh, [{"x":(1)2}, {}]> : tensor<2x64xf32>
         %1 = stablehlo.negate %0 [{"x":(1)2}, {}] : tensor<2x64xf32>
 
-    Nothing is sent for it: the pass changes a value only if no operand has these rows on fewer devices. Operands and
+    The pass adds no communication: it changes a value only if no operand has these rows on fewer devices. Operands and
     results of operations that move rows, such as a slice or a concatenation, are unchanged, as are function arguments
     and results, and modules with collectives.
     """
@@ -61,11 +61,11 @@ class DropIdleAxesPass(AnalysisPreservingPass):
 
 
 IdleDims = dict[SSAValue, set[int]]
-"""The dimensions of each value whose idle axes are to be dropped."""
+"""The dimensions of each value whose idle axes the pass drops."""
 
 
 def _holders(module: ModuleOp) -> Iterator[SSAValue]:
-    """Yield the values with whose operations shardings are stored, but for function arguments."""
+    """Yield the values whose shardings are stored at operations, which excludes function arguments."""
     for op in operations(module):
         if (flow := data_flow_of(op)) is not None:
             yield from flow.block_argument_edge_owners(op)
@@ -85,7 +85,7 @@ def _idle_dims(value: SSAValue) -> set[int]:
 
 
 def _moved_dims(value: SSAValue) -> set[int]:
-    """Return the dimensions along which users move rows between devices: all their operands are to be split alike."""
+    """Return the dimensions along which users move rows between devices, whose operands need equal shardings."""
     moved = set[int]()
     for use in value.uses:
         if (rule := sharding_rule(use.operation)) is not None:
@@ -112,7 +112,7 @@ def _drop_axes(value: SSAValue, dims: Set[int]) -> None:
 
 @lru_cache(2**10)
 def _without_idle_axes(split: DimSharding, size: int, mesh: Mesh) -> DimSharding:
-    """Return the shortest prefix of the axes, cut into primes, that leaves a shard no more rows."""
+    """Return the shortest prefix of the axes, split into sub-axes of prime size, with the same shard size."""
     if not size or size % split.sharded_size(mesh) == 0:
         return split
     rows = -(-size // split.sharded_size(mesh))

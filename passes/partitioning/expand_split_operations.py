@@ -1,4 +1,4 @@
-"""`sdy-expand-split-operations`: composites and batch normalisations are expanded where they are split."""
+"""`sdy-expand-split-operations`: expansion of sharded composites and batch normalizations."""
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -10,14 +10,14 @@ from sdy.passes.importing.expand_operations import expand_operations, expandable
 
 
 class ExpandSplitOperationsPass(AnalysisPreservingPass):
-    """Expand composites and batch normalisations if one of them has a tensor that is split.
+    """Expand composites and batch normalizations if one of them has a sharded operand or result.
 
-    What they become has no shardings yet: `sdy-propagation-pipeline` is to run next. Where nothing is split, composites
-    stay, so that a compiler can have a kernel for them. Before::
+    The expanded operations have no shardings yet: run `sdy-propagation-pipeline` next. If none is sharded, composites
+    are unchanged, so that a compiler can select a kernel for them. Before::
 
         %0 = stablehlo.composite "my.f" %arg0 {decomposition = @f} : (tensor<8xf32>) -> tensor<8xf32>
 
-    After, with that, %arg0 being split by "x"::
+    After this pass and propagation, with %arg0 sharded along "x"::
 
         %0 = call @f(%arg0) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : ...
     """
@@ -30,7 +30,7 @@ class ExpandSplitOperationsPass(AnalysisPreservingPass):
 
 
 def expands(module: ModuleOp) -> bool:
-    """Whether `sdy-expand-split-operations` expands operations of `module`."""
+    """Return whether `sdy-expand-split-operations` expands operations of `module`."""
     return any(map(_is_split, expandable_operations(module)))
 
 

@@ -1,4 +1,4 @@
-"""`sdy-fold-empty-tensors`: replace what is computed of tensors without elements, which no device has to send."""
+"""`sdy-fold-empty-tensors`: folding of operations on tensors without elements."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, cast
@@ -27,9 +27,9 @@ from sdy.stablehlo.slicing import DynamicUpdateSliceOp
 
 
 class FoldEmptyTensorsPass(ModulePass):
-    """Replace each tensor without elements by a constant, and what is left of operations on such tensors.
+    """Replace each tensor without elements by a constant, and fold the operations that use such tensors.
 
-    An empty slice needs nothing of its operand, so no device has to receive any of it.
+    An empty slice does not depend on its operand, so no communication is needed for it.
 
     Before::
 
@@ -64,7 +64,7 @@ def _is_empty(value: SSAValue) -> bool:
 
 
 def _has_empty_result(op: Operation) -> bool:
-    """Whether all results are tensors without elements that a constant can be."""
+    """Return whether all results are tensors without elements, of types that constants can have."""
     return (
         bool(op.results)
         and op.name.startswith("stablehlo.")
@@ -85,7 +85,7 @@ def _empty_results(op: Operation) -> list[SSAValue]:
 
 
 def _zeros(emit: Emitter, result: SSAValue) -> SSAValue:
-    """Return zeros for `result`: canonicalization merges no `sdy.constant` with one of another layout."""
+    """Emit zeros for `result`, as an `sdy.constant`, which canonicalization does not merge across shardings."""
     return emit.insert(ShardedConstantOp(emit.splat(cast(TensorType[Any], result.type), 0)))
 
 
@@ -133,4 +133,4 @@ _REWRITES: dict[type[Operation], Callable[[Emitter, Any], list[SSAValue]]] = {
     ReduceOp: _reduce,
     ScatterOp: _scatter,
 }
-"""Values of an operation that has results with elements and an operand without."""
+"""Rewrites of operations with an empty operand and results that are not empty."""

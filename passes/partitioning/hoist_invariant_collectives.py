@@ -1,4 +1,4 @@
-"""`sdy-hoist-invariant-collectives`: loop-invariant collectives are moved in front of the loop."""
+"""`sdy-hoist-invariant-collectives`: loop-invariant code motion of collectives."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ from sdy.stablehlo.control_flow import WhileOp
 
 
 class HoistInvariantCollectivesPass(AnalysisPreservingPass):
-    """Move collectives of what a loop does not change to before the loop, with what makes their operands.
+    """Hoist collectives of loop-invariant values out of loops, with the operations that compute their operands.
 
     Before::
 
@@ -34,24 +34,27 @@ class HoistInvariantCollectivesPass(AnalysisPreservingPass):
           ...
           %3 = stablehlo.dot_general %x, %1, ...
 
-    Those in a branch stay there, as it may be taken in no iteration, and so do those behind an optimization barrier.
-    XLA moves them too; only here can they be merged with others afterwards, and counted as often as they run.
+    A collective in a branch is not hoisted, because the branch may never be taken, nor is one behind an optimization
+    barrier. XLA hoists these collectives too, but too late to merge them with others, or to count them correctly in the
+    cost model.
     """
 
     name = "sdy-hoist-invariant-collectives"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for loop in innermost_first(operations_of(op, WhileOp)):
-            found = [inner for region in loop.regions for inner in region.block.ops if isinstance(inner, COLLECTIVES)]
-            if found:
-                _hoist(found, loop)
+            collectives = [
+                inner for region in loop.regions for inner in region.block.ops if isinstance(inner, COLLECTIVES)
+            ]
+            if collectives:
+                _hoist(collectives, loop)
 
 
 def _hoist(collectives: Sequence[Operation], loop: WhileOp) -> None:
     invariants = LoopInvariants(loop)
     for collective in collectives:
-        makers = invariants.producers(collective.operands)
-        for op in () if makers is None else (*makers, collective):
+        producers = invariants.producers(collective.operands)
+        for op in () if producers is None else (*producers, collective):
             op.detach()
             op.operands = [invariants.initial_values.get(operand, operand) for operand in op.operands]
             insert(op, InsertPoint.before(loop))

@@ -1,4 +1,4 @@
-"""`sdy-inline-functions`: one function, in which every tensor may be split as propagation has decided."""
+"""`sdy-inline-functions`: inlining of calls, so that uneven tensors keep their shardings across functions."""
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -15,10 +15,10 @@ from sdy.sharding import equivalent
 
 
 class InlineFunctionsPass(ModulePass):
-    """Put the body of a function in the place of each call of it, with the shardings that its values have.
+    """Inline each call, keeping the shardings of the values in the function.
 
-    Arguments and results of functions are split evenly only, so that a tensor of a size that its axes do not divide
-    would be gathered on its way in and out. A reshard that does only that, for a call, is removed. Before::
+    Arguments and results of functions cannot be uneven, so that a tensor that its axes do not divide would be gathered
+    before and after a call. A reshard that only does this is removed. Before::
 
         %r = sdy.reshard %x <@mesh, [{}]> : tensor<5xf32>
         %0 = call @f(%r) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>} : (tensor<5xf32>) -> tensor<5xf32>
@@ -30,7 +30,7 @@ class InlineFunctionsPass(ModulePass):
 
         %0 = stablehlo.negate %x {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<5xf32>
 
-    Calls stay that `inline` leaves.
+    Calls that the `inline` pass does not inline are unchanged.
     """
 
     name = "sdy-inline-functions"
@@ -41,7 +41,7 @@ class InlineFunctionsPass(ModulePass):
 
 
 def _undo_divisible_arguments(call: CallOp, function: FuncOp) -> None:
-    """Let `call` take what its operands are reshards of, where these only keep the even part of an uneven sharding."""
+    """Remove the reshards of the operands of `call` that only make an uneven sharding even."""
     for operand in dict.fromkeys(call.operands):
         reshard = operand.owner
         if not isinstance(reshard, ReshardOp) or any(use.operation is not call for use in operand.uses):

@@ -1,4 +1,4 @@
-"""`sdy-inline-operators`: each call of an annotated operator is replaced by what its function does."""
+"""`sdy-inline-operators`: inlining of annotated operator calls."""
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
@@ -15,7 +15,7 @@ from sdy.passes.common.symbols import Symbols
 
 
 class InlineOperatorsPass(ModulePass):
-    """Replace each call of an annotated operator by the operations of its function, for operands of these types.
+    """Replace each call of an annotated operator by the operations of its function, traced for the operand types.
 
     Before::
 
@@ -25,9 +25,8 @@ class InlineOperatorsPass(ModulePass):
 
         %0 = stablehlo.add %arg0, %arg0 : tensor<8xf32>
 
-    An operator that no function is registered for is an error. So is one whose function does not take these operands,
-    or gives results of other types, as one may whose sizes are not those of its arguments when these are a device's
-    part of the whole.
+    An operator without a registered function is an error, as is a function that rejects the operands or returns results
+    of other types. A function can do so on a device's shards if it depends on sizes other than those of its arguments.
     """
 
     name = "sdy-inline-operators"
@@ -37,7 +36,7 @@ class InlineOperatorsPass(ModulePass):
 
 
 def inline_operators(module: ModuleOp) -> None:
-    """Replace the calls of annotated operators in `module` by the programs of their functions."""
+    """Replace the calls of annotated operators in `module` by the operations of their functions."""
     programs = _Programs(module)
     for op in operations(module):
         if (call := call_of(op)) is not None:
@@ -45,21 +44,21 @@ def inline_operators(module: ModuleOp) -> None:
 
 
 class _Programs:
-    """What the operators' functions do, made once for operands of the same types."""
+    """The lowered functions of operators, memoized by call and operand types."""
 
     def __init__(self, module: ModuleOp) -> None:
         self._symbols = Symbols(module)
         self._mains: dict[tuple[OperatorCall, tuple[Attribute, ...]], FuncOp] = {}
 
     def body(self, op: Operation, call: OperatorCall) -> Region:
-        """The body of a function that computes `op`. What it calls is in the module."""
+        """Return the body of the function that computes `op`; functions that it calls are inserted into the module."""
         key = call, tuple(op.operand_types)
         if key not in self._mains:
             self._mains[key] = self._make(op, call)
         main = self._mains[key]
-        given, expected = main.function_type.outputs.data, tuple(op.result_types)
-        if given != expected:
-            raise error(op, f"operator '{call.name}' gives {quoted(given)} where {quoted(expected)} is expected")
+        returned, expected = main.function_type.outputs.data, tuple(op.result_types)
+        if returned != expected:
+            raise error(op, f"operator '{call.name}' returns {quoted(returned)} where {quoted(expected)} is expected")
         return main.body
 
     def _make(self, op: Operation, call: OperatorCall) -> FuncOp:

@@ -1,4 +1,4 @@
-"""`sdy-merge-equal-collectives`: of collectives that send equal values, only the first stays."""
+"""`sdy-merge-equal-collectives`: common subexpression elimination of collectives."""
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Set
@@ -16,7 +16,7 @@ from sdy.passes.spmd.value_numbers import ValueNumbers
 
 
 class MergeEqualCollectivesPass(AnalysisPreservingPass):
-    """Keep the first of collectives that send equal values to the same devices, and what nothing uses then goes.
+    """Merge collectives of equal operands along the same replica groups, and erase the unused operations that remain.
 
     Before::
 
@@ -32,9 +32,9 @@ class MergeEqualCollectivesPass(AnalysisPreservingPass):
         %1 = "stablehlo.all_gather"(%0) <{all_gather_dim = 0 : i64, replica_groups = ...}>
         %2 = stablehlo.dot_general %1, %1, ...
 
-    A collective in a region, such as a branch, is merged with one before the region, not moved there. Anything else
-    that is computed twice stays: to compute it again may take less than to keep it, as whoever compiles the program
-    knows. XLA merges the rest, but no collectives.
+    A collective in a region, such as a branch, is merged with one before the region, but not hoisted. Other equal
+    operations are not merged, because recomputing a value may be cheaper than keeping it in memory; XLA decides that,
+    but does not merge collectives.
     """
 
     name = "sdy-merge-equal-collectives"
@@ -49,7 +49,7 @@ class MergeEqualCollectivesPass(AnalysisPreservingPass):
 def _merge_in(function: FuncOp, collectives: Set[type[Operation]]) -> None:
     numbers = ValueNumbers()
     kept: defaultdict[Hashable, list[Operation]] = defaultdict(list)
-    """The collectives that stay, by what those that are equal have in common."""
+    """The kept collectives, by value-numbering key."""
     for op in operations(function)[1:]:
         if op.__class__ not in collectives:
             numbers.number(op)
@@ -66,7 +66,7 @@ def _merge_in(function: FuncOp, collectives: Set[type[Operation]]) -> None:
 
 
 def _blocks_around(op: Operation) -> Iterator[Block]:
-    """The blocks whose operations before `op` have been run when `op` is."""
+    """Yield the blocks that contain `op`, innermost first."""
     block = op.parent
     while block is not None:
         yield block
@@ -75,7 +75,7 @@ def _blocks_around(op: Operation) -> Iterator[Block]:
 
 
 def _erase_unused(values: Iterable[SSAValue]) -> None:
-    """Erase the operations of these values, and those before them, as far as nothing needs them."""
+    """Erase the dead operations that define `values`, and transitively those that only they use."""
     pending = [value.owner for value in values]
     while pending:
         owner = pending.pop()

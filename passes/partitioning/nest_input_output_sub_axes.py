@@ -1,4 +1,4 @@
-"""`sdy-nest-input-output-sub-axes`: one way to cut each axis into sub-axes at a program's inputs and outputs."""
+"""`sdy-nest-input-output-sub-axes`: compatible sub-axes in the shardings of a program's inputs and outputs."""
 
 from dataclasses import replace
 from functools import partial
@@ -16,7 +16,7 @@ from sdy.sharding import DimSharding, TensorSharding
 
 
 class NestInputOutputSubAxesPass(AnalysisPreservingPass):
-    """Shorten the shardings of a function's inputs and outputs to sub-axes of which each axis can be made in one way.
+    """Shorten the shardings of a function's inputs and outputs so that all sub-axes of an axis can coexist.
 
     Before::
 
@@ -29,8 +29,8 @@ class NestInputOutputSubAxesPass(AnalysisPreservingPass):
         func.func @main(%arg0: tensor<6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(1)2}]>},
                         %arg1: tensor<6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>})
 
-    The arrays that a person hands in and gets back lie on one mesh of smaller axes, and six devices are either two
-    times three or three times two. Inputs come before outputs, and those in front before those behind.
+    The arrays that JAX passes in and out are sharded over one mesh whose axes are the sub-axes, and six devices are
+    either 2x3 or 3x2. Earlier inputs take precedence over later ones, and inputs over outputs.
     """
 
     name = "sdy-nest-input-output-sub-axes"
@@ -41,7 +41,7 @@ class NestInputOutputSubAxesPass(AnalysisPreservingPass):
 
 
 def _nested(cuts: set[AxisRef], sharding: TensorSharding, _: Attribute) -> TensorSharding:
-    """The part of `sharding` that goes with the sub-axes in `cuts`, to which it adds its own."""
+    """Return the part of `sharding` that can coexist with the sub-axes in `cuts`, and add its sub-axes to them."""
     return sharding.map_dims(lambda dim: _nested_dim(dim, cuts))
 
 

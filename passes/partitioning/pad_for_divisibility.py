@@ -1,4 +1,4 @@
-"""`sdy-pad-for-divisibility`: dimensions that their axes do not divide are padded until they do."""
+"""`sdy-pad-for-divisibility`: padding of uneven dimensions."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ from sdy.rule import OpShardingRule
 
 @dataclass(frozen=True)
 class PadForDivisibilityPass(ModulePass):
-    """Pad tensors at the end of each dimension that its axes do not divide, up to a multiple of the number of parts.
+    """Pad the end of each uneven dimension to a multiple of its number of shards.
 
     Before::
 
@@ -52,18 +52,16 @@ class PadForDivisibilityPass(ModulePass):
         %g = sdy.all_gather [{"x"}] %2 out_sharding=<@mesh, [{}]> : tensor<8xf32>
         %3 = stablehlo.slice %g [0:7] : (tensor<8xf32>) -> tensor<7xf32>
 
-    Where it is not known how an operation is computed on padded tensors, the dimensions that are padded are made whole
-    for it on every device, without the padding, with a warning. Padding that an operation reads is masked for it; that
-    of the operand of a `stablehlo.pad` as Shardy does it, with a warning where that is not enough, or where it is
-    needed with `preserve_semantics`.
+    For an operation that does not support padding, the uneven dimensions are replicated and the padding is sliced off,
+    with a warning. Padding that an operation reads is masked. The padding of the operand of a `stablehlo.pad` is masked
+    as in Shardy, with a warning if that is not enough; with `preserve_semantics`, it is masked wherever necessary.
 
-    Where a collective leads from one size of a dimension to another, the dimension is made whole on the way, with a
-    warning; or with `least_communication` devices exchange the rows that their parts then lack, where that is less. A
-    device knows its place by its partition id, or by its replica id where `replica_count` is more than one.
+    If a collective changes the padded size of a dimension, the dimension is replicated in between, with a warning. With
+    `least_communication`, devices exchange the rows that move between shards instead, if that moves fewer bytes. A
+    device is identified by its partition id, or by its replica id if `replica_count` is greater than 1.
 
-    Arguments and results of functions are not padded: a sharding that does not divide them is an error, to which
-    `sdy-update-non-divisible-input-output-shardings` is the answer; unless `pad_function_io`, with which they are
-    padded too, so that who calls the functions has to do so.
+    Uneven arguments and results of functions are an error, which `sdy-update-non-divisible-input-output-shardings`
+    resolves. With `pad_function_io`, they are padded too, and callers must pass padded arguments.
     """
 
     name = "sdy-pad-for-divisibility"
@@ -81,7 +79,7 @@ class PadForDivisibilityPass(ModulePass):
         if not self.pad_function_io:
             for function in layouts.functions.values():
                 _check_function(function, layouts)
-        # The sharding rules are those of unpadded tensors, so they are asked before any type changes.
+        # Sharding rules are for unpadded tensors, so they are computed before the types change.
         target = Target(
             device_id_op(op, self.replica_count, self.partition_count),
             least_communication=self.least_communication,
@@ -113,18 +111,19 @@ def _has_uneven_dims(site: Site[Operation]) -> bool:
 
 
 def _pad(site: Site[Operation], rule: OpShardingRule | None, padding: Padding) -> None:
-    """Make one operation right for the padded types that its values have by now."""
+    """Rewrite one operation for the padded types of its operands and results."""
     pad = partitioning_of(site.op).pad
     is_padded = pad is not None and pad(PaddedSite(site, rule, padding))
-    if not is_padded and not _passes_values_on(site.op):
+    if not is_padded and not _forwards_values(site.op):
         _compute_without_padding(site, rule, padding)
 
 
-def _passes_values_on(op: Operation) -> bool:
+def _forwards_values(op: Operation) -> bool:
     return isinstance(op, CallOp) or data_flow_of(op) is not None or is_terminator(op)
 
 
 def _compute_without_padding(site: Site[Operation], rule: OpShardingRule | None, padding: Padding) -> None:
+    """Replicate the uneven dimensions of an operation and compute it without padding, with a warning."""
     op = site.op
     if rule is not None and _loses_partial_results(site, rule):
         raise op_error(op, "cannot be computed in parts, as the collective behind it expects: they are uneven")
@@ -141,11 +140,11 @@ def _compute_without_padding(site: Site[Operation], rule: OpShardingRule | None,
     for result, layout in zip(op.results, site.results, strict=True):
         if layout.uneven_dims:
             users = list(result.uses)
-            whole = Rewriter.replace_value_with_new_type(result, layout.type)
+            unpadded = Rewriter.replace_value_with_new_type(result, layout.type)
             sharding = layout.without(layout.uneven_dims).sharding
             assert sharding is not None
-            set_sharding(whole, sharding)
-            _let_use(users, padding.put_on(Insertion.after(op), whole, layout))
+            set_sharding(unpadded, sharding)
+            _replace_uses(users, padding.put_on(Insertion.after(op), unpadded, layout))
 
 
 def _local_bytes(layout: Layout) -> int:
@@ -157,7 +156,7 @@ def _bytes_without_padding(layout: Layout) -> int:
 
 
 def _loses_partial_results(site: Site[Operation], rule: OpShardingRule) -> bool:
-    """Whether the parts of a result that a collective combines would no longer be partial."""
+    """Return whether replication would turn partial results, which a collective combines, into full ones."""
     reduced = (
         factor
         for mapping, layout in zip(rule.operands, site.operands, strict=True)
@@ -170,6 +169,6 @@ def _loses_partial_results(site: Site[Operation], rule: OpShardingRule) -> bool:
     )
 
 
-def _let_use(users: Iterable[Use], value: SSAValue) -> None:
+def _replace_uses(users: Iterable[Use], value: SSAValue) -> None:
     for use in users:
         use.operation.operands[use.index] = value

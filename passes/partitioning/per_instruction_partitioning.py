@@ -1,4 +1,4 @@
-"""`sdy-per-instruction-partitioning`: some operations made the program of one device, each by itself."""
+"""`sdy-per-instruction-partitioning`: partitioning of selected operations into manual computations."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -54,9 +54,9 @@ _NO_INSTRUCTIONS = (
 
 @dataclass(frozen=True)
 class PerInstructionPartitioningPass(ModulePass):
-    """Put the program that one device runs for an operation, and for nothing else, into a manual computation.
+    """Partition selected operations, each into a manual computation of its own.
 
-    With it one finds the operation in which another partitioner makes a mistake, as that one partitions the others.
+    Another partitioner then partitions the other operations, so that a bisection finds the one that it gets wrong.
 
     Before::
 
@@ -71,13 +71,13 @@ class PerInstructionPartitioningPass(ModulePass):
           sdy.return %2 : tensor<4xf32>
         } : (tensor<8xf32>) -> tensor<8xf32>
 
-    Neighbours exchange the elements that the operation moves between devices, unless `enable_halo_exchange` is false.
-    An operand that its axes do not divide is padded in front of the computation, and a result sliced behind it.
+    Neighbors exchange the elements that the operation moves between devices, unless `enable_halo_exchange` is false. An
+    uneven operand is padded before the computation, and an uneven result is sliced after it.
 
-    `filter` says which operations: all that have a tensor that is split, or those of them whose name contains one of
-    the words in the list `dot, pad`, or whose number among them is in the range of `selectLow=0, selectHigh=10`. The
-    operations in the regions of others, calls and collectives have no number and are left as they are, and so is,
-    with a warning, what cannot be put into a computation of its own.
+    `filter` selects among the operations with a sharded operand or result, which are numbered in program order:
+    `dot, pad` selects those whose names contain one of the words, and `selectLow=0, selectHigh=10` a range of numbers.
+    The default is all. Operations in regions of others, calls and collectives are not numbered and are unchanged. An
+    operation that cannot be partitioned on its own is unchanged too, with a warning.
     """
 
     name = "sdy-per-instruction-partitioning"
@@ -87,9 +87,9 @@ class PerInstructionPartitioningPass(ModulePass):
     partition_count: int = 1
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        chosen = InstructionFilter.parse(self.filter)
+        instruction_filter = InstructionFilter.parse(self.filter)
         for number, instruction in enumerate(list(_instructions(op))):
-            if not chosen.includes(instruction.name, number):
+            if not instruction_filter.includes(instruction.name, number):
                 continue
             if (reason := why_not_outlined(instruction)) is not None:
                 warn(instruction, f"'{instruction.name}' op cannot be partitioned on its own: {reason}")
@@ -138,7 +138,7 @@ class PerInstructionPartitioningPass(ModulePass):
 
 
 def _instructions(module: ModuleOp) -> Iterator[Operation]:
-    """The operations that are directly in a function and have a tensor that is split."""
+    """Yield the top-level operations of functions that have a sharded operand or result."""
     for function in operations_at_top(module):
         if isinstance(function, FuncOp):
             for block in function.body.blocks:
@@ -153,7 +153,7 @@ def _shardings(op: Operation) -> list[TensorSharding | None]:
 
 
 def _sharding(value: SSAValue, mesh: str | Mesh) -> TensorSharding:
-    """The sharding of a value; one that is whole on each device is so on `mesh`."""
+    """Return the sharding of a value, on `mesh` if it is replicated."""
     sharding = get_sharding(value)
     if sharding is None or sharding.is_fully_replicated:
         return TensorSharding.replicated_closed(mesh, rank(value.type))
@@ -161,7 +161,7 @@ def _sharding(value: SSAValue, mesh: str | Mesh) -> TensorSharding:
 
 
 def _renumber_channels(module: ModuleOp, first: int) -> None:
-    """Let the channels of `module` be numbers from `first` on."""
+    """Renumber the channels of `module`, from `first` on."""
     channels = Channels(first)
     for op in operations(module):
         if isinstance(op.properties.get("channel_handle"), ChannelHandleAttr):
@@ -169,7 +169,7 @@ def _renumber_channels(module: ModuleOp, first: int) -> None:
 
 
 def _padded(emit: Emitter, value: SSAValue, type_: Attribute, sharding: TensorSharding) -> SSAValue:
-    """`value` with zeros at its end, up to the shape of `type_`."""
+    """Pad the end of `value` with zeros to the shape of `type_`."""
     if value.type == type_:
         return value
     assert isinstance(type_, TensorType)
@@ -181,7 +181,7 @@ def _padded(emit: Emitter, value: SSAValue, type_: Attribute, sharding: TensorSh
 
 
 def _cut(emit: Emitter, original: SSAValue, value: SSAValue, sharding: TensorSharding) -> SSAValue:
-    """`value` without what it has more than `original`, for which it stands."""
+    """Slice the padded `value` to the shape of `original`."""
     if value.type == original.type:
         return value
     cut = emit.slice(value, [0] * len(shape_of(value)), shape_of(original))

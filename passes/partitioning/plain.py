@@ -1,4 +1,4 @@
-"""`sdy-plain`: what is left knows nothing of the SDY dialect."""
+"""`sdy-plain`: removal of the SDY dialect."""
 
 from collections.abc import Callable
 
@@ -27,11 +27,11 @@ _PREFIX = "sdy."
 
 
 class PlainPass(ModulePass):
-    """Take all that is of the SDY dialect out of a module, for compilers that do not know it.
+    """Remove the SDY dialect from a module, for compilers that do not support it.
 
-    A partitioned program is then StableHLO alone, of which each device runs the same; collectives list devices by their
-    numbers, and the module says how many there are. A program that is not partitioned computes what it does on whole
-    tensors, where a reshard is its operand. Calls of annotated operators are what these do.
+    A partitioned program becomes plain StableHLO, which every device runs: replica groups list device ids, and the
+    module has the number of partitions. An unpartitioned program is unchanged but for its annotations, and a reshard is
+    replaced by its operand. Calls of annotated operators are inlined.
 
     Before::
 
@@ -48,7 +48,7 @@ class PlainPass(ModulePass):
           return %0 : tensor<8xf32>
         }
 
-    An operation that only has a meaning on several devices, as a manual computation, is an error: partition it first.
+    An operation that requires several devices, such as a manual computation, is an error: partition the program first.
     """
 
     name = "sdy-plain"
@@ -60,9 +60,10 @@ class PlainPass(ModulePass):
 
 
 def drop_dialect(module: ModuleOp, *kept: type[Operation]) -> None:
-    """Take all that is of the SDY dialect out of `module`, in place, but for operations of the classes `kept`.
+    """Remove the SDY dialect from `module` in place, except for operations of the classes `kept`.
 
-    Raises DiagnosticError at another one that only has a meaning on several devices.
+    Raises:
+        DiagnosticError: Another operation requires several devices, such as a manual computation.
     """
     inline_operators(module)
     meshes = named_meshes(module)
@@ -75,7 +76,7 @@ def drop_dialect(module: ModuleOp, *kept: type[Operation]) -> None:
         if op.attributes:
             op.attributes = {name: value for name, value in op.attributes.items() if not name.startswith(_PREFIX)}
         if op.dialect_name() == "sdy" and op.parent is not None and type(op) not in kept:
-            _REPLACE.get(type(op), _refuse)(op)
+            _REPLACE.get(type(op), _raise_unpartitioned)(op)
 
 
 def _use_operand(op: Operation) -> None:
@@ -87,8 +88,8 @@ def _use_constant(op: Operation) -> None:
     Rewriter.replace_op(op, ConstantOp.create(result_types=op.result_types, properties={"value": op.value}))
 
 
-def _refuse(op: Operation) -> None:
-    raise op_error(op, "has no meaning on whole tensors: partition the program first")
+def _raise_unpartitioned(op: Operation) -> None:
+    raise op_error(op, "requires several devices: partition the program first")
 
 
 _REPLACE: dict[type[Operation], Callable[[Operation], None]] = {

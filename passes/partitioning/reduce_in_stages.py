@@ -1,4 +1,4 @@
-"""`sdy-reduce-in-stages`: reductions that no all-reduce combines, of each part first and then of what these give."""
+"""`sdy-reduce-in-stages`: two-stage reductions, of each shard and then of the partial results, without all-reduce."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -25,10 +25,10 @@ from sdy.stablehlo.reduction import ReduceOp
 
 @dataclass(frozen=True)
 class ReduceInStagesPass(AnalysisPreservingPass):
-    """Reduce in two stages along split dimensions where SDY has no all-reduce that combines partial results.
+    """Reduce sharded dimensions in two stages where SDY has no all-reduce that combines the partial results.
 
-    A sum, a maximum or a minimum is combined by an all-reduce. Of products, of bits, and of several tensors together,
-    as in the search of the place of a maximum, the partial results are brought together and reduced again. Before::
+    The partial results of a sum, maximum or minimum are combined by an all-reduce. The partial results of a product, of
+    a bitwise operation, or of several tensors together, as in an argmax, are gathered and reduced again. Before::
 
         sdy.mesh @mesh = <["x"=4]>
         ... %0: tensor<16x8xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}
@@ -42,22 +42,22 @@ class ReduceInStagesPass(AnalysisPreservingPass):
         %4 = stablehlo.reduce(%3 init: %c) applies stablehlo.xor across dimensions = [0] [{"x"}]
         %5 = sdy.reshard %4 <@mesh, [{}]> : tensor<8xi32>
 
-    The reshards are those that send the fewest elements: here each device finishes a quarter of the results, for two
-    it would be as well to have all of them on both. The first stage, and padding where parts are uneven, starts from
-    what changes nothing, so that the initial value counts once. Where there is no such element, nothing is changed.
-    The order of the elements is kept, unless the reduction is known to be commutative.
+    The pass selects the reshards that move the fewest elements: here, each device computes a quarter of the results.
+    The first stage starts from the identity element, which also fills the padding of uneven shards, so that the initial
+    value counts once. A reduction without a known identity is unchanged. The order of elements is preserved, unless the
+    reduction is known to be commutative.
     """
 
     name = "sdy-reduce-in-stages"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for reduction in operations_of(op, ReduceOp):
-            if _is_in_reach(reduction) and operation_reduction(reduction) is None:
+            if _is_supported(reduction) and operation_reduction(reduction) is None:
                 _reduce_in_stages(reduction)
 
 
-def _is_in_reach(op: ReduceOp) -> bool:
-    """Whether the sizes of `op` are known, its inputs lie on one mesh, and nothing about it is unreduced."""
+def _is_supported(op: ReduceOp) -> bool:
+    """Return whether `op` has static, nonempty shapes, one mesh and no unreduced axes."""
     values = (*op.inputs, *op.results)
     shardings = [sharding for sharding in map(get_sharding, values) if sharding is not None]
     return (
@@ -68,31 +68,29 @@ def _is_in_reach(op: ReduceOp) -> bool:
 
 
 def _reduce_in_stages(op: ReduceOp) -> None:
-    found = _dim_to_cut(op)
-    if found is None:
+    dim_and_layout = _dim_to_cut(op)
+    if dim_and_layout is None:
         return
     invalidate(op)
     starts = neutral_starts(op)
     if starts is None:
         return
-    dim, layout = found
-    inputs_alike = [
-        None if equivalent(get_sharding(value), layout.sharding) else layout.sharding for value in op.inputs
-    ]
-    reshard_around(op, inputs_alike)
+    dim, layout = dim_and_layout
+    shardings = [None if equivalent(get_sharding(value), layout.sharding) else layout.sharding for value in op.inputs]
+    reshard_around(op, shardings)
     parts, total = reduce_in_stages(op, Cut(dim, layout.parts(dim), layout.axes[dim]), starts)
-    _bring_together(total)
+    _reshard_partial_results(total)
     _reduce_in_stages(parts)
 
 
 def _dim_to_cut(op: ReduceOp) -> tuple[int, Layout] | None:
-    """The first dimension that may be cut and that an input splits, and how that input lies."""
+    """Return the first dimension to reduce in stages, which an input shards, and the layout of that input."""
     layouts = [layout_of(value) for value in op.inputs]
     return next(((dim, layout) for dim in dims_to_cut(op) for layout in layouts if layout.axes[dim]), None)
 
 
-def _bring_together(total: ReduceOp) -> None:
-    """Put reshards around the second stage, so that each device has all parts of what it finishes."""
+def _reshard_partial_results(total: ReduceOp) -> None:
+    """Insert reshards around the second stage, so that each device has all partial results of its outputs."""
     [place] = total.dimensions.get_values()
     parts = get_sharding(total.inputs[0])
     assert parts is not None
@@ -107,16 +105,17 @@ def _bring_together(total: ReduceOp) -> None:
         in_front = elements_resharded(total.inputs[0], parts, with_parts(finished, place, ()), total)
         return in_front + elements_resharded(total.results[0], finished, wanted, total)
 
-    finished = min(_ways_to_finish(parts, place, wanted, shape(total.results[0].type), mesh), key=received)
+    candidates = _second_stage_shardings(parts, place, wanted, shape(total.results[0].type), mesh)
+    finished = min(candidates, key=received)
     count = len(total.inputs)
     after = [None if equivalent(get_sharding(result), finished) else finished for result in total.results]
     reshard_around(total, [with_parts(finished, place, ())] * count + [None] * count + after)
 
 
-def _ways_to_finish(
+def _second_stage_shardings(
     parts: TensorSharding, place: int, wanted: TensorSharding, sizes: tuple[int, ...], mesh: Mesh
 ) -> Iterator[TensorSharding]:
-    """Where results may be computed: where their parts are, where they are wanted, or each device some of them."""
+    """Yield candidate shardings of the second stage's results: of the parts, of the users, or split over the parts."""
     kept = replace(parts, dims=parts.dims[:place] + parts.dims[place + 1 :])
     yield kept
     yield wanted

@@ -1,4 +1,4 @@
-"""`sdy-remove-propagation-barriers`: replace each barrier by its operand, once propagation is done."""
+"""`sdy-remove-propagation-barriers`: removal of propagation barriers after propagation."""
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -11,8 +11,8 @@ from sdy.ir.walking import operations_of
 class RemovePropagationBarriersPass(AnalysisPreservingPass):
     """Replace every `sdy.propagation_barrier` by its operand.
 
-    A barrier copies its operand and only stops propagation. Its users read the layout behind it, as they do in
-    `sdy-insert-explicit-reshards`, and reshard from there.
+    A barrier only stops propagation and is the identity on its operand. Without it, its users reshard directly from the
+    sharding of the operand, as `sdy-insert-explicit-reshards` expects.
 
     Before::
 

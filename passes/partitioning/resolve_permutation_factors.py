@@ -1,4 +1,4 @@
-"""`sdy-resolve-permutation-factors`: what an operation needs of other devices' parts is exchanged, or made whole."""
+"""`sdy-resolve-permutation-factors`: halo exchange of rows that operations need from other devices."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ from sdy.passes.spmd.target import Channels, device_id_op, first_free_channel
 
 @dataclass(frozen=True)
 class ResolvePermutationFactorsPass(ModulePass):
-    """Let devices exchange what windows, shifts and uneven reshapes need of other parts of a tensor.
+    """Exchange the rows that windows, shifts and uneven reshapes need from other shards of a tensor.
 
     Before::
 
@@ -27,8 +27,8 @@ class ResolvePermutationFactorsPass(ModulePass):
         %1 = stablehlo.slice %0 [1:9] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>}
             : (tensor<12xf32>) -> tensor<8xf32>
 
-    After, shortened, and with `least_communication`: each device has three elements of %0 and needs two, some of which
-    the last two devices receive from their neighbours::
+    After, shortened, and with `least_communication`: each device has three elements of %0 and needs two, and the last
+    two devices receive some of theirs from their left neighbors::
 
         %1 = sdy.manual_computation(%0) in_shardings=[<@mesh, [{"x"}]>] out_shardings=[<@mesh, [{"x"}]>]
             manual_axes={"x"} (%own: tensor<3xf32>) {
@@ -39,11 +39,11 @@ class ResolvePermutationFactorsPass(ModulePass):
           sdy.return %5 : tensor<2xf32>
         } : (tensor<12xf32>) -> tensor<8xf32>
 
-    Where that would take more communication than to make the dimension whole, or `enable_halo_exchange` is false, the
-    dimension is made whole, by reshards around the operation; the former with a warning.
+    If the exchange would move more bytes than an all-gather of the dimension, the dimension is replicated by reshards
+    around the operation, with a warning. It is also replicated if `enable_halo_exchange` is false.
 
-    Neighbours send all they have, as in Shardy, or with `least_communication` only what someone needs. A device knows
-    its place by its partition id, or by its replica id where `replica_count` is more than one.
+    Neighbors send their full shards, as in Shardy, or with `least_communication` only the needed rows. A device is
+    identified by its partition id, or by its replica id if `replica_count` is greater than 1.
     """
 
     name = "sdy-resolve-permutation-factors"

@@ -1,4 +1,4 @@
-"""`sdy-resolve-single-device-sharding`: what one device computes alone becomes a conditional that all devices run."""
+"""`sdy-resolve-single-device-sharding`: conditionals for operations on a single device."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ from sdy.stablehlo.emitter import Emitter
 
 @dataclass(frozen=True)
 class ResolveSingleDeviceShardingPass(ModulePass):
-    """Let only the device that is to compute an operation alone do so, and send its results to all others.
+    """Compute each operation with a single-device sharding in a conditional, and send its results to all devices.
 
     Before::
 
@@ -59,12 +59,12 @@ class ResolveSingleDeviceShardingPass(ModulePass):
         }) : (tensor<i1>) -> tensor<8xf32>
         %3 = sdy.all_reduce {"x"} %2 out_sharding=<@mesh, [{}]> : tensor<8xf32>
 
-    An operand of which devices have parts is gathered first. What only the same device uses is not sent to the others.
-    Nothing is done in a module that has no mesh of several devices. Devices are partitions of one replica, or where
-    `replica_count` is greater than 1, replicas of one partition.
+    A sharded operand is gathered first. A result that only the same device uses is not sent. A module without a mesh of
+    several devices is unchanged. Devices are partitions of one replica or, if `replica_count` is greater than 1,
+    replicas of one partition.
 
-    Within a manual computation the program is that of each device along its manual axes. There one device computes for
-    those that differ from it along the free axes: of each part along the manual axes, the one at the same place.
+    In a manual computation, one device in each group along the free axes computes the operation for its group: the
+    device with the same coordinates along the free axes as the single device.
     """
 
     name = "sdy-resolve-single-device-sharding"
@@ -80,14 +80,15 @@ class ResolveSingleDeviceShardingPass(ModulePass):
         manual_axes = ManualAxes(op)
         sent: dict[SSAValue, _Sent] = {}
         for alone in operations(op):
-            # What is inside an operation that was moved into a conditional has no sharding any more.
+            # Operations nested in one that was moved into a conditional have no sharding anymore.
             if alone.dialect_name() != "sdy" and (device := device_of(alone)) is not None:
                 users = [list(result.uses) for result in alone.results]
                 free = manual_axes.free(alone, meshes[everywhere])
-                on_device = _run_on(device, alone, device_id, sent, _of_each_part(device, free, meshes[everywhere]))
-                everyone_has = _send_to_all(on_device, everywhere, free)
-                for uses, result, value in zip(users, on_device.results, everyone_has, strict=True):
-                    _let_use(uses, value)
+                runs = _runs_on_devices(device, free, meshes[everywhere])
+                conditional = _run_on(device, alone, device_id, sent, runs)
+                replicated = _send_to_all(conditional, everywhere, free)
+                for uses, result, value in zip(users, conditional.results, replicated, strict=True):
+                    _replace_uses(uses, value)
                     sent[value] = _Sent(device, result)
         for value in sent:
             if isinstance(value.owner, AllReduceOp) and not value.uses:
@@ -95,14 +96,14 @@ class ResolveSingleDeviceShardingPass(ModulePass):
 
 
 class _Sent(NamedTuple):
-    """The device that alone had a value before all received it, and what it had."""
+    """The device that computed a value, and the value before it was sent to all devices."""
 
     device: int
     value: SSAValue
 
 
-def _of_each_part(device: int, free: Sequence[AxisRef], mesh: Mesh) -> list[bool]:
-    """Return for each device of `mesh` whether it is at the place of `device` along the `free` axes."""
+def _runs_on_devices(device: int, free: Sequence[AxisRef], mesh: Mesh) -> list[bool]:
+    """Return for each device of `mesh` whether it has the coordinates of `device` along the `free` axes."""
     places = shard_indices(free, mesh)
     return [device < mesh.size and place == places[device] for place in places]
 
@@ -110,9 +111,9 @@ def _of_each_part(device: int, free: Sequence[AxisRef], mesh: Mesh) -> list[bool
 def _run_on(
     device: int, op: Operation, device_id: type[DeviceIdOp], sent: Mapping[SSAValue, _Sent], runs: Sequence[bool]
 ) -> IfOp:
-    """Move `op` into a conditional that computes it where `runs` says so, and yields zeros and tokens elsewhere.
+    """Move `op` into a conditional that computes it on the devices in `runs`, and yields zeros and tokens on others.
 
-    Where it uses values that `device`, one of those, has `sent`, it uses them as they were before.
+    Operands that `device` itself has `sent` are replaced by the values before they were sent.
     """
     emit = Emitter(InsertPoint.before(op), op, device_id)
     if sum(runs) == 1:
@@ -139,39 +140,41 @@ def _run_on(
 
 
 def _nothing(emit: Emitter, result: OpResult) -> SSAValue:
-    """What the other devices have for `result`: zeros, which change no sum, or a token."""
+    """Emit the value of `result` on the other devices: zeros, which do not change the all-reduce, or a token."""
     match result.type:
         case TensorType():
             return emit.filled(tensor_type(result), 0)
         case TokenType():
             return emit.insert(CreateTokenOp.create(result_types=[result.type]))
         case other:
-            raise op_error(result.op, f"is on one device, from which a result of type {other} cannot be sent to others")
+            raise op_error(
+                result.op, f"has a single-device sharding, but a result of type {other} cannot be sent to other devices"
+            )
 
 
 def _forget_devices(op: Operation, conditional: IfOp) -> None:
-    """Let an operation in `conditional` have no sharding, and its operands be whole, as they are on all devices."""
+    """Remove the sharding of an operation in `conditional`, and replicate its operands in front of the conditional."""
     if isinstance(op, CollectiveOp):
-        raise op_error(op, "takes several devices, but is in an operation that a single one computes")
+        raise op_error(op, "is a collective in an operation with a single-device sharding")
     if isinstance(op, ReshardOp):
         Rewriter.replace_op(op, [], [op.input])
         return
     op.attributes.pop(SHARDING, None)
     for index, operand in enumerate(op.operands):
-        if is_on_one_device(get_sharding(operand), op) and isinstance(brings := operand.owner, ReshardOp):
-            op.operands[index] = brings.input
+        if is_on_one_device(get_sharding(operand), op) and isinstance(reshard := operand.owner, ReshardOp):
+            op.operands[index] = reshard.input
             if not operand.uses:
-                Rewriter.erase_op(brings)
+                Rewriter.erase_op(reshard)
         value = op.operands[index]
         sharding = get_sharding(value)
         if sharding is not None and not sharding.is_fully_replicated:
-            whole = TensorSharding.replicated_closed(sharding.mesh, sharding.rank)
-            gather = AllGatherOp(value, sharding.dim_axes, whole)
+            replicated = TensorSharding.replicated_closed(sharding.mesh, sharding.rank)
+            gather = AllGatherOp(value, sharding.dim_axes, replicated)
             op.operands[index] = Emitter(InsertPoint.before(conditional), op).insert(gather)
 
 
 def _send_to_all(conditional: IfOp, everywhere: str, axes: Sequence[AxisRef]) -> list[SSAValue]:
-    """The results of `conditional`, which are zero on all devices along `axes` but one, on all of them."""
+    """All-reduce the results of `conditional`, which are zero on all devices along `axes` but one."""
     emit = Emitter(InsertPoint.after(conditional), conditional)
     return [
         result
@@ -181,14 +184,14 @@ def _send_to_all(conditional: IfOp, everywhere: str, axes: Sequence[AxisRef]) ->
     ]
 
 
-def _let_use(uses: Sequence[Use], value: SSAValue) -> None:
-    """Let `uses` be of `value`, which is whole; a reshard of it becomes an all-slice, or nothing."""
-    whole = get_sharding(value)
+def _replace_uses(uses: Sequence[Use], value: SSAValue) -> None:
+    """Replace `uses` by the replicated `value`; a reshard of it becomes an all-slice, or is removed."""
+    replicated = get_sharding(value)
     for use in uses:
         user = use.operation
-        if not isinstance(user, ReshardOp) or whole is None or user.sharding.data.mesh != whole.mesh:
+        if not isinstance(user, ReshardOp) or replicated is None or user.sharding.data.mesh != replicated.mesh:
             user.operands[use.index] = value
-        elif user.sharding.data == whole:
+        elif user.sharding.data == replicated:
             Rewriter.replace_op(user, [], [value])
         else:
             Rewriter.replace_op(user, AllSliceOp(value, user.sharding.data.dim_axes, user.sharding.data))

@@ -1,4 +1,4 @@
-"""`sdy-rewrite-as-slices-and-pads`: operations that are slices without strides, or pads without holes, in disguise."""
+"""`sdy-rewrite-as-slices-and-pads`: canonicalization to slices without strides and pads without interior padding."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,26 +23,26 @@ from sdy.stablehlo.slicing import DynamicSliceOp, SliceOp
 
 
 class RewriteAsSlicesAndPadsPass(AnalysisPreservingPass):
-    """Rewrite operations on split dimensions that are slices or pads in disguise, of which devices exchange few rows.
+    """Canonicalize operations on sharded dimensions to slices and pads, for which devices exchange few rows.
 
-    These are a `dynamic_slice` at constant places; a `concatenate` of a tensor and rows filled with one scalar, before
-    it, behind it or both; a strided slice that takes one row; and a pad with holes between the rows of a tensor that
-    has one. Before::
+    They are: a `dynamic_slice` with constant start indices; a `concatenate` of a tensor with rows filled with one
+    scalar before it, after it or both; a strided slice of one row; and interior padding of a tensor with one row.
+    Before::
 
         sdy.mesh @mesh = <["x"=4]>
         %c = stablehlo.constant dense<2> : tensor<i32>
         %1 = stablehlo.dynamic_slice %0, %c, sizes = [8] [{"x"}] : (tensor<12xf32>, tensor<i32>) -> tensor<8xf32>
         %2 = stablehlo.concatenate %zeros, %1, dim = 0 [{"x"}] : (tensor<4xf32>, tensor<8xf32>) -> tensor<12xf32>
 
-    After, with %zero from a broadcast or a constant::
+    After, where %zero is the operand of a broadcast or a constant::
 
         %1 = stablehlo.slice %0 [2:10] [{"x"}] : (tensor<12xf32>) -> tensor<8xf32>
         %2 = stablehlo.pad %1, %zero, low = [4], high = [0], interior = [0] [{"x"}] : tensor<12xf32>
 
-    A slice or a pad that changes no size becomes its operand, resharded if the layouts differ.
+    A slice or pad that is the identity is replaced by its operand, with a reshard if the shardings differ.
 
-    Operations stay that have a sharding rule of their own, unreduced axes or dynamic sizes, and concatenations with
-    different values at both ends.
+    Operations with a custom sharding rule, unreduced axes or dynamic sizes are unchanged, as are concatenations with
+    different scalars at both ends.
     """
 
     name = "sdy-rewrite-as-slices-and-pads"
@@ -50,7 +50,7 @@ class RewriteAsSlicesAndPadsPass(AnalysisPreservingPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for inner in operations_of(op, SliceOp, PadOp):
             if _is_identity(inner):
-                replace(inner, [_laid_out(inner.operand, inner)])
+                replace(inner, [_resharded(inner.operand, inner)])
         for inner in operations_of(op, *_REWRITES):
             if may_resize(inner) and (value := _REWRITES[type(inner)](inner)) is not None:
                 assert isinstance(value.owner, Operation)
@@ -59,7 +59,7 @@ class RewriteAsSlicesAndPadsPass(AnalysisPreservingPass):
 
 
 def _is_identity(op: SliceOp | PadOp) -> bool:
-    """Whether `op` gives its operand back: the sizes are equal and, as for a pad by -1 and 1, no edge is not zero."""
+    """Return whether `op` is the identity: equal types, and no edge padding, so that a pad by -1 and 1 is excluded."""
     edges = () if isinstance(op, SliceOp) else (op.edge_padding_low, op.edge_padding_high)
     return (
         SHARDING_RULE not in op.attributes
@@ -70,8 +70,8 @@ def _is_identity(op: SliceOp | PadOp) -> bool:
     )
 
 
-def _laid_out(value: SSAValue, op: SliceOp | PadOp) -> SSAValue:
-    """Return `value` in the layout of the result of `op`."""
+def _resharded(value: SSAValue, op: SliceOp | PadOp) -> SSAValue:
+    """Return `value`, resharded like the result of `op` if necessary."""
     sharding = get_sharding(op.result)
     if sharding is None or equivalent(get_sharding(value), sharding):
         return value
@@ -81,10 +81,10 @@ def _laid_out(value: SSAValue, op: SliceOp | PadOp) -> SSAValue:
 def _slice(op: DynamicSliceOp) -> SSAValue | None:
     numbers = [constant_number(start) for start in op.start_indices]
     sizes = op.slice_sizes.get_values()
-    # A start from which the slice would leave the operand counts as the nearest from which it does not.
+    # The semantics of `dynamic_slice` clamp start indices, so that the slice is within bounds.
     starts = [
-        min(max(int(number), 0), whole - size)
-        for number, whole, size in zip(numbers, shape_of(op.operand), sizes, strict=True)
+        min(max(int(number), 0), operand_size - size)
+        for number, operand_size, size in zip(numbers, shape_of(op.operand), sizes, strict=True)
         if number is not None
     ]
     if len(starts) < len(numbers):

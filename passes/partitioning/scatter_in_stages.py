@@ -1,4 +1,4 @@
-"""`sdy-scatter-in-stages`: scatters that no all-reduce combines, of each part of the updates first."""
+"""`sdy-scatter-in-stages`: two-stage scatters, of each shard of the updates first, where no all-reduce applies."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -40,12 +40,12 @@ from sdy.stablehlo.scatter import ScatterOp
 
 @dataclass(frozen=True)
 class ScatterInStagesPass(AnalysisPreservingPass):
-    """Scatter parts of the updates by themselves, and reduce what they give, where no all-reduce combines it.
+    """Scatter each shard of the updates separately and reduce the partial results, where no all-reduce applies.
 
-    A scatter that adds, or takes the maximum or the minimum, is combined by an all-reduce. One that multiplies or
-    combines bits is a scatter of each part into what changes nothing, a reduction of these, and an elementwise
-    operation with the input. So is a sum into an input that the axes of the updates split, which devices would have to
-    gather otherwise. Before::
+    The partial results of a scatter that adds, or takes the maximum or minimum, are combined by an all-reduce. A
+    scatter that multiplies or combines bits becomes a scatter of each shard into identity elements, a reduction of the
+    partial results, and an elementwise operation with the input. So does a sum into an input that is sharded along the
+    axes of the updates and would have to be gathered. Before::
 
         sdy.mesh @mesh = <["x"=4]>
         ... %2: tensor<4096x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}
@@ -59,8 +59,8 @@ class ScatterInStagesPass(AnalysisPreservingPass):
         %6 = stablehlo.reduce(%5 init: %one) applies stablehlo.multiply across dimensions = [0]
         %7 = stablehlo.multiply %0, %6 : tensor<512x64xf32>
 
-    `sdy-reduce-in-stages` is to run next. Nothing is changed where devices receive fewer bytes of the updates and
-    indices themselves, or where the update is no known reduction.
+    Run `sdy-reduce-in-stages` next. A scatter is unchanged if gathering the updates and indices moves fewer bytes, or
+    if its update computation is not a known reduction.
     """
 
     name = "sdy-scatter-in-stages"
@@ -72,7 +72,7 @@ class ScatterInStagesPass(AnalysisPreservingPass):
 
 @dataclass(frozen=True)
 class _Stages:
-    """A scatter whose updates are split along dimension `dim`, which is dimension `indices_dim` of the indices."""
+    """A scatter whose updates are sharded along dimension `dim`, which is dimension `indices_dim` of the indices."""
 
     op: ScatterOp
     identities: Sequence[float]
@@ -82,7 +82,7 @@ class _Stages:
 
     @classmethod
     def of(cls, op: ScatterOp) -> "_Stages | None":
-        """Return the stages of `op`, None where it has none or devices receive fewer bytes without them."""
+        """Return the stages of `op`; None if they are not applicable or move more bytes than gathering the updates."""
         if not all(is_static_tensor(value.type) and 0 not in shape(value.type) for value in op.operands):
             return None
         identities = identities_of(op.update_computation, [tensor_type(value).element_type for value in op.inputs])
@@ -105,9 +105,9 @@ class _Stages:
 
     @cached_property
     def partial_sharding(self) -> TensorSharding:
-        """The sharding of what the parts of the updates give, each part in the first dimension.
+        """The sharding of the partial results, whose first dimension is that of the parts.
 
-        Dimensions that updates have whole are split as these are.
+        A dimension that the update windows span fully is sharded as in the updates.
         """
         updates, sizes = self.updates, shape(self.op.inputs[0].type)
         assert updates.sharding is not None
@@ -117,7 +117,7 @@ class _Stages:
         return TensorSharding(updates.sharding.mesh, (DimSharding(self.cut.axes), *dims))
 
     def _whole_windows(self) -> Iterator[tuple[int, int]]:
-        """Yield the dimensions of the inputs that windows have whole, and those of the updates that they are."""
+        """Yield the input dimensions that the update windows span fully, each with its dimension of the updates."""
         numbers, sizes = self.op.scatter_dimension_numbers.data, shape(self.op.inputs[0].type)
         outside = {*numbers.inserted_window_dims, *numbers.input_batching_dims}
         windowed = [dim for dim in range(len(sizes)) if dim not in outside]
@@ -127,11 +127,11 @@ class _Stages:
 
     @property
     def _is_needed(self) -> bool:
-        """Whether no all-reduce combines the partial results, or devices would receive more of the inputs for it."""
+        """True if no all-reduce combines the partial results, or if the inputs would have to be gathered for it."""
         return operation_reduction(self.op) is None or any(map(self._bytes_of_input, self.op.inputs))
 
     def _bytes_of_input(self, value: SSAValue) -> float:
-        """Return the bytes that all devices receive of an input that is not split by the axes of the updates."""
+        """Return the bytes received by all devices to gather an input along the axes of the updates."""
         sharding = get_sharding(value)
         if sharding is None or not self._splits(value):
             return 0
@@ -149,21 +149,21 @@ class _Stages:
         return self._bytes_in_stages() < self._bytes_of_updates()
 
     def _bytes_in_stages(self) -> float:
-        """Return the bytes that a device receives of the partial results: half of them where it keeps a part."""
+        """Return the bytes that a device receives to combine the partial results; half if it keeps a shard only."""
         is_kept_split = self._splits(self.op.results[0])
         partial = replace(self.partial_sharding, dims=self.partial_sharding.dims[1:])
         held = sum(local_bytes(result.type, partial, self.updates.mesh) for result in self.op.results)
         return (1 if is_kept_split else 2) * held * (self.cut.count - 1) / self.cut.count
 
     def _bytes_of_updates(self) -> float:
-        """Return the bytes that a device receives of all indices, and of the updates of its part of the inputs."""
+        """Return the bytes that a device receives without stages: all indices, and the updates of its input shard."""
         indices = num_bytes(self.op.scatter_indices.type) * (self.cut.count - 1) / self.cut.count
         wanted = self._sharding_by_windows()
         updates = sum(bytes_received(value, wanted, self.op) for value in self.op.updates)
         return indices + updates / self.updates.mesh.size
 
     def _sharding_by_windows(self) -> TensorSharding:
-        """The sharding of the updates that are split as the windows of the first input, and whole along `dim`."""
+        """Return the sharding of the updates with windows sharded as in the first input, and `dim` replicated."""
         sharding, input_axes = self.updates.sharding, layout_of(self.op.inputs[0]).axes
         assert sharding is not None
         moved = {window: input_axes[dim] for dim, window in self._whole_windows() if self._overlaps(input_axes[dim])}
@@ -175,10 +175,10 @@ class _Stages:
         return replace(sharding, dims=tuple(DimSharding(moved.get(dim, each.axes)) for dim, each in enumerate(kept)))
 
     def insert(self) -> ScatterOp:
-        """Put the stages in the place of the operation, and return the first one."""
+        """Replace the scatter by its stages and return the first one."""
         op, count = self.op, len(self.op.inputs)
         invalidate(op)
-        self._lay_out_alike()
+        self._reshard_operands()
         emit = Emitter(InsertPoint.before(op), op)
         in_parts = TensorEmitter(InsertPoint.before(op), op, self.partial_sharding)
         whole_shape = (self.cut.count, *shape(op.inputs[0].type))
@@ -218,8 +218,8 @@ class _Stages:
         Rewriter.replace_op(op, [], results)
         return parts
 
-    def _lay_out_alike(self) -> None:
-        """Let the indices and all updates be split as the first updates are."""
+    def _reshard_operands(self) -> None:
+        """Reshard the indices and all updates like the first updates."""
         op, count = self.op, len(self.op.inputs)
         split = self.updates.sharding
         assert split is not None
@@ -235,7 +235,7 @@ class _Stages:
         )
 
     def _numbers(self) -> ScatterDimensionNumbers:
-        """Return the dimension numbers of the scatter whose first input dimension is of the parts."""
+        """Return the dimension numbers of the first stage, whose inputs have a leading dimension of parts."""
         numbers = self.op.scatter_dimension_numbers.data
 
         def behind(dims: Sequence[int]) -> tuple[int, ...]:
@@ -255,7 +255,7 @@ class _Stages:
 
 
 def _batch_dims(op: ScatterOp) -> Iterator[tuple[int, int]]:
-    """Yield the dimensions of the updates, and of the indices, along which updates of one input element may lie."""
+    """Yield the scatter dimensions of the updates, each with its dimension of the indices, without batching ones."""
     numbers = op.scatter_dimension_numbers.data
     of_updates = (dim for dim in range(len(shape(op.updates[0].type))) if dim not in numbers.update_window_dims)
     of_indices = (dim for dim in range(len(shape(op.scatter_indices.type))) if dim != numbers.index_vector_dim)
@@ -265,6 +265,6 @@ def _batch_dims(op: ScatterOp) -> Iterator[tuple[int, int]]:
 
 
 def _scatter_in_stages(op: ScatterOp) -> None:
-    """Scatter in stages along one dimension of the updates after the other."""
+    """Apply stages along each dimension of the updates where they are needed."""
     if stages := _Stages.of(op):
         _scatter_in_stages(stages.insert())

@@ -1,4 +1,4 @@
-"""`sdy-top-k-in-stages`: the largest elements of a split dimension, of each part first and then of these."""
+"""`sdy-top-k-in-stages`: two-stage top-k along a sharded dimension, of each shard and then of the candidates."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,10 +41,10 @@ _CONFIG = "mhlo.backend_config"
 
 @dataclass(frozen=True)
 class TopKInStagesPass(AnalysisPreservingPass):
-    """Search the largest elements of a split dimension in each part first, where the candidates are fewer bytes.
+    """Compute top-k of a sharded dimension in each shard first, if the candidates are fewer bytes than the operand.
 
-    Of `chlo.top_k` and of calls of `@ApproxTopK`, which also has the smallest elements. A candidate is an element and
-    its index. Before::
+    The pass rewrites `chlo.top_k` and calls of `@ApproxTopK`, which also computes the smallest elements. A candidate is
+    an element and its index. Before::
 
         sdy.mesh @mesh = <["x"=4]>
         ... %0: tensor<8x1024xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}
@@ -59,7 +59,7 @@ class TopKInStagesPass(AnalysisPreservingPass):
         %values, %7 = chlo.top_k(%5, k = 16)
         %indices = "stablehlo.gather"(%6, %7)
 
-    Equal elements keep their order. Nothing is changed where the parts are uneven.
+    The order of equal elements is preserved. An uneven dimension is unchanged.
     """
 
     name = "sdy-top-k-in-stages"
@@ -84,7 +84,7 @@ class TopKInStagesPass(AnalysisPreservingPass):
 
 @dataclass(frozen=True)
 class _Search:
-    """A search of the `k` largest elements along the split dimension of `cut`, which has parts of `size` elements."""
+    """A top-k search along the sharded dimension of `cut`, with shards of `size` elements."""
 
     op: Operation
     inputs: Sequence[SSAValue]
@@ -95,7 +95,7 @@ class _Search:
 
     @classmethod
     def of(cls, op: Operation, inputs: Sequence[SSAValue], dim: int, k: int) -> "_Search | None":
-        """Return the search that `op` does, None where stages are not possible or have no fewer bytes of candidates."""
+        """Return the search of `op`; None if stages are not supported or the candidates are not fewer bytes."""
         layout = layout_of(inputs[0])
         if layout.sharding is None or layout.sharding.unreduced or not is_static_tensor(inputs[0].type):
             return None
@@ -107,35 +107,35 @@ class _Search:
 
     @property
     def by_part(self) -> TensorSharding:
-        """The sharding of tensors that have the parts in a dimension of their own."""
+        """The sharding of tensors with a separate dimension of parts."""
         dim = self.cut.dim
         return with_parts(self.sharding.with_dim(dim, DimSharding()), dim, self.cut.axes)
 
     def emitter(self, sharding: TensorSharding) -> TensorEmitter:
-        """Return what inserts operations in front of the search."""
+        """Return an emitter in front of the search, for results with this sharding."""
         return TensorEmitter(InsertPoint.before(self.op), self.op, sharding)
 
     def parts(self) -> list[SSAValue]:
-        """Cut the inputs, all laid out as the first one."""
+        """Reshard the inputs like the first one and split them into parts."""
         same = [None if equivalent(get_sharding(value), self.sharding) else self.sharding for value in self.inputs]
         reshard_around(self.op, same)
         emit = Emitter(InsertPoint.before(self.op), self.op)
         return [self.cut.apply(value, emit) for value in self.op.operands[: len(self.inputs)]]
 
     def candidates_shape(self) -> list[int]:
-        """Return the shape of the candidates, the parts in a dimension of their own."""
+        """Return the shape of the candidates, with a separate dimension of parts."""
         sizes = list(shape(self.op.results[0].type))
         sizes.insert(self.cut.dim, self.cut.count)
         return sizes
 
     def add_candidates(self, search: Operation) -> None:
-        """Insert the search in each part."""
+        """Insert the first stage, the search in each part."""
         self.emitter(self.by_part).insert(search)
         for result in search.results:
             set_sharding(result, self.by_part)
 
     def side_by_side(self, value: SSAValue) -> SSAValue:
-        """Put the candidates of all parts into one dimension."""
+        """Merge the candidates of all parts into one dimension."""
         sizes = list(shape(value.type))
         sizes[self.cut.dim : self.cut.dim + 2] = [self.cut.count * self.k]
         return self.emitter(self.sharding).reshape(value, sizes)
@@ -187,7 +187,7 @@ def _replace_exact(op: TopKOp, search: _Search) -> None:
 
 
 def _replace_approximate(op: CustomCallOp, search: _Search, config: DictionaryAttr, comparator: FuncOp) -> None:
-    """Search each part approximately, with the recall of the whole dimension, and sort the candidates."""
+    """Search each part approximately, with the recall target of the full dimension, and sort the candidates."""
     invalidate(op)
     dim = search.cut.dim
     in_parts = dict(config.data)

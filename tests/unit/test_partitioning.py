@@ -193,7 +193,7 @@ func.func @main(%arg0: tensor<4xf32> {HALF}) {{
 func.func private @f(%arg0: tensor<4xf32>) {{
   return
 }}"""
-    with pytest.raises(DiagnosticError, match="a value of type tensor<2xf32> on each device goes where tensor<4xf32>"):
+    with pytest.raises(DiagnosticError, match="a local shard of type tensor<2xf32> is used where tensor<4xf32>"):
         convert(text)
 
 
