@@ -42,7 +42,7 @@ def product(told: list[Any]) -> Any:
     return multiply
 
 
-def test_the_author_is_asked_as_by_jax():
+def test_partition_callback_receives_the_same_shardings_as_in_jax():
     told: list[Any] = []
     multiply = product(told)
 
@@ -54,7 +54,7 @@ def test_the_author_is_asked_as_by_jax():
     assert told[0] == told[1] == [P("data", "model"), P("model", None), P("data", None)]
 
 
-def test_the_author_is_asked_in_what_jax_compiles_within_a_compiler():
+def test_partition_callback_is_called_under_sdy_compiler():
     told: list[Any] = []
     with sdy.compiler(mesh=MESH):
         result = jax.jit(product(told))(jax.device_put(X, SPLIT), W)
@@ -166,7 +166,7 @@ def product_by_callbacks(told: list[Any]) -> Any:
     return multiply
 
 
-def test_callbacks_in_place_of_a_rule_are_asked_where_jax_lowers_for_gspmd():
+def test_infer_sharding_callbacks_are_called_when_jax_lowers_for_gspmd():
     if not hasattr(jax.config, "jax_use_shardy_partitioner"):
         pytest.skip("this jax has no GSPMD")
     told: list[Any] = []
@@ -193,7 +193,7 @@ def test_what_a_callback_says_is_of_a_mesh():
 
 
 @pytest.mark.parametrize("jit", [jax.jit, sdy.jit])
-def test_callbacks_in_place_of_a_rule_are_refused_as_by_jax(jit: Callable[..., Any]):
+def test_infer_sharding_callbacks_are_refused_as_by_jax(jit: Callable[..., Any]):
     older: Any = custom_partitioning(jnp.sin)
 
     def infer(mesh: Any, arguments: Any, result: Any) -> Any:

@@ -71,7 +71,7 @@ def test_composites_are_opened_by_propagate_and_not_by_the_pipeline() -> None:
     assert_same(sdy.format(after(text, PIPELINE)), theirs)
 
 
-def test_partial_results_that_get_lost_are_refused_by_the_pipeline_and_not_by_the_pass_alone() -> None:
+def test_dropped_partial_sums_are_refused_by_the_pipeline_but_not_by_the_pass() -> None:
     body = f"%0 = stablehlo.abs %a {{sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{{}}, {{}}]>]>}} : {TENSOR}"
     text = program(body, '[{}, {}], unreduced={"x"}')
     with pytest.raises(sdy.DiagnosticError, match="dropped unreduced axis 'x'"):

@@ -36,7 +36,7 @@ def silent(_: str) -> None:
     pass
 
 
-def test_a_program_that_is_the_same_under_both_is_told_so():
+def test_equal_programs_have_no_differences():
     turns: list[str] = []
     comparison = compare(LAYER, say=turns.append)
     assert (comparison.other_shardings, comparison.mismatch) == ((), None)

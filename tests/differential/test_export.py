@@ -40,7 +40,7 @@ def test_what_one_exports_the_other_calls(by: Callable[..., Any], calling: Calla
     assert result.sharding.spec == P("model")
 
 
-def test_what_was_exported_for_gspmd_is_called():
+def test_export_for_gspmd_can_be_called():
     """The sharding constraints are kept, and no warning reports a replicated operation."""
     pytest.importorskip("flatbuffers")
     if not hasattr(jax.config, "jax_use_shardy_partitioner"):

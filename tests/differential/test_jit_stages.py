@@ -87,7 +87,7 @@ def test_a_lowered_function_tells_what_one_device_runs():
     assert "loc(" in OURS.lower(*ARGUMENTS).device_text(debug_info=True)
 
 
-def test_costs_are_those_of_one_device():
+def test_cost_analysis_is_per_device():
     """Each of the eight devices multiplies an 8 x 8 shard by an 8 x 8 shard."""
     product = [jax.jit(jnp.matmul), sdy.jit(jnp.matmul), sdy.jit(jnp.matmul, mesh=MESH, in_shardings=P("data", None))]
     of_jax, alone, split = (run.lower(X, W).cost_analysis() for run in product)
@@ -143,7 +143,7 @@ def test_what_stands_for_a_function_says_what_it_is():
 
 
 @pytest.mark.parametrize("jit", [sdy.jit, jax.jit])
-def test_what_escaped_from_another_function_is_refused(jit: Callable[[Function[Any]], Any]):
+def test_escaped_tracer_is_refused(jit: Callable[[Function[Any]], Any]):
     """An escaped tracer must not be replaced by another value."""
     escaped: list[Any] = []
     jit(lambda x: escaped.append(x) or x)(1.0)
@@ -153,7 +153,7 @@ def test_what_escaped_from_another_function_is_refused(jit: Callable[[Function[A
         jit(lambda x: x + escaped[0])(2.0)
 
 
-def test_what_cannot_be_weakly_referenced_is_refused():
+def test_function_without_weak_references_is_refused():
     """jax.jit crashes some processes here."""
 
     class Increment:

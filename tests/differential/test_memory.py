@@ -157,7 +157,7 @@ def shapes_of_sums(module: ModuleOp) -> list[tuple[int, ...]]:
     return [tuple(tensor_type(op.operands[0]).get_shape()) for op in operations_of(module, AllReduceOp)]
 
 
-def test_small_sums_that_wait_for_as_many_others_are_one():
+def test_small_all_reduces_with_equal_dependences_are_combined():
     """Sums are not combined if one waits for the other, if they are large, or if they are unused."""
     module = sdy.parse(SMALL)
     combine_small_reductions(module)
@@ -178,7 +178,7 @@ module attributes {{mhlo.num_partitions = 2 : i32}} {{
 """
 
 
-def test_sums_that_wait_for_none_are_left_to_xla():
+def test_independent_all_reduces_are_left_to_xla():
     module = sdy.parse(WAITING_FOR_NONE)
     combine_small_reductions(module)
     assert shapes_of_sums(module) == [(4,), (4,), (32, 16)]
@@ -197,14 +197,14 @@ module attributes {{mhlo.num_partitions = 2 : i32}} {{
 """
 
 
-def test_small_is_what_is_small_beside_what_lies_in_memory():
+def test_unmaterialized_broadcasts_do_not_count_for_the_size_threshold():
     """XLA may not materialize a broadcast, so no copy counts as small beside it."""
     module = sdy.parse(BESIDE_A_BROADCAST)
     combine_small_reductions(module)
     assert shapes_of_sums(module) == [(4,), (4,), (4,)]
 
 
-def test_sums_that_are_taken_together_are_the_same():
+def test_combined_all_reduces_give_the_same_sums():
     def sums(a: jax.Array, b: jax.Array, large: jax.Array) -> tuple[jax.Array, ...]:
         first = a.sum(0)
         return first, b.sum(0), (first * a).sum(0), large.sum(0)
@@ -219,7 +219,7 @@ def test_sums_that_are_taken_together_are_the_same():
         np.testing.assert_array_equal(found, expected)
 
 
-def test_a_nan_is_kept_in_a_scatter_over_devices():
+def test_sharded_scatter_maximum_keeps_nan():
     """The scatter converts floats to integer keys, and the gathered result back to floats."""
     table, found = np.full((105, 57), 2, "float32"), np.ones((40, 57), "float32")
     found[3, 56] = np.nan

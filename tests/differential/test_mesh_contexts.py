@@ -137,7 +137,7 @@ def test_all_runs_on_the_mesh_that_is_set(entry: str, types: str):
     np.testing.assert_allclose(given, expected(V), rtol=1e-4, atol=1e-6)
 
 
-def test_what_is_known_of_an_operator_in_one_context_is_not_taken_for_another():
+def test_cached_operator_types_are_separate_for_each_mesh_context():
     """Cached types would name the mesh of the other context."""
     with jax.set_mesh(MESHES["Explicit Explicit"]):
         jax.eval_shape(softmax, V)

@@ -17,7 +17,7 @@ def lowered(layers: int) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
 
 
-def test_the_text_checked_in_does_what_the_script_lowers() -> None:
+def test_checked_in_text_has_the_signature_of_the_script() -> None:
     """Another version of JAX may lower it to other operations, with the same arguments and results."""
     checked_in, fresh = (sdy.parse(text) for text in ((EXAMPLES / "transformer.mlir").read_text(), lowered(2)))
     main = [next(op for op in module.body.ops if op.name == "func.func") for module in (checked_in, fresh)]

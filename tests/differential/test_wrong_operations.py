@@ -49,7 +49,7 @@ def told_by_us(text: str) -> str | None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_mistakes_are_told_as_mlir_tells_them(family: str) -> None:
+def test_mistakes_give_mlir_messages(family: str) -> None:
     rng = Random(family)
     for _ in range(_COUNT):
         text = with_mistakes(FAMILIES[family](rng), rng).replace("@NAME", "@f")
@@ -76,7 +76,7 @@ def test_mistakes_in_regions_are_told_as_mlir_tells_them(family: str) -> None:
         assert told_by_us(text) == told_by_mlir(text), text
 
 
-def test_constants_are_looked_at_for_each_operation() -> None:
+def test_constants_are_verified_for_each_operation() -> None:
     """Two operations that differ only in the constants that they use are verified separately."""
     type_ = "(tensor<8xf32>, tensor<2xi32>) -> tensor<2x4xf32>"
     text = f"""

@@ -208,7 +208,7 @@ def test_blocks_of_the_devices_of_a_mesh():
     assert np.allclose(result, np.tanh(a @ b), atol=1e-5)
 
 
-def test_what_is_not_observed_is_not_computed():
+def test_dead_operations_and_unread_blocks_are_removed():
     """Operations without a path to the sink are removed, and so are blocks that nothing reads."""
 
     def function(x: jax.Array) -> jax.Array:
@@ -307,7 +307,7 @@ def test_probes_of_sample_blocks():
     assert probe_per_step(op, blocks, (64, 64, 32))[2] == Probe(0.0, 0)
 
 
-def test_a_contraction_is_a_product_and_a_sum():
+def test_contraction_as_a_product_and_a_sum():
     """A matmul written as a product (batch, in, out), then a sum along in, as in the design document.
 
     Many cells of the product read each input; only the product may be split along in, the sum may not.
@@ -322,7 +322,7 @@ def test_a_contraction_is_a_product_and_a_sum():
     assert np.allclose(result, x @ w, atol=1e-5)
 
 
-def test_a_reduction_that_is_cut_has_partial_results_and_a_second_stage():
+def test_split_reduction_has_partial_sums_and_a_second_stage():
     """If the contracted dimension is one block, the operation stays fused; else its partial sums have an index axis."""
     x, w = f32(8, 64), f32(64, 8)
     whole = graph_of(lambda x, w: x @ w, x, w, block_bytes=2**16)

@@ -52,7 +52,7 @@ def triangle(x: jax.Array) -> jax.Array:
     return jnp.linalg.qr(x)[1]
 
 
-def test_what_cannot_be_partitioned_is_named_with_its_line_and_computed_whole():
+def test_unpartitionable_operation_is_replicated_with_a_warning_and_its_line():
     original = lower(triangle, Argument((16, 4), (D, M)))
     module = original.clone()
     with capture() as warnings:

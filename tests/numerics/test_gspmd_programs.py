@@ -81,7 +81,7 @@ def test_what_jax_lowers_for_gspmd_now_is_jitted(name: str):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_what_came_through_hlo_is_compiled(name: str, through_hlo: Path):
+def test_program_converted_to_hlo_and_back_compiles(name: str, through_hlo: Path):
     """Its shardings, and the manual computations that XLA has inlined, exist only in frontend attributes."""
     module = sdy.parse((through_hlo / f"{name}.mlir").read_text())
     results = sdy.compile(module)(*gspmd_in_jax.inputs())

@@ -22,7 +22,7 @@ def test_an_exchange_that_costs_more_than_a_gather_is_a_warning():
     ]
 
 
-def test_rows_and_columns_of_one_uneven_size_are_padded_each_for_itself():
+def test_rows_and_columns_of_equal_uneven_size_are_padded_separately():
     """Nine rows over four devices are padded to twelve, nine columns over two only to ten."""
 
     def framed(x: jax.Array) -> jax.Array:

@@ -63,7 +63,7 @@ def test_devices_compute_their_parts(text: str):
 @pytest.mark.parametrize(
     "name", ["composites in a composite", "gradient of a normalisation", "normalisation of batches"]
 )
-def test_shardings_that_ended_at_an_operation_go_on_through_what_it_is_made_of(name: str):
+def test_shardings_propagate_through_the_decomposition_of_an_operation(name: str):
     """After Shardy's passes alone, shardings stop at the operation."""
     assert not warnings_of(IN_PARTS[name], lambda program: run_passes(program, [PropagationPipeline()]))
 

@@ -36,7 +36,7 @@ def declared(path: Path) -> Iterator[ast.FunctionDef | ast.ClassDef]:
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_what_is_declared_is_there(name: str):
+def test_declared_names_exist(name: str):
     module = imported(name)
     missing = [node.name for node in declared(MODULES[name]) if not hasattr(module, node.name)]
     assert missing == []
@@ -55,7 +55,7 @@ def wrong_parameters(function: ast.FunctionDef, found: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_functions_take_what_they_are_said_to_take(name: str):
+def test_declared_parameters_exist(name: str):
     module = imported(name)
     wrong = {
         node.name: wrong_parameters(node, getattr(module, node.name))

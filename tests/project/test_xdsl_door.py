@@ -89,19 +89,19 @@ def test_the_offer_to_xdsl_names_each():
     assert set(re.findall(r"`(_\w+)`", table)) == PRIVATE.keys()
 
 
-def test_what_is_named_behind_the_door_is_in_the_table():
+def test_private_names_used_in_sdy_ir_are_in_the_table():
     named = {name for file in (ROOT / "ir").glob("*.py") for name in re.findall(r"\b_[a-z]\w*", _code(file))}
     assert named & _private_names() - {f"_{step}" for step in OPEN_STEPS} == PRIVATE.keys()
 
 
-def test_no_other_file_names_a_private_part():
+def test_no_other_file_uses_a_private_attribute():
     for file in FILES:
         named = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Attribute)]
         others = [ast.unparse(node) for node in named if ast.unparse(node.value) not in ("self", "cls", "super()")]
         assert not [name for name in others if name.rpartition(".")[2] in _private_names()], file
 
 
-def test_no_other_class_uses_or_replaces_a_private_part():
+def test_no_other_class_uses_or_overrides_a_private_member():
     for kind in _classes():
         parts = {name for base in kind.__mro__ if base.__module__.startswith("xdsl.") for name in _parts(base)}
         if parts:

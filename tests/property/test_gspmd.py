@@ -184,7 +184,7 @@ PLAIN = [
 
 
 @pytest.mark.parametrize("text", PLAIN)
-def test_texts(text: str):
+def test_hlo_shardings_round_trip(text: str):
     """Parsing and printing round-trip."""
     assert hlo_sharding_text(parse_hlo_sharding(text)) == text
 
@@ -206,13 +206,13 @@ def test_texts(text: str):
         ("{replicated metadata={", "expected '}' after metadata"),
     ],
 )
-def test_texts_that_are_none(text: str, problem: str):
+def test_malformed_hlo_shardings(text: str, problem: str):
     """Errors name the column."""
     with pytest.raises(HloShardingError, match=re.escape(problem)):
         parse_hlo_sharding(text)
 
 
-def test_an_order_that_only_begins_as_an_iota_is_none():
+def test_permuted_order_with_an_iota_prefix_is_kept():
     """The recovery of a mesh compares all devices, not only the start of an iota."""
     texts = ["{devices=[8]<=[8]}", "{devices=[8]0,1,2,3,4,6,5,7}"]
     found = RecoveredMeshes.of(map(read, texts))

@@ -96,7 +96,7 @@ def test_a_text_cut_off_at_any_token_is_read_or_refused(name: str):
         refusal(text[: match.start()])
 
 
-def test_a_sample_of_the_campaign_fares_well():
+def test_sample_of_the_campaign_has_no_failures():
     """`python tests/support/mutation_campaign.py` tries more."""
     campaign = Campaign(seed=1)
     numbers = sample(range(400), one_in=4)
@@ -174,13 +174,13 @@ def test_regions_nest_as_deeply_as_they_like(nest: Nest):
     assert refusal(nest.before + nest.opening * DEPTH) is not None
 
 
-def test_passes_work_on_what_nests_deeply():
+def test_passes_handle_deep_nesting():
     module = sdy.parse(REGIONS["modules"].text(DEPTH // 10))
     run_passes(module, parse_pipeline("builtin.module(canonicalize)"))
     assert sdy.format(module).count("module {") == DEPTH // 10
 
 
-def test_what_nests_beyond_all_room_is_refused():
+def test_excessive_nesting_is_refused():
     assert "nested too deeply" in str(refusal(NESTS["arrays"].text(20 * DEPTH)))
 
 
@@ -193,7 +193,7 @@ def interruptible() -> Generator[None]:
 
 
 @pytest.mark.usefixtures("interruptible")
-def test_an_interrupt_reaches_what_has_more_room():
+def test_interrupt_reaches_a_large_stack():
     def interrupted() -> None:
         os.kill(os.getpid(), signal.SIGINT)
         while True:

@@ -70,7 +70,7 @@ def test_what_is_predicted_beside_what_xla_made():
     assert account.memory == pytest.approx(account.compiled.memory, rel=0.5)
 
 
-def test_collectives_of_one_line_are_one_entry():
+def test_collectives_of_one_source_line_are_one_entry():
     """Two sums on one line of Python, one of them in a loop of three iterations."""
 
     def twice(x: jax.Array) -> jax.Array:

@@ -160,7 +160,7 @@ def test_megatron_is_found_where_the_batch_is_small() -> None:
     }
 
 
-def test_all_is_sharded_where_the_batch_is_large_and_links_are_slow() -> None:
+def test_parameters_are_sharded_if_the_batch_is_large_and_links_are_slow() -> None:
     """All-gathers of parameters cost less than all-reduces of activations, and as much as those of gradients."""
     slow = replace(TPU, links=[(8, Link(5e9, 1e-6))])
     plan = sdy.auto(transformer_step(2, 512, 512, 2048, 16), mesh={"data": 8}, hardware=slow, time_limit=SECONDS)
@@ -170,7 +170,7 @@ def test_all_is_sharded_where_the_batch_is_large_and_links_are_slow() -> None:
     assert all(row.sharding is not None and not row.sharding.is_fully_replicated for row in parameters)
 
 
-def test_sequence_parallelism_is_found_where_memory_forces_it() -> None:
+def test_sequence_parallelism_is_found_if_memory_is_short() -> None:
     """Activations are sharded besides parameters, at the cost of more collectives."""
     text = train_step(4, 4096, 8192, 32768)
     slow = replace(TPU, links=[(1024, Link(3e11, 1e-4))])
@@ -189,7 +189,7 @@ def test_sequence_parallelism_is_found_where_memory_forces_it() -> None:
     assert "stablehlo.dot_general at" in str(scarce)
 
 
-def test_uneven_parts_are_taken_where_they_pay() -> None:
+def test_uneven_shardings_are_chosen_if_cheaper() -> None:
     """No axis divides the vocabulary, and the batch is 1: each device computes a padded shard of the columns."""
     module = sdy.parse("""
         func.func @main(%x: tensor<1x8191xf32>, %w: tensor<8191x50257xf32>) -> tensor<1xf32> {
@@ -261,8 +261,7 @@ def test_the_same_input_has_the_same_plan() -> None:
     assert sdy.format(first) == sdy.format(second)
 
 
-def test_layers_are_folded() -> None:
-    """The size of the search does not depend on the number of layers."""
+def test_search_size_is_independent_of_the_number_of_layers() -> None:
     few, many = (folded(train_step(layers, 64, 128, 256)) for layers in (12, 24))
     assert len(few.operations) == len(many.operations)
     assert len(few.snapshot.kinds) == len(many.snapshot.kinds)
@@ -326,7 +325,7 @@ def test_the_ends_of_a_stack_are_chosen_with_the_layers_in_between() -> None:
     assert [choice.arguments for choice in choices] == [[*range(0, 24, 2)], [1], [*range(3, 24, 2)], [24]]
 
 
-def test_two_arguments_that_suit_each_other_are_changed_together() -> None:
+def test_search_changes_two_dependent_arguments_together() -> None:
     """Sharding the columns of `u` and all of `x` beats rows of `u` and columns of `x`; each single change is worse."""
 
     def step(u: jax.Array, v: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -339,7 +338,7 @@ def test_two_arguments_that_suit_each_other_are_changed_together() -> None:
     assert argument_dims(module) == [["", '"data"'], ["", '"data"'], ["", ""]]
 
 
-def test_nothing_is_split_where_sending_takes_longer_than_computing() -> None:
+def test_nothing_is_sharded_if_communication_dominates() -> None:
     module = sdy.parse(train_step(1, 16, 16, 16))
     sdy.auto(module, mesh=MESH, hardware=replace(TPU, links=[(1024, Link(1e9, 1.0))]), time_limit=SECONDS)
     assert not any(any(dims) for dims in argument_dims(module)[:2])

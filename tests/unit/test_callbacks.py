@@ -44,7 +44,7 @@ def test_a_callback_sees_whole_arrays_once():
     assert total == X.sum()
 
 
-def test_what_one_callback_hands_to_the_next_is_sent_once():
+def test_value_shared_by_two_callbacks_is_sent_once():
     """A check that raises an error is one callback, followed by another that reports the line."""
 
     @sdy.jit(mesh=MESH)
@@ -99,7 +99,7 @@ def test_each_device_calls_in_a_manual_computation():
     assert len(calls) == 8
 
 
-def test_a_program_with_callbacks_is_run_by_its_function_alone():
+def test_program_text_with_callbacks_is_refused():
     """The program is text, without the callbacks that jax stores beside it."""
     lowered = sdy.jit(lambda x: jax.debug.print("{}", x[0, 0]), in_shardings=SPLIT).lower(X)
     assert "custom_call" in lowered.device_text()

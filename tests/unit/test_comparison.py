@@ -36,7 +36,7 @@ SAME: dict[str, tuple[list[Any], list[Any], Any]] = {
 
 
 @pytest.mark.parametrize(("result", "wanted", "dtype"), SAME.values(), ids=SAME)
-def test_what_rounding_explains_is_no_mismatch(result: Any, wanted: Any, dtype: Any):
+def test_rounding_difference_is_not_a_mismatch(result: Any, wanted: Any, dtype: Any):
     assert mismatch(np.array(result, dtype), np.array(wanted, dtype), again=never) is None
 
 
@@ -56,14 +56,14 @@ OTHERS: dict[str, tuple[list[Any], list[Any], Any]] = {
 
 
 @pytest.mark.parametrize(("result", "wanted", "dtype"), OTHERS.values(), ids=OTHERS)
-def test_what_rounding_does_not_explain_is_told_with_its_element(result: Any, wanted: Any, dtype: Any):
+def test_mismatch_beyond_rounding_names_its_element(result: Any, wanted: Any, dtype: Any):
     found = mismatch(np.array(result, dtype), np.array(wanted, dtype))
     assert found is not None
     assert (found.result, found.index) == (0, (1,))
     np.testing.assert_array_equal([found.value, found.wanted], np.array([result[1], wanted[1]], dtype))
 
 
-def test_what_is_left_of_numbers_that_cancel_each_other_is_only_rounding():
+def test_cancellation_error_is_not_a_mismatch():
     """The gradient of a bias before a normalization cancels to zero: all its digits are rounding errors."""
     left, other = np.array([3e-9, -1e-9], np.float32), np.array([-2e-9, 2e-9], np.float32)
     assert mismatch(left, other) is not None

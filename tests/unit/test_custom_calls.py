@@ -47,7 +47,7 @@ def _of_xla(x: jax.Array) -> Any:
 
 
 @pytest.mark.parametrize("function", [_decompositions, _sparse, _of_xla])
-def test_a_fresh_process_runs_what_calls_a_library(function: Callable[[jax.Array], Any], tmp_path: Path):
+def test_fresh_process_runs_custom_calls_of_libraries(function: Callable[[jax.Array], Any], tmp_path: Path):
     """This process cannot test it: jax has loaded the libraries when lowering the program."""
     path = tmp_path / "program.mlir"
     path.write_text(jax.jit(function).lower(X).as_text())

@@ -206,7 +206,7 @@ def test_a_sum_is_no_sum_of_sums_where_the_turns_use_it() -> None:
     assert str(found(Written(running, arguments, mesh={"data": 8}))) == "no findings"
 
 
-def test_a_collective_of_what_no_turn_changes_is_told() -> None:
+def test_loop_invariant_collective_is_reported() -> None:
     """The all-reduce is in a branch of the loop, from which the compiler must not hoist it."""
 
     def turns(x: jax.Array, w: jax.Array) -> jax.Array:

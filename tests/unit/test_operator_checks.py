@@ -148,7 +148,7 @@ def test_called_with_arrays_it_is_only_the_function():
     assert calls[seen_by_now:] == [(64, 8)] * (len(calls) - seen_by_now)
 
 
-def test_sizes_that_a_function_needs_are_those_it_is_called_with():
+def test_check_uses_the_sizes_of_the_call():
     """Four rows are no block of sixteen; two shards of 64 rows are two blocks each."""
     right = registered("a b -> a b", in_blocks)
     np.testing.assert_allclose(jax.jit(right)(X), in_blocks(jnp.asarray(X)), rtol=1e-5)

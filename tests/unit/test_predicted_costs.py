@@ -69,7 +69,7 @@ def test_memory():
     assert peak_bytes(partitioned(f"%0 = {DOT}\n return %0 : tensor<8x16xf32>")) == arguments + 2 * result
 
 
-def test_what_is_updated_is_not_copied():
+def test_update_does_not_copy_its_operand():
     """Writing a row into a cache sharded by rows takes the cache, twice, and a few rows."""
     module = sdy.parse("""
 sdy.mesh @mesh = <["x"=4]>

@@ -175,7 +175,7 @@ def test_a_request_to_end_leaves_the_terminal_as_it_was(
         (sdy_run.main, ["--devices=2"], PROGRAM),
     ],
 )
-def test_all_tools_show_what_is_at_work(
+def test_all_tools_show_progress(
     command: Callable[[list[str]], int],
     words: list[str],
     program: str,

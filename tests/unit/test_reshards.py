@@ -140,7 +140,7 @@ def test_no_sequence_of_collectives_is_cheaper(shape: tuple[int, ...]):
 
 
 @pytest.mark.parametrize("shape", [(4, 32), (32, 4), (5, 16)])
-def test_no_plan_pads_a_dimension_anew(shape: tuple[int, ...]):
+def test_no_plan_changes_the_padding_of_a_dimension(shape: tuple[int, ...]):
     """4 rows over 8 devices are on the first four; over 4 of them, they would be on every second one."""
     line = Mesh.of({"x": 8})
     assert cheapest_plan(((X,), ()), ((), (X,)), shape, line) == (AllToAll((X,), 0, 1, ((), (X,))),)

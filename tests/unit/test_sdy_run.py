@@ -81,7 +81,7 @@ def test_a_program_of_each_device_is_compared_with_what_xla_makes_of_it(
     assert "largest difference from the program as XLA partitions it: 0 (result 0" in capsys.readouterr().out
 
 
-def test_a_wrong_result_is_told_with_its_element_and_what_made_it(
+def test_wrong_result_names_its_element_and_operation(
     program: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     """Each device keeps its own shard of the sum."""
@@ -102,7 +102,7 @@ def test_a_wrong_result_is_told_with_its_element_and_what_made_it(
     assert sdy_run.main([str(program), "--no-check"]) == 0
 
 
-def test_what_is_nothing_but_rounding_is_not_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_rounding_error_passes_the_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """Differences from a mean sum to rounding errors, which depend on the order of summation."""
     path = tmp_path / "centered.mlir"
     path.write_text("""\
@@ -145,7 +145,7 @@ func.func @main(%arg0: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
     assert "largest difference from the unpartitioned program: 0 (result 1" in captured.out
 
 
-def test_a_fresh_process_makes_the_devices_that_it_needs(program: Path):
+def test_fresh_process_creates_enough_devices(program: Path):
     """No jax settings, on a machine with one device."""
     environment = {
         name: value for name, value in os.environ.items() if name not in ("XLA_FLAGS", "JAX_NUM_CPU_DEVICES")

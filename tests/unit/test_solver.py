@@ -181,7 +181,7 @@ def test_nodes_that_need_more_than_there_is_are_told():
     assert (shortage.time, shortage.needed, shortage.nodes, shortage.is_proven) == (4, 75, ((1, 45), (0, 30)), True)
 
 
-def test_memory_that_edges_keep_from_sufficing_is_told():
+def test_infeasible_memory_limit_due_to_edges_is_reported():
     """Each node alone could use little memory, and each time step would fit, but an edge forbids both together."""
     apart = np.array([[np.inf, 0, 0], [0, np.inf, 0], [0, 0, np.inf]])
     problem = Problem(

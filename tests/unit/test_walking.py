@@ -48,13 +48,13 @@ MODULE = parse(
 """Nested regions, two regions in one operation, and one without blocks."""
 
 
-def test_operations_are_those_of_walk():
+def test_operations_equal_xdsl_walk():
     assert operations(MODULE) == list(MODULE.walk())
     assert nesting_operations(MODULE) == [op for op in MODULE.walk() if op.regions]
     assert operations_inside_out(MODULE) == list(MODULE.walk(region_first=True))
 
 
-def test_what_stands_beside_an_operation_is_not_in_it():
+def test_searches_exclude_sibling_operations():
     add = operations_of(MODULE, AddOp)[0]
     assert operations(add) == operations_inside_out(add) == [add]
 

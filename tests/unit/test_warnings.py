@@ -72,7 +72,7 @@ def test_warnings_can_be_errors():
 
 
 @pytest.mark.parametrize("name", ["convolutions: blur by slices", "decoding: sample"])
-def test_what_costs_nothing_is_not_told(name: str):
+def test_small_replicated_operations_give_no_warning(name: str):
     """Tensors computed replicated in these programs are no larger than a device's shard."""
     module = PROGRAMS[name].module()
     with capture() as told:
