@@ -104,7 +104,7 @@ def refused(partition: Function[Any]) -> str:
     return str(raised.value)
 
 
-def test_what_does_not_fit_is_told_with_its_place():
+def test_wrong_partition_function_is_reported_with_its_location():
     other = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
 
     def of_another_mesh(mesh: Any, arguments: Any, result: Any) -> Partitioned:

@@ -65,7 +65,7 @@ def refused(text: str) -> str:
     return ""
 
 
-def test_what_definitions_rule_out_is_refused_as_by_mlir():
+def test_violated_definitions_are_refused_as_by_mlir():
     alone = operations()
     assert len(alone) > 170
     known = {name for name, said in zip(alone, refused_by_mlir([*alone.values()]), strict=True) if not said}

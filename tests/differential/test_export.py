@@ -29,7 +29,9 @@ def program(x: Any, scale: Any) -> Any:
 
 @pytest.mark.parametrize("by", [jax.jit, sdy.jit])
 @pytest.mark.parametrize("calling", [jax.jit, sdy.jit])
-def test_what_one_exports_the_other_calls(by: Callable[..., Any], calling: Callable[[Function[Any]], Any]):
+def test_exports_of_one_compiler_are_called_by_the_other(
+    by: Callable[..., Any], calling: Callable[[Function[Any]], Any]
+):
     exported = export.export(by(program, in_shardings=(SPLIT, None)))(X, 2.0)
     assert exported.nr_devices == 8
     assert [(aval.shape, aval.dtype) for aval in exported.in_avals] == [(X.shape, X.dtype), ((), X.dtype)]
@@ -55,7 +57,7 @@ def test_export_for_gspmd_can_be_called():
     assert result.sharding.spec == P("model")
 
 
-def test_what_is_exported_can_be_saved_with_its_derivative():
+def test_export_serializes_with_its_derivative():
     pytest.importorskip("flatbuffers")
     exported = export.export(sdy.jit(program, in_shardings=(SPLIT, None)))(X, 2.0)
     exported = export.deserialize(bytearray(exported.serialize(vjp_order=1)))
@@ -69,7 +71,7 @@ def test_what_is_exported_can_be_saved_with_its_derivative():
 
 
 @pytest.mark.parametrize("given", [{"mesh": MESH}, {}])
-def test_what_is_exported_for_any_size_is_called_for_one(given: dict[str, Any]):
+def test_export_with_symbolic_sizes_is_called_with_concrete_ones(given: dict[str, Any]):
     pytest.importorskip("flatbuffers")
     (size,) = export.symbolic_shape("size")
     exported = export.export(jax.jit(lambda x: jnp.tanh(x @ x.T)))(jax.ShapeDtypeStruct((size, 4), np.float32))
@@ -86,14 +88,14 @@ def rows_split(operations: Sequence[Operation]) -> None:
             sdy.split(op, operand=0, dim=0, axis="data")
 
 
-def test_what_is_exported_is_partitioned_as_the_policy_says():
+def test_export_applies_the_policy():
     run = sdy.jit(lambda x: x @ x.T, mesh=MESH, policy=rows_split)
     text = export.export(run)(X).mlir_module()
     assert "stablehlo.dot_general" in text
     assert "-> tensor<2x8xf32>" in text
 
 
-def test_what_is_not_exported_is_told():
+def test_unsupported_exports_are_reported():
     run = sdy.jit(jnp.sin, policy=rows_split)
     with pytest.warns(UserWarning, match=r"jax\.jit does not export the policy of an sdy\.jit function"):
         export.export(jax.jit(lambda x: run(x)))(X)

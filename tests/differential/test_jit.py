@@ -91,7 +91,7 @@ def test_results_are_committed_where_those_of_jax_are(
 
 
 @pytest.mark.parametrize("mesh", [MESH, ALONE, EXPLICIT], ids=["eight", "one", "explicit"])
-def test_what_is_not_sharded_is_on_the_mesh_of_the_context(mesh: jax.sharding.Mesh):
+def test_unsharded_result_is_on_the_context_mesh(mesh: jax.sharding.Mesh):
     run = sdy.jit(lambda x: jnp.tanh(x) + 1)
     assert not run(X).committed
     with jax.set_mesh(mesh):
@@ -101,7 +101,7 @@ def test_what_is_not_sharded_is_on_the_mesh_of_the_context(mesh: jax.sharding.Me
     assert given.committed
 
 
-def test_what_is_made_anywhere_goes_with_arrays_on_any_devices():
+def test_uncommitted_result_combines_with_arrays_on_any_devices():
     made = sdy.jit(lambda: {"w": jnp.ones((8, 8))})()
     for place in (jax.devices()[3], on("data"), ON_ALONE):
         x = jax.device_put(X, place)
@@ -167,7 +167,7 @@ def test_it_decorates_functions_and_methods():
 
 @pytest.mark.parametrize("options", [{}, {"in_shardings": P()}], ids=["alone", "on a mesh"])
 @pytest.mark.parametrize("jit", [sdy.jit, jax.jit])
-def test_what_a_function_without_a_signature_raises_is_told(jit: Any, options: dict[str, Any]):
+def test_error_of_a_function_without_a_signature_is_raised(jit: Any, options: dict[str, Any]):
     with jax.set_mesh(MESH), pytest.raises(ValueError, match="truth value of an empty array"):
         jit(bool, **options)(np.ones((0, 8), np.float32))
 
@@ -222,7 +222,7 @@ def test_random_keys_are_arrays_too():
 
 
 @pytest.mark.parametrize("options", [{}, {"mesh": MESH, "in_shardings": P("data")}], ids=["alone", "on a mesh"])
-def test_what_has_no_derivative_has_one_of_no_numbers(options: dict[str, Any]):
+def test_integer_arguments_have_float0_gradients(options: dict[str, Any]):
     def derivative(x: Any) -> Any:
         return jax.value_and_grad(lambda x: (x * 2.0).sum(), allow_int=True)(x)
 
@@ -333,7 +333,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("options", "error", "message"), WRONG.values(), ids=WRONG)
-def test_what_is_wrong_is_refused_by_name(options: dict[str, Any], error: type[Exception], message: str):
+def test_errors_name_the_wrong_argument(options: dict[str, Any], error: type[Exception], message: str):
     arg = options.get("arg", X)
     options = {name: value for name, value in options.items() if name != "arg"}
     with pytest.raises(error, match=message):

@@ -61,7 +61,7 @@ def test_shapes_are_told_without_compiling():
     assert OURS.eval_shape(*arguments) == ALONE.eval_shape(*arguments) == OF_JAX.eval_shape(*arguments)
 
 
-def test_what_is_traced_can_be_called_and_lowered():
+def test_traced_function_can_be_called_and_lowered():
     traced = OURS.trace(*ARGUMENTS)
     assert str(traced.jaxpr) == str(OF_JAX.trace(*ARGUMENTS).jaxpr)
     np.testing.assert_allclose(traced(*DYNAMIC)["out"], layer(*ARGUMENTS)["out"], rtol=1e-5)
@@ -105,7 +105,7 @@ def test_options_are_given_to_xla():
 
 
 @pytest.mark.parametrize("jit", [sdy.jit, jax.jit])
-def test_what_was_compiled_can_be_forgotten(jit: Callable[[Function[Any]], Any]):
+def test_clear_cache_recompiles(jit: Callable[[Function[Any]], Any]):
     scale = 2
     run = jit(lambda x: x * scale)
     assert run(1) == 2
@@ -130,7 +130,7 @@ def test_our_share_of_the_time_is_logged_as_that_of_jax(caplog: pytest.LogCaptur
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
-def test_what_stands_for_a_function_says_what_it_is():
+def test_repr_of_each_stage():
     assert repr(OURS) == f"<sdy.jit of {layer!r}>"
     assert repr(OURS.trace(*ARGUMENTS)) == "<sdy.jit(layer), traced>"
     lowered = OURS.lower(*ARGUMENTS)

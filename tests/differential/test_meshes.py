@@ -60,7 +60,7 @@ def test_a_mesh_that_is_turned_has_the_same_axes_in_another_order():
     assert turned in common
 
 
-def test_what_two_meshes_both_cut_is_common_though_the_meshes_are_not():
+def test_common_mesh_of_one_sharding_but_not_of_the_other():
     first, second = sdy.Mesh.of({"x": 2, "y": 3}), sdy.Mesh.of({"a": 3, "b": 2})
     common = CommonMesh.of([first, second])
     assert second not in common

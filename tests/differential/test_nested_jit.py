@@ -77,7 +77,7 @@ def assert_close(given: Any, expected: Any) -> None:
 
 @pytest.mark.parametrize("transform", TRANSFORMATIONS.values(), ids=list(TRANSFORMATIONS))
 @pytest.mark.parametrize("given", [{"mesh": MESH}, {"in_shardings": (SPLIT, None)}], ids=["mesh", "shardings"])
-def test_what_a_function_becomes_a_part_of_is_compiled_as_the_function_is(
+def test_transformed_function_is_compiled_with_the_options_of_the_function(
     given: dict[str, Any], transform: Callable[[Any], Any]
 ):
     policy = Asked()
@@ -87,7 +87,7 @@ def test_what_a_function_becomes_a_part_of_is_compiled_as_the_function_is(
     assert all(set(leaf.devices()) == set(MESH.devices.flat) for leaf in jax.tree.leaves(results))
 
 
-def test_what_was_given_for_one_function_is_not_used_beside_it():
+def test_policy_of_one_function_does_not_apply_to_another():
     policy = Asked()
     assert_close(jax.grad(sdy.jit(loss, mesh=MESH, policy=policy))(X, W), jax.grad(loss)(X, W))
     asked = len(policy.products)
@@ -133,7 +133,7 @@ def test_an_argument_is_laid_out_as_only_we_can_say_within_another_program():
     assert '<@mesh, [{"data":(2)2}, {?}]>' in text
 
 
-def test_what_jax_compiles_is_ours_within_a_compiler():
+def test_sdy_compiler_compiles_jax_jit_functions():
     policy, program = Asked(), jax.jit(loss)
     x = jax.device_put(X, SPLIT)
     program(x, W)

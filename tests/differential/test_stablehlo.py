@@ -85,7 +85,7 @@ def test_jax_names_no_operation_that_its_programs_do_not_show():
 
 
 @pytest.mark.parametrize("path", REFUSING_TESTS, ids=lambda path: path.stem)
-def test_what_lit_tests_expect_is_what_mlir_says(path: Path):
+def test_lit_tests_expect_mlir_diagnostics(path: Path):
     for part in split(read(str(path))):
         said: list[Diagnostic] = []
         try:

@@ -69,7 +69,7 @@ def test_shardings_propagate_through_the_decomposition_of_an_operation(name: str
 
 
 @pytest.mark.parametrize("name", WHOLE)
-def test_what_is_computed_whole_is_named(name: str):
+def test_replicated_operations_are_named_in_warnings(name: str):
     assert any(message.startswith(f"'{name}' op is computed whole") for message in warnings_of(WHOLE[name]))
 
 

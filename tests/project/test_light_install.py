@@ -67,7 +67,7 @@ def test_text_needs_no_jax(code: str, tmp_path: Path) -> None:
         ("import sdy\nsdy.interpret", "sdy.interpret needs scipy, which is not installed: pip install 'sdy[jax]'"),
     ],
 )
-def test_what_needs_more_says_so(code: str, told: str, tmp_path: Path) -> None:
+def test_missing_extra_is_explained(code: str, told: str, tmp_path: Path) -> None:
     done = without_jax(code, tmp_path)
     assert done.returncode != 0
     assert done.stderr.strip().endswith(told)

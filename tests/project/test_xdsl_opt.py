@@ -114,7 +114,7 @@ def test_an_unknown_option_is_named_with_the_nearest(tmp_path: Path):
         xDSLOptMain(args=["-p", "sdy-auto-partition{hardwere=h100-8}", str(tmp_path / "program.mlir")])
 
 
-def test_what_xdsl_or_another_package_has_is_left_to_it():
+def test_universe_omits_names_of_other_packages():
     assert not SDY_UNIVERSE.all_passes.keys() & XDSL_UNIVERSE.all_passes.keys()
     other = Universe(
         all_dialects={"stablehlo": SDY_UNIVERSE.all_dialects["sdy"]}, all_passes={"sdy-plain": PASSES["cse"]}

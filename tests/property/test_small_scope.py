@@ -38,7 +38,7 @@ def test_a_sample_computes_what_the_whole_does(operation: str) -> None:
 
 
 @pytest.mark.parametrize("name", FOUND)
-def test_what_was_found_computes_what_the_whole_does(name: str) -> None:
+def test_regression_cases_compute_the_unpartitioned_results(name: str) -> None:
     module = sdy.parse(FOUND[name])
     shapes = [shape_of(argument) for argument in main_function(module).args]
     choices = [

@@ -57,7 +57,7 @@ def test_bytes_by_collective_and_line():
     assert account.bytes_received == ALL_REDUCE + ALL_GATHER
 
 
-def test_what_is_predicted_beside_what_xla_made():
+def test_predicted_costs_equal_compiled_costs():
     account = sdy.account(propagated())
     assert account.compiled is not None
     assert account.compiled.bytes_received == account.bytes_received
@@ -105,7 +105,7 @@ def test_arguments_are_given_once():
         sdy.account(jitted().lower(*ARGUMENTS), *ARGUMENTS)
 
 
-def test_what_cannot_be_compiled_here_is_predicted():
+def test_costs_are_predicted_without_enough_devices():
     account = sdy.account(propagated(PROGRAM.replace('"x"=4', '"x"=32')))
     assert account.compiled is None
     assert account.bytes_received == 2 * RESULT * 31 / 32 + ALL_GATHER
@@ -121,7 +121,7 @@ def test_the_text_is_what_sdy_run_prints(tmp_path: Path, capsys: pytest.CaptureF
     assert repr(sdy.account(propagated(name=str(path)))) == text
 
 
-def test_what_each_device_needs_is_told_at_a_glance():
+def test_account_begins_with_the_needs_of_a_device():
     text = str(Account(None, {}, (Received("all-gather", None, 1, 872_326.0),), 1_939_972, lambda: None))
     assert "  each device   receives 852 KiB and needs 1.85 MiB of memory (predicted)\n" in text
 

@@ -210,7 +210,7 @@ def test_uneven_shardings_are_chosen_if_cheaper() -> None:
     assert plan.rows[1].runner_up is None
 
 
-def test_what_has_no_elements_is_not_split() -> None:
+def test_empty_tensor_is_not_sharded() -> None:
     module = sdy.parse("""
         func.func @main(%x: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64x0xf32>) {
           %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0]
@@ -225,7 +225,7 @@ def test_what_has_no_elements_is_not_split() -> None:
     assert {row.type for row in plan.rows} == {"tensor<64x64xf32>"}
 
 
-def test_what_does_not_fit_is_told() -> None:
+def test_plan_that_exceeds_memory_says_so() -> None:
     plan = sdy.auto(
         sdy.parse(train_step(1, 64, 256, 256)), mesh={"data": 2}, hardware=TPU, memory="64K", time_limit=SECONDS
     )

@@ -34,7 +34,7 @@ def arguments() -> tuple[Params, jax.Array, jax.Array]:
 
 
 @pytest.mark.parametrize("mesh", [MESH, jax.make_mesh((4, 2), ("data", "model"))], ids=["auto", "explicit"])
-def test_what_is_chosen_computes_the_same_step_after_step(mesh: jax.sharding.Mesh) -> None:
+def test_automatic_shardings_compute_the_same_steps(mesh: jax.sharding.Mesh) -> None:
     planned = sdy.jit(step, mesh=mesh, in_shardings=sdy.Auto("cpu-8", time_limit=10))
     params, x, y = arguments()
     ours, theirs = params, params

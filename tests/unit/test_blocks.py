@@ -177,7 +177,7 @@ class TurnedOp(IRDLOperation):
     result = result_def(TensorType)
 
 
-def test_what_only_moves_elements_is_a_block_operation_by_its_rule():
+def test_movement_rule_gives_a_block_operation():
     @register_movement(TurnedOp.name)
     def turned(op: TurnedOp, rule: Factors) -> None:
         """Turn rows into columns, the last row first."""

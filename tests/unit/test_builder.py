@@ -21,7 +21,7 @@ def test_ten_lines_from_a_mesh_to_a_sharding() -> None:
     assert sdy.get_sharding(y) == sdy.Sharding.of("data", "model")
 
 
-def test_what_is_built_is_a_module_that_mlir_reads() -> None:
+def test_built_module_is_valid_mlir() -> None:
     b = sdy.Builder(MESH)
     x = b.argument((8, 16, 4), "data", None, ("model", ...))
     w = b.argument((4, 16, 8))

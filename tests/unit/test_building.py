@@ -74,7 +74,7 @@ def test_a_copy_is_what_xdsl_makes(text: str):
     assert not {id(op) for op in copy.walk()} & {id(op) for op in top.walk()}
 
 
-def test_what_is_outside_is_used_by_the_copy_too():
+def test_copy_uses_captured_values():
     top = parsed("%0 = arith.constant 1 : i32\n%1 = arith.addi %0, %0 : i32")
     outside, inside = top.regions[0].block.ops
     copy = clone(inside)

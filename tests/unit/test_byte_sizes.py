@@ -21,7 +21,7 @@ def test_a_size_is_read(text: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "G", "-1G", "1e9", "0", "0.1", "80P", "80GG", "nan"])
-def test_what_is_no_size_is_refused(text: str) -> None:
+def test_invalid_byte_size_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a size: bytes, or a number with K, M, G or T"):
         parse_bytes(text)
 

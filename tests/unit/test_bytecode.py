@@ -62,7 +62,7 @@ def saved_by_export() -> bytes:
     return bytes(exported.serialize())
 
 
-def test_what_jax_export_saves_is_read_with_its_devices(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_saved_export_is_read_with_its_devices(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     pytest.importorskip("flatbuffers")
     path = tmp_path / "saved"
     path.write_bytes(saved_by_export())
@@ -75,7 +75,7 @@ def test_what_jax_export_saves_is_read_with_its_devices(tmp_path: Path, capsys: 
 
 
 @pytest.mark.parametrize("size", [4, 60, 250])
-def test_what_jax_export_saves_cut_off_is_an_error(size: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_truncated_export_is_an_error(size: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     pytest.importorskip("flatbuffers")
     path = tmp_path / "saved"
     path.write_bytes(saved_by_export()[:size])
@@ -87,7 +87,7 @@ def test_what_jax_export_saves_cut_off_is_an_error(size: int, tmp_path: Path, ca
         )
 
 
-def test_what_jax_export_gives_is_a_program_with_its_devices_and_names():
+def test_export_converts_to_a_module_with_devices_and_names():
     mesh = jax.make_mesh((8,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
     split = NamedSharding(mesh, P("x"))
     exported = export.export(jax.jit(lambda params: params["w"] + params["b"], in_shardings=split))(
@@ -112,7 +112,7 @@ def test_quantized_types_are_written():
         assert sdy.format(sdy.parse(sdy.to_bytecode(module, version))) == sdy.format(module)
 
 
-def test_what_jaxlib_would_leave_out_is_an_error(monkeypatch: pytest.MonkeyPatch):
+def test_attribute_that_jaxlib_would_drop_is_an_error(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(conversion, "installed_syntax", lambda: SYNTAX[0, 10])
     module = sdy.parse(
         'sdy.mesh @mesh = <["x"=2]>\n'
@@ -167,7 +167,7 @@ def test_flags_that_do_not_fit(flags: list[str], problem: str, capsys: pytest.Ca
     ],
     ids=["version", "dialect", "type"],
 )
-def test_what_a_version_cannot_hold_is_an_error(body: str, version: str, problem: str):
+def test_operation_newer_than_the_target_version_is_an_error(body: str, version: str, problem: str):
     module = sdy.parse(f"func.func @main(%0: i32) {{\n  {body}\n  return\n}}", "in.mlir")
     with pytest.raises(sdy.DiagnosticError, match=problem):
         sdy.to_bytecode(module, version)
@@ -198,9 +198,7 @@ def test_damaged_bytecode_is_an_error_that_names_the_file(
     ],
     ids=["crash", "exit", "hang", "no text"],
 )
-def test_what_jaxlib_does_not_survive_is_an_error(
-    program: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_jaxlib_crash_is_an_error(program: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = tmp_path / "program.py"
     path.write_text(program)
     monkeypatch.setattr(conversion, "_CONVERTER", path)

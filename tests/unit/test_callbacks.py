@@ -58,7 +58,7 @@ def test_value_shared_by_two_callbacks_is_sent_once():
     assert np.allclose(program(x), np.cos(np.sin(x)) + 1)
 
 
-def test_what_a_callback_returns_is_on_all_devices():
+def test_callback_result_is_on_all_devices():
     def program(see: Callable[..., None]) -> Callable[..., Any]:
         def row(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
             see(x)

@@ -204,5 +204,5 @@ def every_other(x: jax.Array, w: jax.Array) -> jax.Array:
         pytest.param(stacked, tensor(1024, 2, 4096, split=P(None, None, "model")), id="an interleaved weight"),
     ],
 )
-def test_what_interleaving_would_not_save_is_not_told(function: Callable[..., Any], weight: Tensor) -> None:
+def test_no_finding_if_interleaving_saves_nothing(function: Callable[..., Any], weight: Tensor) -> None:
     assert not findings(function, ROWS, weight)

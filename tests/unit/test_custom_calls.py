@@ -90,6 +90,6 @@ def test_a_tool_tells_the_place_in_the_file(
 
 
 @pytest.mark.parametrize("target", ["Sharding", "annotate_device_placement", "LayoutConstraint"])
-def test_what_xla_compiles_itself_needs_no_library(target: str):
+def test_targets_compiled_by_xla_need_no_library(target: str):
     x = np.arange(8, dtype=np.float32)
     np.testing.assert_array_equal(sdy.compile(sdy.parse(calling(target, 1)))(x)[0], x)

@@ -19,7 +19,7 @@ def may_write(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
 
 
-def test_what_was_compiled_is_there_for_the_next_process(tmp_path: Path):
+def test_compiled_code_is_saved_for_the_next_process(tmp_path: Path):
     path = tmp_path / "code"
     code = DataclassCode(path)
     names: dict[str, object] = {}

@@ -53,7 +53,7 @@ def test_a_program_differs_from_itself_in_nothing() -> None:
     assert str(difference) == "no difference"
 
 
-def test_what_is_equal_is_one_entry() -> None:
+def test_equal_values_are_one_entry() -> None:
     found = summary(program(BY_COLUMNS))
     assert found.values == {"jit(step)/layer/dot_general tensor<8x64xf32>": "3 of [{}, {x}]"}
     assert found.arguments["argument 1 (params['w']) tensor<64x64xf32>"] == "[{}, {x}]"
@@ -111,7 +111,7 @@ def test_a_summary_is_kept_and_found_again() -> None:
         ),
     ],
 )
-def test_what_is_no_golden_layout_is_refused(text: str, problem: str) -> None:
+def test_invalid_golden_file_is_refused(text: str, problem: str) -> None:
     with pytest.raises(sdy.DiagnosticError) as refused:
         golden_summary(Source(text, "golden.json"))
     assert str(refused.value).startswith(problem)

@@ -64,7 +64,7 @@ def test_escapes_are_those_of_python():
     assert escape_line("\x1b \x9b \u202e \n") == r"\x1b \x9b \u202e \n"
 
 
-def test_what_is_printed_stays_as_it_is():
+def test_printable_characters_are_not_escaped():
     assert escape_line("@mesh_é → 日本 \t\\x1b") == "@mesh_é → 日本 \t\\x1b"
     assert escape_lines("a\nb\x1b") == "a\nb\\x1b"
 
@@ -81,7 +81,7 @@ def test_a_diagnostic_is_harmless_and_its_caret_stands_right(name: str):
 
 @named
 @pytest.mark.parametrize("options", [[], ["--mlir-print-op-generic"], ["--mlir-print-debuginfo"]])
-def test_what_sdy_opt_prints_is_mlir(name: str, options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_sdy_opt_prints_valid_mlir(name: str, options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     path = tmp_path / "program.mlir"
     path.write_text(program(name))
     assert sdy_opt.main([str(path), *options]) == 0
@@ -129,7 +129,7 @@ def test_the_text_of_an_unknown_attribute_is_harmless(name: str, tmp_path: Path,
 
 @named
 @pytest.mark.parametrize("tool", TOOLS)
-def test_what_a_tool_says_is_harmless(tool: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_tools_print_no_control_characters(tool: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     path = tmp_path / "program.mlir"
     path.write_text(program(name))
     TOOLS[tool](str(path))

@@ -73,7 +73,7 @@ def test_a_type_that_is_not_listed_is_as_slow_as_the_slowest(tmp_path: Path) -> 
         ("[peak]", "[peak", "invalid TOML"),
     ],
 )
-def test_what_is_wrong_in_a_file_is_told(tmp_path: Path, old: str, new: str, problem: str) -> None:
+def test_errors_in_a_hardware_file_are_reported(tmp_path: Path, old: str, new: str, problem: str) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(GOOD.replace(old, new, 1))
     with pytest.raises(sdy.DiagnosticError, match=problem) as refused:

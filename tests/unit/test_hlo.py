@@ -87,7 +87,7 @@ def test_sdy_is_not_in_hlo(program: Path, capsys: pytest.CaptureFixture[str]):
     assert "run 'sdy-plain' first" in told
 
 
-def test_what_xla_does_not_know_is_an_error():
+def test_operation_unknown_to_xla_is_an_error():
     module = sdy.parse(
         "func.func @main(%0: i32) -> i32 {\n  %1 = arith.addi %0, %0 : i32\n  return %1 : i32\n}", "in.mlir"
     )

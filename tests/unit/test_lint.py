@@ -90,7 +90,7 @@ def test_a_module_is_left_as_it_is() -> None:
     assert sdy.format(module) == before
 
 
-def test_what_is_propagated_or_of_one_device_is_taken_as_it_is() -> None:
+def test_propagated_and_partitioned_modules_are_not_propagated_again() -> None:
     module = sdy.parse(PROGRAM)
     sdy.propagate(module)
     assert [each.rule for each in sdy.lint(module)] == [RULE]
@@ -124,7 +124,7 @@ def test_github(capsys: pytest.CaptureFixture[str]) -> None:
     assert "%0Afix: shard argument 2 (down)" in line
 
 
-def test_what_github_reads_is_escaped() -> None:
+def test_github_format_is_escaped() -> None:
     bad = finding(where=Location("a,b:c%\n.py", 1, 2), what="50%\r\n::error::", severity=Severity.REMARK)
     line = github(Findings([bad]))
     assert line.startswith("::notice file=a%2Cb%3Ac%25\\n.py,line=1,col=2,title=sdy-lint conflict-by-order::")
@@ -132,7 +132,7 @@ def test_what_github_reads_is_escaped() -> None:
     assert "50%25\\r%0A::error::" in line
 
 
-def test_what_a_terminal_would_obey_is_escaped() -> None:
+def test_terminal_control_characters_are_escaped() -> None:
     bad = finding(what="\x1b[31m\u202ered", where=Location("\x1b.py", 1, 1))
     for text in (str(bad), github(Findings([bad])), as_json(Findings([bad]))):
         assert "\x1b" not in text
@@ -191,7 +191,7 @@ def test_more_of_what_is_in_a_baseline_is_new() -> None:
         ),
     ],
 )
-def test_what_is_no_baseline_is_refused(text: str, problem: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_baseline_is_refused(text: str, problem: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("kept.json").write_text(text)
     assert refused(capsys, "step.mlir", "--baseline", "kept.json").startswith(problem)
 
@@ -290,7 +290,7 @@ def test_the_command_line_comes_before_a_file(capsys: pytest.CaptureFixture[str]
         ('[allow]\n"*.py" = ["a"]', "error: unknown rule 'a'"),
     ],
 )
-def test_what_is_no_option_is_refused(text: str, problem: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_configuration_is_refused(text: str, problem: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("sdy-lint.toml").write_text(text)
     assert problem in refused(capsys, "step.mlir")
 
@@ -343,6 +343,6 @@ def test_rules_are_listed_and_explained(capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr().out == f"{RULE}\n\n{RULES[RULE].text}\n"
 
 
-def test_what_is_found_in_one_place_is_told_once_for_all_layers() -> None:
+def test_findings_that_differ_only_in_layer_have_one_key() -> None:
     whats = {finding(what=f"argument {n} (params[{n}]['w']) is wrong").key for n in range(12)}
     assert len(whats) == 1

@@ -138,7 +138,7 @@ def test_groups_are_the_scopes_of_jax_and_loops() -> None:
     assert len(carried["incomingEdges"]) == 1
 
 
-def test_what_is_in_a_reduction_is_no_node() -> None:
+def test_reducer_operations_are_no_nodes() -> None:
     module = sdy.parse(TRANSFORMER.read_text())
     labels = [node["label"] for node in graph_of(module)["nodes"]]
     assert "stablehlo.reduce" in labels

@@ -37,16 +37,16 @@ def test_a_program_is_partitioned_once(found: dict[str, Any]):
 
 
 @pytest.mark.parametrize("name", ["other devices", "other shape", "not compared"])
-def test_what_differs_is_partitioned_by_itself(name: str, found: dict[str, Any]):
+def test_different_program_is_partitioned_separately(name: str, found: dict[str, Any]):
     assert found[name]["made"] == 1
 
 
 @pytest.mark.parametrize("name", ["policy", "custom partitioning", "annotated"])
-def test_what_the_text_does_not_tell_is_made_each_time(name: str, found: dict[str, Any]):
+def test_program_that_text_does_not_determine_is_not_cached(name: str, found: dict[str, Any]):
     assert (found[name]["made"], found[f"{name} again"]["made"]) == (1, 1)
 
 
-def test_what_is_told_is_told_each_time(found: dict[str, Any]):
+def test_cached_program_repeats_its_warnings(found: dict[str, Any]):
     assert found["told"]["told"] == found["told again"]["told"] > 0
 
 
@@ -57,7 +57,7 @@ def test_another_process_finds_what_one_has_made(folder: Path, found: dict[str, 
         assert of_other[name]["results"] == found[name]["results"]
 
 
-def test_what_is_damaged_is_made_anew(folder: Path, found: dict[str, Any], tmp_path: Path):
+def test_damaged_cache_entry_is_recomputed(folder: Path, found: dict[str, Any], tmp_path: Path):
     for entry in folder.iterdir():
         damaged = entry.read_bytes()[:100] if entry.name.startswith("sdy_") else entry.read_bytes()
         (tmp_path / entry.name).write_bytes(damaged)

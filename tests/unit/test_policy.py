@@ -161,7 +161,7 @@ REFUSED: dict[str, tuple[Function[Any], tuple[tuple[int, ...], ...], str, list[t
 
 
 @pytest.mark.parametrize(("function", "shapes", "name", "splits", "message"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_split_is_refused_with_the_reason(
+def test_impossible_split_is_refused_with_the_reason(
     function: Function[Any],
     shapes: tuple[tuple[int, ...], ...],
     name: str,
@@ -209,7 +209,7 @@ func.func @main(%arg0: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"
     ],
     ids=["other axis", "other axis, told once", "other dimension", "goes on", "beside"],
 )
-def test_what_a_split_drops_is_told_where_it_is(splits: list[tuple[int, str]], told: list[str]):
+def test_axes_dropped_by_a_split_are_reported(splits: list[tuple[int, str]], told: list[str]):
     module = sdy.parse(ADD, "program.mlir")
     add = named(module, "stablehlo.add")
     with capture() as diagnostics:

@@ -87,7 +87,7 @@ func.func @main(%cache: tensor<256x16xf32> {sdy.sharding = #sdy.sharding<@mesh, 
     assert peak_bytes(module) < 2 * part + 10 * row
 
 
-def test_what_a_loop_carries_along_takes_no_time():
+def test_loop_carried_values_take_no_time():
     loop = """
   %begin = stablehlo.constant dense<0> : tensor<i32>
   %negated = stablehlo.negate %a : tensor<8x64xf32>

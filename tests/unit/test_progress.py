@@ -113,7 +113,7 @@ def test_short_work_is_not_shown(open_terminal: Callable[[], PseudoTerminal]) ->
     assert terminal.all() == ""
 
 
-def test_what_is_no_terminal_is_shown_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_progress_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     with progress.progress(delay=0), task("partition"):
         pass
     assert capsys.readouterr() == ("", "")

@@ -74,7 +74,7 @@ def test_it_is_told_where_the_function_is_called():
     assert '"a^ b^ -> a^ b^"' in str(caught.value)
 
 
-def test_what_is_no_kernel_is_refused_by_jax_itself():
+def test_other_custom_calls_are_refused_by_jax():
     x = jax.device_put(np.ones((8, 4), np.float32), tensor().sharding)
     with pytest.raises(NotImplementedError, match="cannot be automatically partitioned"):
         sdy.jit(refusing("other_call"))(x)

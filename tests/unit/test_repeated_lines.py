@@ -105,7 +105,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_wrong_about_another_line_like_it_is_found(name: str):
+def test_error_in_a_similar_line_is_found(name: str):
     text, expected = REFUSED[name]
     with pytest.raises(DiagnosticError) as problem:
         sdy.parse(text)

@@ -77,7 +77,7 @@ def test_reasons_are_those_of_explain() -> None:
             assert step == -1
 
 
-def test_what_xla_makes_of_it_stands_beside() -> None:
+def test_report_includes_the_costs_of_the_compiled_program() -> None:
     mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
     step = sdy.jit(lambda x: (x @ x.T).sum(), mesh=mesh, in_shardings=P("x"))
     found = sdy.report(step, jnp.ones((16, 8)), compiled=True).found
@@ -86,7 +86,7 @@ def test_what_xla_makes_of_it_stands_beside() -> None:
     assert found["compiled"] == {"received": account.compiled.bytes_received, "memory": account.compiled.memory}
 
 
-def test_what_was_propagated_and_what_was_not() -> None:
+def test_report_notes_whether_it_propagated_the_program() -> None:
     text = EXAMPLE.read_text()
     assert "propagated for this page" in sdy.report(sdy.parse(text)).found["notes"][0]
     module = sdy.parse(text)

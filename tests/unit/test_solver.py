@@ -199,7 +199,7 @@ def test_infeasible_memory_limit_due_to_edges_is_reported():
     assert solution.shortage.needed == 30
 
 
-def test_what_is_forbidden_altogether_has_no_shortage():
+def test_infeasible_problem_without_memory_shortage():
     problem = Problem([np.array([np.inf])], [np.array([1])], [], [], [(0, 1)], limit=5)
     solution = solve(problem, SECONDS)
     assert (solution.assignment, solution.cost, solution.bound) == (None, np.inf, np.inf)
@@ -287,7 +287,7 @@ def test_branch_and_bound_says_that_nothing_is_cheaper():
         ({"lifetimes": [(-1, 2)]}, "node 0 is live from time -1, before time 0"),
     ],
 )
-def test_what_is_no_problem_is_refused(change: dict[str, object], message: str):
+def test_invalid_problem_is_refused(change: dict[str, object], message: str):
     fields: dict[str, object] = {
         "costs": [np.zeros(1)],
         "memory": [np.zeros(1, np.int64)],

@@ -41,7 +41,7 @@ def test_versions_are_told_without_jax() -> None:
     assert has_jax == "False"
 
 
-def test_what_packages_name_is_not_read_for_a_program_that_needs_none_of_it() -> None:
+def test_entry_points_are_read_only_if_needed() -> None:
     run = """
 import sys
 from sdy.tools.sdy_opt import main
@@ -85,7 +85,7 @@ AS_TEXT = "expected StableHLO as MLIR text, for example from jax.jit(f).lower(..
     ],
     ids=["HLO", "HLO further down", "empty", "no text"],
 )
-def test_what_is_no_mlir_text_is_called_by_its_name(
+def test_errors_name_the_format_of_a_file_that_is_not_mlir(
     name: str, content: bytes, problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "program"

@@ -54,7 +54,7 @@ def test_what_does_not_fit_is_told_by_name(patterns: Any, problem: str) -> None:
         given(patterns)
 
 
-def test_what_an_optimizer_keeps_is_split_as_its_parameter() -> None:
+def test_optimizer_state_is_sharded_like_its_parameter() -> None:
     spec = P("data", "model")
     assert split_alike(spec, (32, 8), (32, 8)) == spec
     assert split_alike(spec, (32, 8), (32, 1)) == P("data", None)

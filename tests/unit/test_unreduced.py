@@ -18,7 +18,7 @@ func.func @main(%a: tensor<4x4xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{}},
 
 
 @pytest.mark.parametrize("unreduced", ['"x"', '"y"', '"x", "y"'])
-def test_what_is_partial_for_a_while_is_combined_once(unreduced: str):
+def test_partial_sum_is_reduced_once(unreduced: str):
     module = sdy.parse(PROGRAM.format(unreduced=unreduced))
     sdy.propagate(module)
     sdy.partition(module)

@@ -110,7 +110,7 @@ def test_attributes_are_those_of_all_operations():
     assert {id(attribute) for attribute in attributes_in(MODULE)} == {id(attribute) for attribute in expected}
 
 
-def test_what_is_found_is_kept_until_an_edit():
+def test_cached_walks_are_kept_until_an_edit():
     module = MODULE.clone()
     assert operations(module) is not operations(module)
     with cached_walks():
