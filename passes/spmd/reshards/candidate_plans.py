@@ -68,8 +68,8 @@ def plans_of_tensors(
         rule = rule.with_replicated(rule.permutation)
     yield from _plans_of_sides(replace(tensors, rule=rule), mesh_name, mesh)
     if rule.reduction:
-        whole_sums = replace(tensors, rule=rule.with_replicated(rule.reduction))
-        yield from _plans_of_sides(whole_sums, mesh_name, mesh)
+        replicated_sums = replace(tensors, rule=rule.with_replicated(rule.reduction))
+        yield from _plans_of_sides(replicated_sums, mesh_name, mesh)
 
 
 def _plans_of_sides(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> Iterator[OperationShardings]:
@@ -84,12 +84,12 @@ def _plans_of_sides(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> Iter
         for factor in range(rule.num_factors):
             axes = kept.get(factor)
             if axes is None:
-                given = max((side.get(factor, ()) for side in sides), key=lambda axes: total_size(axes, mesh))
-                axes = free(given, used)
+                wanted = max((side.get(factor, ()) for side in sides), key=lambda axes: total_size(axes, mesh))
+                axes = free(wanted, used)
                 used += axes
             axes_per_factor.append(axes)
         candidate = plan_with_axes(tensors, tuple(axes_per_factor), mesh_name, mesh)
-        if _splits_alike(tensors, candidate, mesh):
+        if _is_consistent(tensors, candidate, mesh):
             yield candidate
 
 
@@ -98,7 +98,7 @@ def _unused_parts(axes: Axes, used: Sequence[AxisRef], mesh: Mesh) -> Axes:
     return prefix_without_overlap(subtract(axes, used, mesh), used)
 
 
-def _splits_alike(tensors: Tensors, plan: OperationShardings, mesh: Mesh) -> bool:
+def _is_consistent(tensors: Tensors, plan: OperationShardings, mesh: Mesh) -> bool:
     """Return whether every tensor can be split over the planned axes of its factors, without overflow."""
     shardings = [new or old for new, old in zip(plan.shardings, tensors.shardings, strict=True)]
     return all(
@@ -122,7 +122,7 @@ def plans_of_reshape(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> tup
     """
     rule = tensors.rule
     factors = sorted(_shared_factors(rule))
-    found: dict[tuple[Axes, ...], None] = {}
+    assignments: dict[tuple[Axes, ...], None] = {}
     for pieces in _ordered_pieces(tensors, mesh_name, mesh):
         for places in itertools.product((*factors, None), repeat=len(pieces)):
             axes_per_factor = tuple(
@@ -130,8 +130,8 @@ def plans_of_reshape(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> tup
                 for factor in range(rule.num_factors)
             )
             if _is_contiguous(axes_per_factor, rule, mesh):
-                found[tuple(merge_sub_axes(axes, mesh) for axes in axes_per_factor)] = None
-    return tuple(plan_with_axes(tensors, axes_per_factor, mesh_name, mesh) for axes_per_factor in found)
+                assignments[tuple(merge_sub_axes(axes, mesh) for axes in axes_per_factor)] = None
+    return tuple(plan_with_axes(tensors, axes_per_factor, mesh_name, mesh) for axes_per_factor in assignments)
 
 
 @lru_cache(2**10)

@@ -103,8 +103,8 @@ def cheapest_operation(
         return plan
     plans = [plan]
     if plan.reduction_axes and summed_axes(tensors, mesh_name, mesh) is None:
-        whole_sums = replace(tensors, rule=rule.with_replicated(rule.reduction))
-        plans.append(plan_operation(whole_sums, mesh_name, meshes, reshapes))
+        replicated_sums = replace(tensors, rule=rule.with_replicated(rule.reduction))
+        plans.append(plan_operation(replicated_sums, mesh_name, meshes, reshapes))
     if rule.need_replication:
         plans.append(plan_operation(tensors, mesh_name, meshes, reshapes, moves_axes=False))
     if same_devices:
@@ -139,10 +139,12 @@ def _summed_slice(op: DynamicSliceOp, tensors: Tensors, mesh_name: str | Mesh) -
     sliced = [before != after for before, after in sizes]
     axes = operand.dim_axes
     kept = tuple(DimSharding() if cut else DimSharding(of_dim) for cut, of_dim in zip(sliced, axes, strict=True))
-    whole = TensorSharding(operand.mesh, kept)
+    replicated_slice = TensorSharding(operand.mesh, kept)
     summed = tuple(axis for cut, of_dim in zip(sliced, axes, strict=True) if cut for axis in of_dim)
     unchanged = (None,) * len(op.operands)
-    return OperationShardings((*unchanged, None if equivalent(whole, result) else whole), axes, summed)
+    return OperationShardings(
+        (*unchanged, None if equivalent(replicated_slice, result) else replicated_slice), axes, summed
+    )
 
 
 def _cheapest_reshape(

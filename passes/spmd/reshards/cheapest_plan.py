@@ -61,12 +61,12 @@ def cheapest_plan(
 
 def _other_plans(source: AxesPerDim, target: AxesPerDim, shape: Sequence[int], mesh: Mesh) -> Iterator[Steps]:
     split = [dim for dim, axes in enumerate(zip(source, target, strict=True)) if any(axes)]
-    whole = [dim for dim in range(len(shape)) if dim not in split]
+    unsplit = [dim for dim in range(len(shape)) if dim not in split]
     orders = itertools.permutations(split) if len(split) <= _MOST_DIMS_IN_ANY_ORDER else (split, split[::-1])
     for order in orders:
         for move_first in (False, True):
-            yield _plan_in_order((*order, *whole), source, target, shape, mesh, move_first)
-            yield _backwards(_plan_in_order((*order, *whole), target, source, shape, mesh, move_first), target)
+            yield _plan_in_order((*order, *unsplit), source, target, shape, mesh, move_first)
+            yield _inverse(_plan_in_order((*order, *unsplit), target, source, shape, mesh, move_first), target)
 
 
 def _plan_in_order(
@@ -80,19 +80,19 @@ def _plan_in_order(
     """Plan with the dimensions visited in `order`: plan for the transposed tensor, then transpose the steps back."""
     source, target = (tuple(axes[dim] for dim in order) for axes in (source, target))
     sizes = [shape[dim] for dim in order]
-    place = [order.index(dim) for dim in range(len(order))]
+    position_of = [order.index(dim) for dim in range(len(order))]
 
-    def restored(axes: AxesPerDim) -> AxesPerDim:
-        return tuple(axes[at] for at in place)
+    def transposed_back(axes: AxesPerDim) -> AxesPerDim:
+        return tuple(axes[at] for at in position_of)
 
     steps: list[Collective] = []
     for step in plan_collectives(source, target, sizes, mesh, move_first=move_first):
-        after = restored(step.after)
+        after = transposed_back(step.after)
         match step:
             case AllSlice(axes):
-                steps.append(AllSlice(restored(axes), after))
+                steps.append(AllSlice(transposed_back(axes), after))
             case AllGather(axes):
-                steps.append(AllGather(restored(axes), after))
+                steps.append(AllGather(transposed_back(axes), after))
             case AllToAll(axes, start, end):
                 steps.append(AllToAll(axes, order[start], order[end], after))
             case CollectivePermute():
@@ -100,21 +100,21 @@ def _plan_in_order(
     return tuple(steps)
 
 
-def _backwards(steps: Steps, start: AxesPerDim) -> Steps:
+def _inverse(steps: Steps, start: AxesPerDim) -> Steps:
     """Return the inverse of `steps`, a plan that begins at the sharding `start`."""
     befores = [start, *(step.after for step in steps)]
-    undone: list[Collective] = []
+    inverse: list[Collective] = []
     for step, before in zip(reversed(steps), reversed(befores[:-1]), strict=True):
         match step:
             case AllSlice(axes):
-                undone.append(AllGather(axes, before))
+                inverse.append(AllGather(axes, before))
             case AllGather(axes):
-                undone.append(AllSlice(axes, before))
+                inverse.append(AllSlice(axes, before))
             case AllToAll(axes, source, target):
-                undone.append(AllToAll(axes, target, source, before))
+                inverse.append(AllToAll(axes, target, source, before))
             case CollectivePermute():
-                undone.append(CollectivePermute(before))
-    return tuple(undone)
+                inverse.append(CollectivePermute(before))
+    return tuple(inverse)
 
 
 def _is_even(axes_per_dim: AxesPerDim, shape: Sequence[int], mesh: Mesh) -> bool:

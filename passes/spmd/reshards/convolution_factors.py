@@ -20,7 +20,7 @@ from sdy.sharding import TensorSharding
 def rule_of_convolution(rule: OpShardingRule, shardings: Sequence[TensorSharding | None], mesh: Mesh) -> OpShardingRule:
     """Return the rule of a convolution with the factors that `shardings` cannot split marked as need-replication."""
     tensors = Counter(factor for tensor in rule.tensors for factor in {each for dim in tensor for each in dim})
-    alone = {factor for factor, count in tensors.items() if count == 1}
-    beside = {factor for tensor in rule.tensors for dim in tensor if len(dim) > 1 for factor in dim}
-    whole = alone | (beside & uneven_factors(rule, shardings, mesh))
-    return rule.with_replicated(whole)
+    of_one_tensor = {factor for factor, count in tensors.items() if count == 1}
+    in_composite_dims = {factor for tensor in rule.tensors for dim in tensor if len(dim) > 1 for factor in dim}
+    replicated = of_one_tensor | (in_composite_dims & uneven_factors(rule, shardings, mesh))
+    return rule.with_replicated(replicated)

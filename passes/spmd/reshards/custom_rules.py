@@ -24,8 +24,8 @@ def warn_of_what_is_whole(
 ) -> None:
     """Warn that `op` is replicated along the axes that split its tensors before, in `shardings`, but not in `plan`."""
     kept = [axis for axes in plan.axes_per_factor for axis in axes]
-    given = [axis for sharding in shardings if sharding for axes in sharding.dim_axes for axis in axes]
-    if lost := [str(axis) for axis in dict.fromkeys(subtract(given, kept, mesh))]:
+    axes_before = [axis for sharding in shardings if sharding for axes in sharding.dim_axes for axis in axes]
+    if lost := [str(axis) for axis in dict.fromkeys(subtract(axes_before, kept, mesh))]:
         where = f"along {', '.join(lost)}" if kept else "on every device"
-        what = f"is computed whole {where}: its sharding rule does not let these dimensions be split"
-        warn_of_cost(op, what, LocalBytes.by(op, shardings), LocalBytes.by(op, current_shardings(op)))
+        message = f"is computed whole {where}: its sharding rule does not let these dimensions be split"
+        warn_of_cost(op, message, LocalBytes.by(op, shardings), LocalBytes.by(op, current_shardings(op)))

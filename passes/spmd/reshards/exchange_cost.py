@@ -61,7 +61,7 @@ def elements_exchanged_in_reshape(before: Layout, after: Layout) -> int:
             received += exchange.received * local // exchange.reach.shard * mesh.size // exchange.reach.parts
             local = local // exchange.reach.shard * exchange.reach.length
         return received
-    whole = before.without_axes(sides.axes(differing))
-    assert whole.sharding is not None
-    plan = cheapest_plan(before.sharding.dim_axes, whole.sharding.dim_axes, before.shape, mesh)
+    gathered = before.without_axes(sides.axes(differing))
+    assert gathered.sharding is not None
+    plan = cheapest_plan(before.sharding.dim_axes, gathered.sharding.dim_axes, before.shape, mesh)
     return elements_received(plan, before.sharding.dim_axes, before.shape, mesh)

@@ -163,22 +163,26 @@ def choose_mesh(shardings: Sequence[TensorSharding | None], meshes: Meshes) -> s
         The mesh reference, or None if no tensor has a sharding, if a tensor is on a single device, or if the meshes
         differ in more than the order of their devices.
     """
-    given = [sharding for sharding in shardings if sharding is not None and not meshes[sharding.mesh].is_empty]
-    if not given or len({meshes[sharding.mesh].axes for sharding in given}) > 1 or not meshes[given[0].mesh].axes:
+    candidates = [sharding for sharding in shardings if sharding is not None and not meshes[sharding.mesh].is_empty]
+    if (
+        not candidates
+        or len({meshes[sharding.mesh].axes for sharding in candidates}) > 1
+        or not meshes[candidates[0].mesh].axes
+    ):
         return None
     if len(meshes) == 1:
-        return given[0].mesh
+        return candidates[0].mesh
     uses: Counter[str | Mesh | None] = Counter()
     most_common: str | Mesh | None = None
-    for sharding in given:
+    for sharding in candidates:
         if not sharding.is_fully_replicated:
             uses[sharding.mesh] += 1
             if uses[sharding.mesh] > uses[most_common]:
                 most_common = sharding.mesh
     if most_common is not None:
         return most_common
-    natural = [sharding.mesh for sharding in given if not meshes[sharding.mesh].device_ids]
-    return natural[-1] if natural else given[0].mesh
+    natural = [sharding.mesh for sharding in candidates if not meshes[sharding.mesh].device_ids]
+    return natural[-1] if natural else candidates[0].mesh
 
 
 def _axes_of_reshape(

@@ -35,15 +35,15 @@ def identifiers_cut_unevenly(
 
     An identifier is split only over the axes that divide it.
     """
-    found: dict[str, str] = {}
+    explanations: dict[str, str] = {}
     annotation = rule.fitted.annotation
     for tensor, sharding in zip(annotation.tensors, shardings, strict=True):
         for dim, axes in zip(tensor, sharding.dim_axes if sharding else (), strict=False):
             name = dim[0].name
             may_be_split = len(dim) > 1 and annotation.why_not_split(name) is None
             if may_be_split and rule.fitted.sizes[name] % total_size(axes, mesh):
-                found[name] = f"`({' '.join(map(str, dim))})` is padded at its end only"
-    return found
+                explanations[name] = f"`({' '.join(map(str, dim))})` is padded at its end only"
+    return explanations
 
 
 def warn_of_refused_identifiers(
@@ -58,8 +58,8 @@ def warn_of_refused_identifiers(
         before: The shardings of the operands and results before the reshards.
     """
     sizes = ", ".join(f"`{name}` of size {rule.fitted.sizes[name]}" for name in refused)
-    what = f"is computed in fewer parts along {sizes}, which its axes do not divide"
+    message = f"is computed in fewer parts along {sizes}, which its axes do not divide"
     notes = [f"`{name}`: {reason}" for name, reason in refused.items()]
     advice = "pad the arrays to a multiple of the number of devices, or write ^ behind the identifier to accept it"
     after = LocalBytes.by(op, current_shardings(op))
-    warn_of_cost(op, what, LocalBytes.by(op, before), after, *notes, f"instead: {advice}")
+    warn_of_cost(op, message, LocalBytes.by(op, before), after, *notes, f"instead: {advice}")

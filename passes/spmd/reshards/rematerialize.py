@@ -53,13 +53,13 @@ def rematerialize(reshard: ReshardOp, reshard_operand: Reshard, is_resharded: Is
     Returns:
         The value in the layout of `reshard`, or None if resharding it is cheapest.
     """
-    way = _Ways(reshard, is_resharded).cheapest(reshard.input, reshard.sharding.data, _MOST_OPERATIONS)
-    return None if way.maker is None else _make(way, InsertPoint.before(reshard), reshard_operand, {})
+    recipe = _RecipeSearch(reshard, is_resharded).cheapest(reshard.input, reshard.sharding.data, _MOST_OPERATIONS)
+    return None if recipe.op_to_copy is None else _build(recipe, InsertPoint.before(reshard), reshard_operand, {})
 
 
 def bytes_received(value: SSAValue, sharding: TensorSharding, anchor: Operation) -> float:
     """Return the bytes that all devices receive to reshard `value`, an operand of `anchor`, or rematerialize it."""
-    return _Ways(anchor, _none_yet).cheapest(value, sharding, _MOST_OPERATIONS).received
+    return _RecipeSearch(anchor, _none_yet).cheapest(value, sharding, _MOST_OPERATIONS).received
 
 
 def _none_yet(value: SSAValue, sharding: TensorSharding) -> bool:
@@ -77,22 +77,22 @@ class _Leaf:
 
 
 @dataclass(frozen=True)
-class _Way:
+class _Recipe:
     """Recipe for `value` in the layout `sharding`: a copy of its defining operation, or a reshard.
 
     Attributes:
         value: The value.
         sharding: The layout.
         leaves: All reshards in the recipe; a reshard with several users counts once.
-        maker: The operation to copy, or None to reshard `value`.
+        op_to_copy: The operation to copy, or None to reshard `value`.
         operands: The recipes of the copy's operands.
     """
 
     value: SSAValue
     sharding: TensorSharding
     leaves: frozenset[_Leaf]
-    maker: Operation | None = None
-    operands: Sequence["_Way"] = ()
+    op_to_copy: Operation | None = None
+    operands: Sequence["_Recipe"] = ()
 
     @property
     def received(self) -> float:
@@ -100,38 +100,38 @@ class _Way:
         return sum(leaf.received for leaf in self.leaves)
 
 
-class _Ways:
+class _RecipeSearch:
     """Memoized search for the cheapest recipe of a value in a layout."""
 
     def __init__(self, anchor: Operation, is_resharded: IsResharded):
         self._anchor = anchor
         self._is_resharded = is_resharded
-        self._known: dict[tuple[SSAValue, TensorSharding], _Way] = {}
+        self._known: dict[tuple[SSAValue, TensorSharding], _Recipe] = {}
 
-    def cheapest(self, value: SSAValue, sharding: TensorSharding, most_operations: int) -> _Way:
+    def cheapest(self, value: SSAValue, sharding: TensorSharding, most_operations: int) -> _Recipe:
         """Return the recipe that receives the fewest bytes; on a tie, a reshard, unless the recipe has no reshards."""
         key = value, sharding
         if key not in self._known:
             leaf = _Leaf(value, sharding, self._bytes_resharded(value, sharding))
-            direct = _Way(value, sharding, frozenset(() if is_scalar(value) else [leaf]))
-            made = self._by_maker(value, sharding, most_operations)
-            is_cheaper = made is not None and (made.received < direct.received or not made.leaves)
-            self._known[key] = made if made is not None and is_cheaper else direct
+            direct = _Recipe(value, sharding, frozenset(() if is_scalar(value) else [leaf]))
+            computed = self._by_defining_op(value, sharding, most_operations)
+            is_cheaper = computed is not None and (computed.received < direct.received or not computed.leaves)
+            self._known[key] = computed if computed is not None and is_cheaper else direct
         return self._known[key]
 
-    def _by_maker(self, value: SSAValue, sharding: TensorSharding, most_operations: int) -> _Way | None:
+    def _by_defining_op(self, value: SSAValue, sharding: TensorSharding, most_operations: int) -> _Recipe | None:
         op = value.owner
         if not isinstance(op, Operation) or not most_operations:
             return None
         layouts = _operand_layouts(op, sharding)
         if layouts is None:
             return None
-        ways = {
+        recipes = {
             operand: self.cheapest(operand, layout, most_operations - 1)
             for operand, layout in zip(op.operands, layouts, strict=True)
         }
-        leaves = frozenset[_Leaf]().union(*(way.leaves for way in ways.values()))
-        return _Way(value, sharding, leaves, op, tuple(ways.values()))
+        leaves = frozenset[_Leaf]().union(*(recipe.leaves for recipe in recipes.values()))
+        return _Recipe(value, sharding, leaves, op, tuple(recipes.values()))
 
     def _bytes_resharded(self, value: SSAValue, sharding: TensorSharding) -> float:
         source, count = get_sharding(value), num_elements(value)
@@ -180,14 +180,16 @@ def _before_broadcast(op: BroadcastInDimOp, sharding: TensorSharding) -> TensorS
     )
 
 
-def _make(way: _Way, at: InsertPoint, reshard: Reshard, made: dict[_Way, SSAValue]) -> SSAValue:
-    if way in made or (way.maker is None and is_scalar(way.value)):
-        return made.get(way, way.value)
-    if way.maker is None:
-        made[way] = reshard(way.value, way.sharding)
-        return made[way]
-    copy = way.maker.clone({operand.value: _make(operand, at, reshard, made) for operand in way.operands})
+def _build(recipe: _Recipe, at: InsertPoint, reshard: Reshard, computed: dict[_Recipe, SSAValue]) -> SSAValue:
+    if recipe in computed or (recipe.op_to_copy is None and is_scalar(recipe.value)):
+        return computed.get(recipe, recipe.value)
+    if recipe.op_to_copy is None:
+        computed[recipe] = reshard(recipe.value, recipe.sharding)
+        return computed[recipe]
+    copy = recipe.op_to_copy.clone(
+        {operand.value: _build(operand, at, reshard, computed) for operand in recipe.operands}
+    )
     insert(copy, at)
-    set_sharding(copy.results[0], way.sharding)
-    made[way] = copy.results[0]
-    return made[way]
+    set_sharding(copy.results[0], recipe.sharding)
+    computed[recipe] = copy.results[0]
+    return computed[recipe]

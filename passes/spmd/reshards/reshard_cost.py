@@ -80,8 +80,8 @@ def elements_resharded(
     over_devices = [sharding for sharding in (source, target) if sharding is not None and sharding.dims]
     if not over_devices:
         return 0
-    whole = ((),) * rank(value.type)
-    before, after = (sharding.dim_axes if sharding in over_devices else whole for sharding in (source, target))
+    replicated = ((),) * rank(value.type)
+    before, after = (sharding.dim_axes if sharding in over_devices else replicated for sharding in (source, target))
     sizes, mesh = shape(value.type), mesh_of(over_devices[0], anchor)
     return elements_received(cheapest_plan(before, after, sizes, mesh), before, sizes, mesh)
 

@@ -53,18 +53,18 @@ def cheaper_plan(
     plan = CollectivePlan(source, target, shape, mesh, reorder_devices=False)
     start = [[*dim.placed, *dim.misplaced] for dim in plan.dims]
     end = [[*dim.placed, *dim.wanted] for dim in plan.dims]
-    whole = sorted(set(itertools.chain(*start, *end)), key=mesh_order(mesh))
-    if any(one.conflicts_with(other) for one, other in itertools.combinations(whole, 2)):
+    all_axes = sorted(set(itertools.chain(*start, *end)), key=mesh_order(mesh))
+    if any(one.conflicts_with(other) for one, other in itertools.combinations(all_axes, 2)):
         return None
-    cut = {axis: prime_pieces(axis, mesh) for axis in whole}
-    if sum(map(len, cut.values())) > _MOST_PIECES:
-        cut = {axis: [axis] for axis in whole}
-    pieces = list(itertools.chain(*cut.values()))
+    sub_axes = {axis: prime_pieces(axis, mesh) for axis in all_axes}
+    if sum(map(len, sub_axes.values())) > _MOST_PIECES:
+        sub_axes = {axis: [axis] for axis in all_axes}
+    pieces = list(itertools.chain(*sub_axes.values()))
     if len(pieces) > _MOST_PIECES:
         return None
     sizes = tuple(piece.size_in(mesh) for piece in pieces)
     first, last = (
-        tuple(tuple(pieces.index(part) for axis in axes for part in cut[axis]) for axes in axes_per_dim)
+        tuple(tuple(pieces.index(part) for axis in axes for part in sub_axes[axis]) for axes in axes_per_dim)
         for axes_per_dim in (start, end)
     )
     limit = elements_received(known, source, shape, mesh) * math.prod(sizes) // mesh.size
@@ -79,8 +79,8 @@ def _steps(path: Sequence[AxesPerDim], mesh: Mesh) -> Iterator[Collective]:
     before = path[0]
     for after, following in itertools.zip_longest(path[1:], path[2:]):
         if following and (
-            (_begins(before, after) and _begins(after, following))
-            or (_begins(after, before) and _begins(following, after))
+            (_is_prefix_of(before, after) and _is_prefix_of(after, following))
+            or (_is_prefix_of(after, before) and _is_prefix_of(following, after))
         ):
             continue
         yield from _collectives(before, after, mesh)
@@ -90,25 +90,25 @@ def _steps(path: Sequence[AxesPerDim], mesh: Mesh) -> Iterator[Collective]:
 def _collectives(before: AxesPerDim, after: AxesPerDim, mesh: Mesh) -> Iterator[Collective]:
     """Yield the collective from `before` to `after`, or the all-to-alls that canonicalization merges into one."""
     sizes, new_sizes = ([total_size(axes, mesh) for axes in each] for each in (before, after))
-    gone, come = (
+    removed, added = (
         [axes[len(others) :] for axes, others in zip(*each, strict=True)] for each in ((before, after), (after, before))
     )
     if sizes == new_sizes:
         yield CollectivePermute(_merged(after, mesh))
-    elif _begins(before, after):
-        yield AllSlice(_merged(come, mesh), _merged(after, mesh))
-    elif _begins(after, before):
-        yield AllGather(_merged(gone, mesh), _merged(after, mesh))
+    elif _is_prefix_of(before, after):
+        yield AllSlice(_merged(added, mesh), _merged(after, mesh))
+    elif _is_prefix_of(after, before):
+        yield AllGather(_merged(removed, mesh), _merged(after, mesh))
     else:
         current = list(before)
-        for start, axes in enumerate(gone):
+        for start, axes in enumerate(removed):
             if axes:
-                end = next(dim for dim, others in enumerate(come) if others == axes)
+                end = next(dim for dim, others in enumerate(added) if others == axes)
                 current[start], current[end] = after[start], after[end]
                 yield AllToAll(merge_sub_axes(axes, mesh), start, end, _merged(current, mesh))
 
 
-def _begins(first: AxesPerDim, second: AxesPerDim) -> bool:
+def _is_prefix_of(first: AxesPerDim, second: AxesPerDim) -> bool:
     """Return whether the axes of each dimension in `first` are a prefix of those in `second`."""
     return all(axes == longer[: len(axes)] for axes, longer in zip(first, second, strict=True))
 

@@ -49,47 +49,49 @@ def insert_single_device_reshards(op: Operation) -> None:
     """
     if device_of(op) is None:
         return
-    given = [get_sharding(result) for result in op.results]
-    alone = [sharding for sharding in _shardings(op) if sharding is not None and is_on_one_device(sharding, op)]
+    wanted_shardings = [get_sharding(result) for result in op.results]
+    single_devices = [
+        sharding for sharding in _shardings(op) if sharding is not None and is_on_one_device(sharding, op)
+    ]
     module = enclosing_module(op)
     assert module is not None
     meshes = named_meshes(module)
-    everywhere = next((name for name, mesh in meshes.items() if mesh.axes), None)
-    if everywhere is None:
+    full_mesh = next((name for name, mesh in meshes.items() if mesh.axes), None)
+    if full_mesh is None:
         return
-    one_device = TensorSharding(alone[-1].mesh)
+    one_device = TensorSharding(single_devices[-1].mesh)
 
     for index in range(len(op.operands)):
         if isinstance(op.operands[index].type, TensorType):
-            _bring_operand(Use(op, index), one_device, everywhere)
+            _reshard_operand(Use(op, index), one_device, full_mesh)
     at = InsertPoint.after(op)
-    for result, wanted in zip(op.results, given, strict=True):
+    for result, wanted in zip(op.results, wanted_shardings, strict=True):
         if isinstance(result.type, TensorType):
-            _bring_result(result, wanted, one_device, everywhere, at)
+            _reshard_result(result, wanted, one_device, full_mesh, at)
         elif any(isinstance(other.type, TensorType) for other in op.results):
-            set_sharding(result, TensorSharding(everywhere))
+            set_sharding(result, TensorSharding(full_mesh))
 
 
-def _bring_operand(use: Use, one_device: TensorSharding, everywhere: str) -> None:
+def _reshard_operand(use: Use, one_device: TensorSharding, full_mesh: str) -> None:
     op = use.operation
     at = InsertPoint.before(op)
     value = op.operands[use.index]
-    whole = TensorSharding.replicated_closed(everywhere, rank(value.type))
-    source = get_sharding(value) or whole
+    replicated_sharding = TensorSharding.replicated_closed(full_mesh, rank(value.type))
+    source = get_sharding(value) or replicated_sharding
     if source.is_fully_replicated and not source.unreduced and source.mesh == one_device.mesh:
         return
-    if not (source.is_fully_replicated and source.mesh == everywhere):
-        value = insert_for_use(use, ReshardOp(value, whole), at)
+    if not (source.is_fully_replicated and source.mesh == full_mesh):
+        value = insert_for_use(use, ReshardOp(value, replicated_sharding), at)
     insert_for_use(use, ReshardOp(value, one_device), at)
 
 
-def _bring_result(
-    result: OpResult, wanted: TensorSharding | None, one_device: TensorSharding, everywhere: str, at: InsertPoint
+def _reshard_result(
+    result: OpResult, wanted: TensorSharding | None, one_device: TensorSharding, full_mesh: str, at: InsertPoint
 ) -> None:
-    whole = TensorSharding.replicated_closed(everywhere, rank(result.type))
-    on_each = insert_for_other_uses(result, ReshardOp(result, whole), at)
-    if wanted is not None and wanted != whole and not is_on_one_device(wanted, result.op):
-        insert_for_other_uses(on_each, ReshardOp(on_each, wanted), at)
+    replicated_sharding = TensorSharding.replicated_closed(full_mesh, rank(result.type))
+    replicated = insert_for_other_uses(result, ReshardOp(result, replicated_sharding), at)
+    if wanted is not None and wanted != replicated_sharding and not is_on_one_device(wanted, result.op):
+        insert_for_other_uses(replicated, ReshardOp(replicated, wanted), at)
     set_sharding(result, one_device)
 
 
@@ -99,10 +101,12 @@ def device_of(op: Operation) -> int | None:
     Raises:
         DiagnosticError: If the results are on different single devices.
     """
-    alone = [mesh_of(each, op).device_ids for each in _shardings(op) if each is not None and is_on_one_device(each, op)]
-    if len(set(alone)) > 1:
+    single_devices = [
+        mesh_of(each, op).device_ids for each in _shardings(op) if each is not None and is_on_one_device(each, op)
+    ]
+    if len(set(single_devices)) > 1:
         raise op_error(op, "has conflicting single-device result shardings")
-    return alone[0][0] if alone else None
+    return single_devices[0][0] if single_devices else None
 
 
 def _shardings(op: Operation) -> Sequence[TensorSharding | None]:
