@@ -96,7 +96,7 @@ def test_partial_results_that_are_no_sums_are_read() -> None:
         assert 'sdy.all_reduce max {"x"}' in oracle(text, PIPELINE)
 
 
-def test_the_export_pipeline_writes_meshes_where_they_are_used_unless_told_otherwise() -> None:
+def test_export_pipeline_inlines_meshes_by_default() -> None:
     text, export = program(f"%0 = stablehlo.abs %a : {TENSOR}"), "sdy-export-pipeline"
     assert "sdy.mesh @mesh" not in sdy.format(after(text, export))
     named = sdy.format(after(text, f"{export}{{inline-meshes=false}}"))
@@ -104,7 +104,7 @@ def test_the_export_pipeline_writes_meshes_where_they_are_used_unless_told_other
     assert_same(named if lacks("meshes inlined") else sdy.format(after(text, export)), oracle(text, export))
 
 
-def test_shardings_go_from_one_mesh_to_another_in_propagate_and_not_in_the_pipeline() -> None:
+def test_propagate_unifies_meshes_but_the_pipeline_does_not() -> None:
     constraint = f'%0 = sdy.sharding_constraint %1 <@other, [{{"a"}}, {{}}]> : {TENSOR}'
     text = 'sdy.mesh @other = <["a"=4]>\n' + program(f"%1 = stablehlo.abs %a : {TENSOR}\n{constraint}", "[{?}, {?}]")
     unified = sdy.parse(text)

@@ -99,7 +99,7 @@ def test_devices_receive_no_more(name: str):
     assert comparison.sdy.received <= comparison.jax.received
 
 
-def test_numbers_that_rounding_does_not_explain_are_told_with_their_place():
+def test_numbers_beyond_rounding_are_reported_with_their_position():
     mismatch = compare(LAYER, a_little_more, silent).mismatch
     assert mismatch is not None
     assert mismatch.startswith("['out'][0, 0]: ")
@@ -112,7 +112,7 @@ def test_other_shardings_are_told():
     assert other == "['out']: P('x',) not P()"
 
 
-def test_a_process_that_ends_or_a_program_that_is_refused_does_not_end_the_bench():
+def test_bench_survives_a_crash_and_a_refused_program():
     names = [f"corpus, beyond XLA: {name}" for name in ("gradient of an uneven sort", "parity")]
     ended, refused, compared = dict(drop_in.measured([*names, "corpus, training: perceptron"])).values()
     assert ended == drop_in.Failure("jax.jit", "the process ended")

@@ -156,7 +156,7 @@ def test_a_module_with_several_meshes_runs_without_a_warning(
     assert told == []
 
 
-def test_a_layout_that_no_common_mesh_has_is_told_and_left_to_the_compiler():
+def test_sharding_without_an_equivalent_on_the_common_mesh_is_dropped_with_a_warning():
     module = sdy.parse(reshard('["x"=2, "y"=3]', '[{"x"}, {"y"}]', '["a"=3, "b"=2]', '[{"a"}, {"b"}]', "6x12"))
     with capture() as told:
         sdy.propagate(module)
@@ -242,7 +242,7 @@ def test_groups_of_many_devices_are_listed_and_read_back():
     assert sdy.format(sdy.parse(oracle(text, "symbol-dce"))) == text
 
 
-def test_a_mesh_of_one_device_and_one_that_is_not_there_stay_what_they_are():
+def test_single_device_and_undefined_meshes_stay_unchanged():
     text = """
         module attributes {other.note = #sdy.sharding<@nowhere, []>} {
           sdy.mesh @line = <["a"=1]>

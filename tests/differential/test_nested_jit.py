@@ -127,7 +127,7 @@ def test_shardings_that_only_we_know_are_used_in_another_program_too(transform: 
     assert sum(policy.products) > 0
 
 
-def test_an_argument_is_laid_out_as_only_we_can_say_within_another_program():
+def test_inner_function_keeps_a_sub_axis_sharding_of_its_argument():
     run = sdy.jit(lambda x: jnp.tanh(x), mesh=MESH, in_shardings=CUT)
     text = jax.jit(lambda x: run(x) + 1).lower(X).as_text()
     assert '<@mesh, [{"data":(2)2}, {?}]>' in text

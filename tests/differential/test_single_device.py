@@ -75,7 +75,7 @@ def test_it_divides_what_it_is_on_as_in_the_oracle():
     assert_same(sdy.format(module), oracle(_RESULT, name))
 
 
-def test_a_result_on_a_single_device_is_refused_in_the_words_of_mlir():
+def test_single_device_result_is_refused_with_mlir_message():
     with pytest.raises(DiagnosticError, match=r"function result 0 cannot have a single-device \(maximal\) sharding"):
         sdy.propagate(sdy.parse(_RESULT))
 

@@ -181,7 +181,7 @@ def test_f32_as_mlir_prints_it(value: float, text: str):
         "dense<(1.0e40, 0.0)> : tensor<complex<f32>>",
     ],
 )
-def test_a_number_that_is_too_large_for_its_type_is_infinity_as_in_mlir(number: str):
+def test_overflowing_literal_is_infinity_as_in_mlir(number: str):
     text = f"module attributes {{mhlo.a = {number}}} {{}}"
     assert format(read(text)) == oracle(text).rstrip("\n") + "\n"
 

@@ -229,7 +229,7 @@ def programs() -> Iterator[ModuleOp]:
                 yield parse(part, ctx=context(allow_unregistered=True))
 
 
-def test_verifiers_asked_once_look_at_types_and_attributes_alone():
+def test_memoized_verifiers_read_only_types_and_attributes():
     verified: set[str] = set()
     for module in programs():
         for op in module.walk():
@@ -248,7 +248,7 @@ def test_an_operation_with_regions_is_asked_itself():
     assert is_verified_by_key(operations["stablehlo.return"])
 
 
-def test_a_value_that_is_named_within_the_operation_that_uses_it_is_refused_as_by_mlir():
+def test_use_before_definition_inside_an_operation_is_refused_as_by_mlir():
     text = """
     func.func @main(%x: tensor<7xf32>) -> tensor<7xf32> {
       %0:2 = stablehlo.while(%a = %1, %b = %x) : tensor<7xf32>, tensor<7xf32>

@@ -209,7 +209,7 @@ def test_a_scheduler_changes_the_rate_without_compiling_anew(recwarn: pytest.War
     assert not [each for each in recwarn if "scheduler" in str(each.message)]
 
 
-def test_dropout_is_drawn_anew_in_each_step_and_repeats_with_the_seed() -> None:
+def test_dropout_differs_between_steps_and_repeats_with_the_seed() -> None:
     def losses(seed: int) -> list[float]:
         model = torch.nn.Sequential(seeded(Perceptron), torch.nn.Dropout(0.5))
         step = sdy.torch.train_step(model, squared, torch.optim.SGD(model.parameters(), lr=0.0), mesh=MESH, seed=seed)
@@ -232,7 +232,7 @@ def test_narrow_parameters_stay_narrow() -> None:
     assert {str(kept["exp_avg"].dtype) for kept in step.optimizer_state.values()} == {"bfloat16"}
 
 
-def test_a_model_without_elements_is_told_of_on_more_devices_than_there_are() -> None:
+def test_meta_model_is_reported_for_more_devices_than_exist() -> None:
     with torch.device("meta"):
         model = Transformer(layers=1)
     mesh = sdy.Mesh.of({"data": 64, "model": 4})

@@ -78,7 +78,7 @@ def test_a_package_that_does_not_bring_it_is_named(module: str, what: str, tmp_p
     assert done.returncode == 2
 
 
-def test_a_broken_package_is_no_hindrance_to_programs_without_its_target(tmp_path: Path):
+def test_broken_plugin_does_not_affect_programs_without_its_target(tmp_path: Path):
     installed(tmp_path, "odd-one", "raise OSError", "sdy.custom_calls", back_scale="odd_one:RULE")
     done = run(OPT, tmp_path, calling("Cholesky"))
     assert (done.returncode, done.stderr) == (0, "")

@@ -157,7 +157,7 @@ def test_a_package_that_does_not_bring_it_is_named(module: str, what: str, tmp_p
     assert done.returncode == 2
 
 
-def test_a_broken_package_is_no_hindrance_to_programs_without_its_dialect(tmp_path: Path):
+def test_broken_plugin_does_not_affect_programs_without_its_dialect(tmp_path: Path):
     installed(tmp_path, "odd-one", FAILS, "sdy.dialects", norm="odd_one:load")
     done = run([*OPT, "-sdy-propagation-pipeline", "-"], tmp_path, "func.func @main() { return }")
     assert (done.returncode, done.stderr) == (0, "")

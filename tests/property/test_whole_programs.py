@@ -106,7 +106,7 @@ def test_arguments_without_elements_alone():
     assert_right(found(text, np.zeros(0, np.int32), np.zeros(0, np.int32)), by_xla=True)
 
 
-def test_arguments_split_by_sub_axes_that_cut_an_axis_differently():
+def test_operands_sharded_by_incompatible_sub_axes():
     text = """
     sdy.mesh @mesh = <["x"=6]>
     func.func @main(%a: tensor<6xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"x":(1)2}]>},

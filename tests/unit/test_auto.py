@@ -283,7 +283,7 @@ def layouts(program: FoldedProgram) -> Iterator[dict[int, sdy.Sharding]]:
         yield dict(zip(nodes, chosen, strict=True))
 
 
-def test_estimates_are_what_the_partitioner_makes_of_a_layout() -> None:
+def test_estimates_agree_with_the_partitioner() -> None:
     module = sdy.parse(f'sdy.mesh @mesh = <["data"=4, "model"=2]>\n{train_step(3, 64, 64, 256)}')
     program = fold(prepared(module))
     estimator = Estimator(program, "mesh", TPU)

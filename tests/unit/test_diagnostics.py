@@ -98,7 +98,7 @@ def test_warnings_go_to_the_innermost_handler(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().err == "<unknown>:0: warning: three\n"
 
 
-def test_tools_print_a_warning_once_for_each_place_and_cause(capsys: pytest.CaptureFixture[str]):
+def test_tools_print_a_warning_once_per_location_and_cause(capsys: pytest.CaptureFixture[str]):
     with handling(printed_once()):
         for place, cause in [(1, "one"), (1, "one"), (2, "one"), (1, "two"), (2, "one")]:
             warn(at(place, 1), cause)

@@ -48,7 +48,7 @@ def calls_for(*ops: Operation) -> int:
     return counted.calls
 
 
-def test_operations_that_differ_in_their_values_alone_share_an_answer():
+def test_key_ignores_the_identity_of_operands():
     assert calls_for(*(op_of((vector(4),), (vector(4),), {"a": StringAttr("x")}) for _ in range(3))) == 1
 
 
@@ -78,7 +78,7 @@ def test_attributes_of_other_dialects_do_not_count():
     assert calls_for(op_of(), op_of((), (), {}, {"sdy.sharding": UnitAttr()})) == 1
 
 
-def test_an_attribute_that_takes_the_place_of_another_in_memory_is_another():
+def test_memoization_is_not_confused_by_reused_addresses():
     counted = Counted()
     remembered = MemoizedByKey(counted)
     for size in range(1000):

@@ -46,7 +46,7 @@ def test_results_of_callbacks_are_on_all_devices():
         assert len(result.sharding.device_set) == callback_programs.MESH.size
 
 
-def test_an_ordered_callback_has_no_place_in_what_an_author_partitions():
+def test_ordered_callback_in_custom_partitioning_is_refused():
     partitioned = callback_programs.partitioned_by_author(callback_programs.ordered)
     with pytest.raises(sdy.DiagnosticError, match="is partitioned into a function with ordered effects"):
         sdy.jit(partitioned)(X)

@@ -223,7 +223,7 @@ def test_axes_dropped_by_a_split_are_reported(splits: list[tuple[int, str]], tol
         assert [str(note.location) for note in diagnostic.notes] == ["program.mlir:3:17"]
 
 
-def test_a_closed_result_is_not_split_and_told_as_it_is_written():
+def test_split_of_a_closed_result_is_refused():
     given = '%arg1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"data"}, {}]>]>} : t'
     module = sdy.parse(ADD.replace("%arg1 : t", given))
     with pytest.raises(DiagnosticError, match=re.escape('dimension 0 of result 0 has the closed sharding {"data"}')):

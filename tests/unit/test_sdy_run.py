@@ -211,7 +211,7 @@ def test_partial_results_are_passed_and_summed_up(tmp_path: Path, capsys: pytest
     ("size", "devices", "message"),
     [(4096, (), "has 4096 devices, but 8 are available"), (8, ("--devices", "2"), "has 8 devices, but --devices is 2")],
 )
-def test_a_mesh_of_more_devices_than_there_are_is_refused_before_any_work(
+def test_mesh_with_too_many_devices_is_refused_early(
     size: int, devices: tuple[str, ...], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     path = tmp_path / "large.mlir"

@@ -97,7 +97,7 @@ def test_a_reduction_keeps_the_optimum(problem: Problem):
 
 
 @given(problems())
-def test_a_relaxation_bounds_costs_and_forbids_only_what_is_too_dear(problem: Problem):
+def test_relaxation_gives_lower_bounds_and_prunes_no_optimal_strategy(problem: Problem):
     reduction = Reduction(problem)
     least = optimum(problem)
     if np.isinf(least):
@@ -134,7 +134,7 @@ def test_times_that_say_no_more_than_others_are_left_out():
     assert binding_times(items, capacity).tolist() == [1, 3, 5, 7]
 
 
-def test_where_memory_suffices_for_anything_no_time_is_looked_at():
+def test_no_time_step_binds_if_memory_always_suffices():
     assert binding_times([Item(0, 4, np.array([1, 5]))], np.full(4, 5)).tolist() == []
 
 
@@ -143,7 +143,7 @@ def test_a_problem_without_nodes_costs_nothing():
     assert (solution.cost, solution.bound) == (0, 0)
 
 
-def test_branch_and_bound_is_asked_for_what_nothing_simpler_solves():
+def test_branch_and_bound_solves_what_simpler_methods_cannot():
     problem = chain(40, 4, limit=380)
     solution = solve(problem, SECONDS)
     assert solution.is_optimal
@@ -151,7 +151,7 @@ def test_branch_and_bound_is_asked_for_what_nothing_simpler_solves():
     assert suffices(problem, solution.assignment)
 
 
-def test_a_bound_and_a_cost_stand_where_time_is_too_short_for_certainty(monkeypatch: pytest.MonkeyPatch):
+def test_timeout_returns_a_bound_and_a_cost(monkeypatch: pytest.MonkeyPatch):
     problem = chain(1100, 4, limit=390)
     looks = count()
     for module in ("solve", "search"):

@@ -55,7 +55,7 @@ def again() -> Callable[..., Any]:
     return run
 
 
-def test_a_program_is_compiled_again_without_another_warning():
+def test_recompilation_does_not_repeat_a_warning():
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("default")
         for _ in range(2):
