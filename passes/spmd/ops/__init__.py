@@ -23,14 +23,14 @@ _ELEMENTWISE = OperationPartitioning(pad=carries)
 @cache
 def _tables() -> dict[type[Operation], OperationPartitioning]:
     tables = dict[type[Operation], OperationPartitioning]()
-    for found in iter_modules(__path__):
-        family: PartitioningTable = import_module(f"{__name__}.{found.name}").PARTITIONING
+    for submodule in iter_modules(__path__):
+        family: PartitioningTable = import_module(f"{__name__}.{submodule.name}").PARTITIONING
         for op_class, partitioning in family.items():
-            _enter(tables, op_class, partitioning)
+            _add(tables, op_class, partitioning)
     return tables
 
 
-def _enter(
+def _add(
     tables: dict[type[Operation], OperationPartitioning],
     op_class: type[Operation],
     partitioning: OperationPartitioning,
@@ -51,4 +51,4 @@ def register_partitioning(op_class: type[Operation], partitioning: OperationPart
     Raises:
         ValueError: If the class has a registered partitioning.
     """
-    _enter(_tables(), op_class, partitioning)
+    _add(_tables(), op_class, partitioning)

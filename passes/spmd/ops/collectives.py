@@ -234,12 +234,12 @@ def _pad_reduce_scatter(padded: PaddedSite[dialect.ReduceScatterOp]) -> bool:
     site, op = padded.site, padded.op
     [before], [after] = padded.operands, padded.results
     axes = flat(op.reduce_scatter_axes.data)
-    is_better_whole = 2 * before.local_bytes < total_size(axes, after.mesh) * after.local_bytes
-    if before.sharding is None or not (site.target.least_communication and is_better_whole):
+    prefers_all_reduce = 2 * before.local_bytes < total_size(axes, after.mesh) * after.local_bytes
+    if before.sharding is None or not (site.target.least_communication and prefers_all_reduce):
         return _pad(padded)
     out_sharding = op.out_sharding.data
-    whole = TensorSharding(out_sharding.mesh, before.sharding.dims)
-    combined = dialect.AllReduceOp(op.tensor, in_mesh_order(axes, after.mesh), whole, op.reduction)
+    unscattered = TensorSharding(out_sharding.mesh, before.sharding.dims)
+    combined = dialect.AllReduceOp(op.tensor, in_mesh_order(axes, after.mesh), unscattered, op.reduction)
     part = dialect.AllSliceOp(combined.result, op.reduce_scatter_axes.data, out_sharding)
     for new in (combined, part):
         new.location = op.location

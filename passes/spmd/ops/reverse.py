@@ -118,8 +118,8 @@ def _shifted(
     if trimmed:
         pieces = [received(rows(value, start, limit), hop) for hop, start, limit in (front, back) if start < limit]
     else:
-        whole = {hop: received(value, hop) for hop in (hops, hops + 1)}
-        pieces = [rows(whole[hop], start, limit) for hop, start, limit in (front, back)]
+        received_shards = {hop: received(value, hop) for hop in (hops, hops + 1)}
+        pieces = [rows(received_shards[hop], start, limit) for hop, start, limit in (front, back)]
     return emit.concatenate(pieces, dim)
 
 

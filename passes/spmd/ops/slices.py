@@ -70,22 +70,24 @@ def _reaches(op: PadOp | SliceOp) -> dict[int, Reach]:
 def _exchange_for_pad(op: PadOp, resolution: Resolution) -> bool:
     """Exchange rows for the padding of split dimensions; each device pads the other dimensions locally."""
     columns = [column.get_values() for column in (op.edge_padding_low, op.edge_padding_high, op.interior_padding)]
-    whole = _whole_dims(op)
+    unsplit_dims = _unsplit_dims(op)
 
-    def pad_whole_dims(emit: TensorEmitter, value: SSAValue, filler: SSAValue) -> SSAValue:
-        low, high, interior = ([size if dim in whole else 0 for dim, size in enumerate(column)] for column in columns)
+    def pad_unsplit_dims(emit: TensorEmitter, value: SSAValue, filler: SSAValue) -> SSAValue:
+        low, high, interior = (
+            [size if dim in unsplit_dims else 0 for dim, size in enumerate(column)] for column in columns
+        )
         return emit.insert(PadOp(value, filler, low, high, interior)) if any((*low, *high, *interior)) else value
 
-    return _resize(op, filler_of(op.padding_value), pad_whole_dims, resolution)
+    return _resize(op, filler_of(op.padding_value), pad_unsplit_dims, resolution)
 
 
 def _exchange_for_slice(op: SliceOp, resolution: Resolution) -> bool:
     """Exchange rows for the slice of split dimensions, from the first to the last row of each device's shard."""
-    whole = _whole_dims(op)
+    unsplit_dims = _unsplit_dims(op)
 
-    def slice_whole_dims(emit: TensorEmitter, value: SSAValue, _: SSAValue) -> SSAValue:
+    def slice_unsplit_dims(emit: TensorEmitter, value: SSAValue, _: SSAValue) -> SSAValue:
         ranges = [
-            (start, limit, stride) if dim in whole else (0, size, stride)
+            (start, limit, stride) if dim in unsplit_dims else (0, size, stride)
             for dim, (size, (start, limit, stride)) in enumerate(zip(shape_of(value), op.ranges(), strict=True))
         ]
         if all(each == (0, size, 1) for each, size in zip(ranges, shape_of(value), strict=True)):
@@ -93,10 +95,10 @@ def _exchange_for_slice(op: SliceOp, resolution: Resolution) -> bool:
         starts, limits, strides = zip(*ranges, strict=True)
         return emit.slice(value, starts, limits, strides)
 
-    return _resize(op, None, slice_whole_dims, resolution)
+    return _resize(op, None, slice_unsplit_dims, resolution)
 
 
-def _whole_dims(op: PadOp | SliceOp) -> set[int]:
+def _unsplit_dims(op: PadOp | SliceOp) -> set[int]:
     layout = layout_of(op.operand)
     return {dim for dim in range(len(layout.shape)) if dim not in layout.split_dims}
 
@@ -104,7 +106,7 @@ def _whole_dims(op: PadOp | SliceOp) -> set[int]:
 def _resize(
     op: PadOp | SliceOp,
     filler: Filler | None,
-    resize_whole_dims: Callable[[TensorEmitter, SSAValue, SSAValue], SSAValue],
+    resize_unsplit_dims: Callable[[TensorEmitter, SSAValue, SSAValue], SSAValue],
     resolution: Resolution,
 ) -> bool:
     before, after = layout_of(op.operand), layout_of(op.result)
@@ -125,7 +127,7 @@ def _resize(
     value, inner_filler = builder.arguments
     for dim, exchange in exchanges.items():
         value = DimExchange(builder, sharding, dim, Filler(inner_filler, filler.is_zero)).run(value, exchange)
-    value = resize_whole_dims(builder.tensors(sharding), value, inner_filler)
+    value = resize_unsplit_dims(builder.tensors(sharding), value, inner_filler)
     [result] = builder.finish([value], [after.padded_type()], [sharding])
     Rewriter.replace_op(op, [], [cut_off(op, result, after.shape, sharding)])
     return True
@@ -189,8 +191,8 @@ def _lower_slice(site: Site[SliceOp]) -> None:
     if all(len(set(of_dim)) == 1 for of_dim in firsts):
         starts = [of_dim[0] for of_dim in firsts]
         limits = [
-            (before if limit == whole else start + size) if axes else limit
-            for whole, axes, limit, before, start, size in zip(
+            (before if limit == global_size else start + size) if axes else limit
+            for global_size, axes, limit, before, start, size in zip(
                 operand.shape, operand.axes, op.limit_indices.get_values(), shape, starts, reach, strict=True
             )
         ]

@@ -51,12 +51,12 @@ def _exchange(op: ConcatenateOp, resolution: Resolution) -> bool:
     return not is_split
 
 
-def _is_no_shift(op: ConcatenateOp) -> bool:
+def _needs_replication(op: ConcatenateOp) -> bool:
     """Return whether the concatenated factor needs replication: the operands are not slices that form a shift."""
     return concatenation_kind(op) is FactorKind.NEED_REPLICATION
 
 
-def _split_otherwise(op: ConcatenateOp) -> Sequence[TensorSharding | None]:
+def _plan_local_concatenation(op: ConcatenateOp) -> Sequence[TensorSharding | None]:
     """Plan shardings of operands, then the result, for a local concatenation; None keeps the current sharding."""
     result, rule, values = layout_of(op.result), sharding_rule(op), (*op.operands, op.result)
     assert result.sharding is not None
@@ -113,9 +113,9 @@ class _Redistribution:
             for each in rows
             if each.source in split
         ]
-        found = list(messages(segments, shards, -(-layout.shape[dim] // parts)))
-        kept = [message for message in found if message.sender == message.receiver]
-        exchanged = rounds([message for message in found if message.sender != message.receiver])
+        all_messages = list(messages(segments, shards, -(-layout.shape[dim] // parts)))
+        kept = [message for message in all_messages if message.sender == message.receiver]
+        exchanged = rounds([message for message in all_messages if message.sender != message.receiver])
         return cls(op, target, layout, rows, split, kept, exchanged)
 
     @property
@@ -144,19 +144,21 @@ class _Redistribution:
         With least communication, the alternative are the reshards of a local concatenation, which is kept if it needs
         none. Otherwise, and for shifts, it is gathering the sources.
         """
-        if not resolution.least_communication or not _is_no_shift(self.op):
-            whole = (self._parts - 1) * sum(-(-shape_of(source)[self._dim] // self._parts) for source in self.split)
-            return sum(each[0].size for each in self.exchanged) <= whole
+        if not resolution.least_communication or not _needs_replication(self.op):
+            gathered_rows = (self._parts - 1) * sum(
+                -(-shape_of(source)[self._dim] // self._parts) for source in self.split
+            )
+            return sum(each[0].size for each in self.exchanged) <= gathered_rows
         row = local_elements(self.layout.axes, self.layout.shape, self.layout.mesh) // self._length
         moved = sum(each[0].size * len(each) for each in self.exchanged) * row * self.layout.mesh.size // self._parts
         for source in {each.source for each in self.rows}.difference(self.split):
             moved += elements_resharded(source, get_sharding(source), self._whole, self.op)
-        given = [get_sharding(value) for value in (*self.op.operands, self.op.result)]
+        current = [get_sharding(value) for value in (*self.op.operands, self.op.result)]
         if self.target is not self.op.result:
-            return moved < elements_around(self.op, given)
-        others = [new or old for new, old in zip(_split_otherwise(self.op), given, strict=True)]
-        otherwise = elements_around(self.op, others)
-        return otherwise > 0 and moved + elements_behind(self.op.result, given[-1]) <= otherwise
+            return moved < elements_around(self.op, current)
+        others = [new or old for new, old in zip(_plan_local_concatenation(self.op), current, strict=True)]
+        alternative = elements_around(self.op, others)
+        return alternative > 0 and moved + elements_behind(self.op.result, current[-1]) <= alternative
 
     def carry_out(self, resolution: Resolution) -> None:
         """Replace the concatenation by the exchange."""
@@ -165,7 +167,7 @@ class _Redistribution:
         sources = list(dict.fromkeys(each.source for each in self.rows))
         names = {axis.name for axis in self.layout.axes[dim]}
         tensors = [
-            _laid_out(op, source, sharding if source in self.split else self._whole, self.layout.mesh, names)
+            _padded_operand(op, source, sharding if source in self.split else self._whole, self.layout.mesh, names)
             for source in sources
         ]
         builder = ExchangeBuilder(op, tensors, names, resolution.devices(self.layout.mesh))
@@ -183,15 +185,17 @@ class _Redistribution:
                 places = [range(max(0, -begin), max(0, min(length, each.size - begin))) for begin in begins]
                 part_of_result.put(arguments[each.source], [begin + each.start for begin in begins], places)
         shape = padded_over(self.layout, names)
-        [outside] = builder.finish([part_of_result.rows()], [with_shape(op.result, shape)], [sharding])
-        self.target.replace_all_uses_with(cut_off(op, outside, self.layout.shape, sharding))
+        [padded_result] = builder.finish([part_of_result.rows()], [with_shape(op.result, shape)], [sharding])
+        self.target.replace_all_uses_with(cut_off(op, padded_result, self.layout.shape, sharding))
         _erase_unused(self.target)
 
 
-def _laid_out(op: ConcatenateOp, value: SSAValue, wanted: TensorSharding, mesh: Mesh, names: Collection[str]) -> Tensor:
+def _padded_operand(
+    op: ConcatenateOp, value: SSAValue, wanted: TensorSharding, mesh: Mesh, names: Collection[str]
+) -> Tensor:
     """Return `value` resharded to `wanted`, and padded so that the axes of these names divide its dimensions."""
-    given = get_sharding(value)
-    if given is None or given.dim_axes != wanted.dim_axes:
+    current = get_sharding(value)
+    if current is None or current.dim_axes != wanted.dim_axes:
         value = before(op).insert(ReshardOp(value, wanted))
     shape = padded_over(Layout(value.type, wanted, mesh), names)
     if tuple(shape) != shape_of(value):
@@ -210,8 +214,8 @@ def _erase_unused(value: SSAValue) -> None:
 
 
 def _replicate(op: ConcatenateOp, resolution: Resolution) -> bool:
-    if resolution.least_communication and _is_no_shift(op):
-        reshard_around(op, _split_otherwise(op))
+    if resolution.least_communication and _needs_replication(op):
+        reshard_around(op, _plan_local_concatenation(op))
         return False
     return replicate_permuted(op, resolution)
 

@@ -33,25 +33,23 @@ def rows_of(op: ConcatenateOp, dim: int, result: Layout) -> list[Rows] | None:
     choices: list[list[Rows]] = []
     for operand in op.operands:
         size = shape_of(operand)[dim]
-        at_hand = [
-            Rows(value, start, place, size)
-            for value, start in _origins(operand, dim)
-            if _is_at_hand(value, dim, result)
+        sources = [
+            Rows(value, start, place, size) for value, start in _origins(operand, dim) if _is_local(value, dim, result)
         ]
-        if not at_hand:
+        if not sources:
             return None
         if size:
-            choices.append(at_hand)
+            choices.append(sources)
         place += size
     wanted = Counter[SSAValue]()
     for first, *_ in choices:
         wanted[first.source] += first.size
 
-    def is_worth_it(rows: Rows) -> bool:
+    def is_mostly_used(rows: Rows) -> bool:
         """Return whether the result uses at least half of the source's rows."""
         return 2 * wanted[rows.source] >= shape_of(rows.source)[dim]
 
-    return [next(filter(is_worth_it, at_hand), at_hand[-1]) for at_hand in choices]
+    return [next(filter(is_mostly_used, sources), sources[-1]) for sources in choices]
 
 
 def _origins(value: SSAValue, dim: int) -> Iterator[tuple[SSAValue, int]]:
@@ -70,7 +68,7 @@ def _origins(value: SSAValue, dim: int) -> Iterator[tuple[SSAValue, int]]:
     yield value, 0
 
 
-def _is_at_hand(value: SSAValue, dim: int, result: Layout) -> bool:
+def _is_local(value: SSAValue, dim: int, result: Layout) -> bool:
     """Return whether each device holds its rows of `value`, or all of them along `dim`, without a reshard."""
     layout = layout_of(value)
     if not layout.is_split:

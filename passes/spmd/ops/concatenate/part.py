@@ -98,37 +98,41 @@ class ConcatenatedPart:
         """Return the shard, after all of its rows have been written."""
         puts = sorted(self.puts, key=lambda put: put.reach.start)
         bounds = [0, *(put.reach.stop for put in puts)]
-        is_alike = bounds[-1] == self.length and [put.reach.start for put in puts] == bounds[:-1]
-        if is_alike and all(put.begin is not None for put in puts):
-            return self._emit.concatenate([self._run(put) for put in puts], self.dim)
-        value = self._taken(puts[0])  # later puts overwrite the rows that this one does not set
+        is_contiguous = bounds[-1] == self.length and [put.reach.start for put in puts] == bounds[:-1]
+        if is_contiguous and all(put.begin is not None for put in puts):
+            return self._emit.concatenate([self._static_rows(put) for put in puts], self.dim)
+        value = self._full_shard(puts[0])  # later puts overwrite the rows that this one does not set
         for put in puts[1:]:
-            value = self._updated(value, put) if put.fits(self.length, self.dim) else self._selected(value, put)
+            value = (
+                self._with_update(value, put)
+                if put.fits(self.length, self.dim)
+                else self._with_selected_rows(value, put)
+            )
         return value
 
-    def _selected(self, value: SSAValue, put: _Put) -> SSAValue:
+    def _with_selected_rows(self, value: SSAValue, put: _Put) -> SSAValue:
         """Return `value` with the rows of `put`, selected from a full shard that holds them in place."""
-        taken = self._taken(put)
-        return self._emit.select(self._among(put.places, taken), taken, value)
+        full_shard = self._full_shard(put)
+        return self._emit.select(self._row_mask(put.places, full_shard), full_shard, value)
 
-    def _updated(self, value: SSAValue, put: _Put) -> SSAValue:
+    def _with_update(self, value: SSAValue, put: _Put) -> SSAValue:
         """Return `value` with the rows of `put`, written by a dynamic-update-slice."""
         rows, sizes, starts = put.rows, shape_of(put.rows), [-begin for begin in put.all_begins]
         if any(len(places) < sizes[self.dim] for places in put.places):
-            within = [range(places.start - at, places.stop - at) for places, at in zip(put.places, starts, strict=True)]
+            ranges = [range(places.start - at, places.stop - at) for places, at in zip(put.places, starts, strict=True)]
             old = self._slice(value, starts, sizes[self.dim])
-            rows = self._emit.select(self._among(within, old), rows, old)
-        zero, place = self.builder.scalars.integers([0], ()), self._of_part(starts)
+            rows = self._emit.select(self._row_mask(ranges, old), rows, old)
+        zero, place = self.builder.scalars.integers([0], ()), self._entry_of_device(starts)
         return self._emit.dynamic_update_slice(
             value, rows, [place if dim == self.dim else zero for dim in range(len(sizes))]
         )
 
-    def _run(self, put: _Put) -> SSAValue:
+    def _static_rows(self, put: _Put) -> SSAValue:
         """Return the rows that `put` writes, at the same offset in all shards."""
         assert put.begin is not None
         return self._slice(put.rows, [put.begin + put.reach.start] * self.parts, len(put.reach))
 
-    def _taken(self, put: _Put) -> SSAValue:
+    def _full_shard(self, put: _Put) -> SSAValue:
         """Return a full shard that holds the rows of `put` in place, and arbitrary rows elsewhere."""
         rows, begins, count = put.rows, put.all_begins, shape_of(put.rows)[self.dim]
         before, behind = max(0, -min(begins)), max(0, max(begins) + self.length - count)
@@ -145,25 +149,27 @@ class ConcatenatedPart:
             return rows
         if len(set(starts)) == 1:
             firsts = [starts[0] if dim == self.dim else 0 for dim in range(self.sharding.rank)]
-            limits = [starts[0] + size if dim == self.dim else whole for dim, whole in enumerate(shape_of(rows))]
+            limits = [
+                starts[0] + size if dim == self.dim else local_size for dim, local_size in enumerate(shape_of(rows))
+            ]
             return self._emit.slice(rows, firsts, limits)
         zero = self.builder.scalars.integers([0], ())
-        start = self._of_part(starts)
-        sizes = [size if dim == self.dim else whole for dim, whole in enumerate(shape_of(rows))]
+        start = self._entry_of_device(starts)
+        sizes = [size if dim == self.dim else local_size for dim, local_size in enumerate(shape_of(rows))]
         return self._emit.dynamic_slice(rows, [start if dim == self.dim else zero for dim in range(len(sizes))], sizes)
 
-    def _of_part(self, numbers: Sequence[int]) -> SSAValue:
+    def _entry_of_device(self, numbers: Sequence[int]) -> SSAValue:
         """Return the running device's entry of `numbers`, which has one for each shard."""
         if len(set(numbers)) == 1:
             return self.builder.scalars.integers(numbers[:1], ())
         return self.builder.by_part(self._axes, numbers)
 
-    def _among(self, places: Sequence[range], like: SSAValue) -> SSAValue:
+    def _row_mask(self, places: Sequence[range], like: SSAValue) -> SSAValue:
         """Return a mask in the shape of `like` of the rows in the running device's entry of `places`."""
         scalars, shape = self.builder.scalars, (shape_of(like)[self.dim],)
         place = scalars.insert(IotaOp(0, TensorType(i64, shape)))
         first, end = (
-            scalars.broadcast(self._of_part(bounds), (), shape)
+            scalars.broadcast(self._entry_of_device(bounds), (), shape)
             for bounds in ([each.start for each in places], [each.stop for each in places])
         )
         among = scalars.binary(

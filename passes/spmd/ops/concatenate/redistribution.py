@@ -65,13 +65,13 @@ def messages(segments: Sequence[Segment], shards: Sequence[int], result_shard: i
             row += size
 
 
-def rounds(found: Sequence[Message]) -> list[list[Message]]:
+def rounds(unscheduled: Sequence[Message]) -> list[list[Message]]:
     """Schedule messages in rounds, such that a device sends and receives at most one message per round.
 
     The scheduling is greedy, longest message first, so that the messages of a round have similar sizes.
     """
     ordered: list[list[Message]] = []
-    for message in sorted(found, key=lambda each: -each.size):
+    for message in sorted(unscheduled, key=lambda each: -each.size):
         for others in ordered:
             if all(message.sender != each.sender and message.receiver != each.receiver for each in others):
                 others.append(message)

@@ -123,8 +123,8 @@ def _is_within_reach(window: WindowDimension, op: SelectAndScatterOp) -> bool:
     The latter holds without padding, and for selections of the greatest or least element.
     """
     assert window.size is not None
-    outside = max(window.padding)
-    return outside <= 0 or (outside < window.size and _chooses_by_order(op.select))
+    padding_rows = max(window.padding)
+    return padding_rows <= 0 or (padding_rows < window.size and _chooses_by_order(op.select))
 
 
 def _chooses_by_order(select: Region) -> bool:
@@ -159,7 +159,7 @@ def _compute(op: SelectAndScatterOp, layout: Layout, along: dict[int, _Along], r
     sharding = layout.sharding
     assert sharding is not None
     filler = zero_filler(op, op.operand)
-    source = _split_source(op, sharding)
+    source = _source_like_operand(op, sharding)
     tensors = [
         (filled_up(op, value, padded_along(value, along), filler, sharding), sharding) for value in (op.operand, source)
     ]
@@ -180,30 +180,33 @@ def _compute(op: SelectAndScatterOp, layout: Layout, along: dict[int, _Along], r
         regions=[op.detach_region(region) for region in list(op.regions)],
     )
     builder.compute(local, [sharding])
-    own: SSAValue = local.result
+    own_rows: SSAValue = local.result
     combine = cast(type[CommutativeElementwiseOp], type(local.scatter.block.first_op))
     for dim, each in along.items():
-        own = each.edges(builder, sharding, dim).brought_back(own, combine)
-        own = _own_rows(builder, sharding, own, zero, dim, each.rows.reach)
+        own_rows = each.edges(builder, sharding, dim).brought_back(own_rows, combine)
+        own_rows = _own_rows(builder, sharding, own_rows, zero, dim, each.rows.reach)
     if not filler_of(op.init_value).is_zero:
         emit = builder.tensors(sharding)
-        own = emit.binary(combine, emit.broadcast(init, (), shape_of(own)), own)
-    [result] = builder.finish([own], [with_shape(op.result, padded_along(op.result, along))], [sharding])
+        own_rows = emit.binary(combine, emit.broadcast(init, (), shape_of(own_rows)), own_rows)
+    [result] = builder.finish([own_rows], [with_shape(op.result, padded_along(op.result, along))], [sharding])
     reshard = op.source.owner
     Rewriter.replace_op(op, [], [cut_off(op, result, layout.shape, sharding)])
     if isinstance(reshard, ReshardOp) and not reshard.result.uses:
         Rewriter.erase_op(reshard)
 
 
-def _split_source(op: SelectAndScatterOp, sharding: TensorSharding) -> SSAValue:
+def _source_like_operand(op: SelectAndScatterOp, sharding: TensorSharding) -> SSAValue:
     """Return the source, split like the operand: the input of its reshard if that has this sharding, or a new reshard.
 
     The operation itself has a replicated source.
     """
     reshard = op.source.owner
     if isinstance(reshard, ReshardOp):
-        given = get_sharding(reshard.input)
-        if given is not None and (given.mesh, given.dim_axes) == (sharding.mesh, sharding.dim_axes):
+        input_sharding = get_sharding(reshard.input)
+        if input_sharding is not None and (input_sharding.mesh, input_sharding.dim_axes) == (
+            sharding.mesh,
+            sharding.dim_axes,
+        ):
             return reshard.input
     return before(op).insert(ReshardOp(op.source, sharding))
 

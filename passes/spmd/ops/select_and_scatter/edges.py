@@ -79,5 +79,5 @@ class Edges:
         """Return a mask in the shape of `like`: whether an element's row compares to `row` in this direction."""
         places = self.builder.places(self._axes, self.reach.starts, self.reach.length)
         bound = self.builder.scalars.integers([row], (self.reach.length,))
-        found = self.builder.scalars.compare(direction, places, bound)
-        return self.builder.tensors(self.sharding).broadcast(found, (self.dim,), shape_of(like))
+        mask = self.builder.scalars.compare(direction, places, bound)
+        return self.builder.tensors(self.sharding).broadcast(mask, (self.dim,), shape_of(like))

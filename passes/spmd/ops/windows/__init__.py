@@ -98,7 +98,7 @@ class _WindowedOperation:
     Attributes:
         op: The operation.
         operands: The operands that its windows slide over.
-        outside: The padding value of each of these operands; zero if empty.
+        padding_values: The padding value of each of these operands; zero if empty.
         sliding_windows: The window along each dimension.
         dilation: The name of the property with the base dilation.
         leaves_parts: Whether to leave the operation unchanged along dimensions that need no halo.
@@ -106,7 +106,7 @@ class _WindowedOperation:
 
     op: ReduceWindowOp | ConvolutionOp
     operands: Sequence[SSAValue]
-    outside: Sequence[SSAValue]
+    padding_values: Sequence[SSAValue]
     sliding_windows: Sequence[SlidingWindow]
     dilation: str
     leaves_parts: bool = True
@@ -177,14 +177,14 @@ class _WindowedOperation:
     def _compute(
         self, exchanges: Mapping[SlidingWindow, Exchange], windows: Sequence[WindowDimension], resolution: Resolution
     ) -> None:
-        op, given = self.op, get_sharding(self.operands[0])
-        assert given is not None
-        fillers = [filler_of(value) for value in self.outside] or [zero_filler(op, self.operands[0])]
+        op, input_sharding = self.op, get_sharding(self.operands[0])
+        assert input_sharding is not None
+        fillers = [filler_of(value) for value in self.padding_values] or [zero_filler(op, self.operands[0])]
         tensors: list[Tensor] = []
         for (value, windowed), filler in zip(self._windowed_dims(exchanges), fillers * 2, strict=False):
-            sharding = _sharding(value, given.mesh)
+            sharding = _sharding(value, input_sharding.mesh)
             tensors.append((filled_up(op, value, padded_along(value, windowed), filler, sharding), sharding))
-        scalar = TensorSharding.replicated_open(given.mesh, 0)
+        scalar = TensorSharding.replicated_open(input_sharding.mesh, 0)
         devices = resolution.devices(layout_of(self.operands[0]).mesh)
         all_tensors = [*tensors, *((filler.value, scalar) for filler in fillers)]
         builder = ExchangeBuilder(op, all_tensors, self._axis_names(exchanges), devices)
@@ -197,7 +197,7 @@ class _WindowedOperation:
         types = [
             with_shape(result, padded_along(result, [sliding.after for sliding in exchanges])) for result in op.results
         ]
-        shardings = [_sharding(result, given.mesh) for result in op.results]
+        shardings = [_sharding(result, input_sharding.mesh) for result in op.results]
         local = type(op).create(
             operands=operands,
             properties=op.properties | self._properties(windows),
@@ -206,8 +206,8 @@ class _WindowedOperation:
             regions=[op.detach_region(region) for region in op.regions],
         )
         builder.compute(local, shardings)
-        outside = builder.finish(local.results, types, shardings)
-        results = zip(outside, op.results, shardings, strict=True)
+        padded_results = builder.finish(local.results, types, shardings)
+        results = zip(padded_results, op.results, shardings, strict=True)
         Rewriter.replace_op(op, [], [cut_off(op, value, shape_of(old), sharding) for value, old, sharding in results])
 
     def _properties(self, windows: Sequence[WindowDimension]) -> dict[str, Attribute]:
@@ -262,11 +262,11 @@ def _pad_convolution(site: PaddedSite[ConvolutionOp]) -> bool:
         return False
     if not site.carries(FactorKind.REDUCTION, moved=moved):
         return False
-    made, wanted = list(op.output_shape(op.window(op.padding))), result.padded_shape
+    shape_of_result, wanted = list(op.output_shape(op.window(op.padding))), result.padded_shape
     has_more_batch_groups = dims.input_batch_dimension in lhs.uneven_dims and op.batch_group_count.value.data > 1
     if has_more_batch_groups:
-        made[dims.output_batch_dimension] = 1
-    if any(axes and made[dim] != wanted[dim] for dim, axes in enumerate(result.axes)):
+        shape_of_result[dims.output_batch_dimension] = 1
+    if any(axes and shape_of_result[dim] != wanted[dim] for dim, axes in enumerate(result.axes)):
         return False
     if has_more_batch_groups:
         op.batch_group_count = IntegerAttr(lhs.padded_shape[dims.input_batch_dimension], i64)
@@ -274,16 +274,16 @@ def _pad_convolution(site: PaddedSite[ConvolutionOp]) -> bool:
         op.feature_group_count = IntegerAttr(lhs.padded_shape[dims.input_feature_dimension], i64)
     for operand in (0, 1):
         site.fill(operand, [*site.reduced_dims(operand), *moved.get(operand, ())], 0)
-    if tuple(made) != wanted:
+    if tuple(shape_of_result) != wanted:
         users = list(op.result.uses)
-        whole = Rewriter.replace_value_with_new_type(op.result, with_shape(op.result, made))
-        cut = site.padding.resize(Insertion.after(op), whole, result, wanted)
+        full_result = Rewriter.replace_value_with_new_type(op.result, with_shape(op.result, shape_of_result))
+        cut = site.padding.resize(Insertion.after(op), full_result, result, wanted)
         for use in users:
             use.operation.operands[use.index] = cut
     return True
 
 
-def _also_whole(op: ConvolutionOp, rule: OpShardingRule) -> set[int]:
+def _replicated_factors(op: ConvolutionOp, rule: OpShardingRule) -> set[int]:
     """Return the factors that must also be replicated: those of windows, and result factors that no operand has."""
     kernel = rule.operands[1]
     windows = {factor for dim in op.dimension_numbers.data.kernel_spatial_dimensions for factor in kernel[dim]}
@@ -291,7 +291,7 @@ def _also_whole(op: ConvolutionOp, rule: OpShardingRule) -> set[int]:
 
 
 def _why_not_convolution(op: ConvolutionOp, operands: Sequence[Layout], results: Sequence[Layout]) -> str | None:
-    return why_not_by_rule(op, operands, results, _also_whole)
+    return why_not_by_rule(op, operands, results, _replicated_factors)
 
 
 def _why_not_reduce_window(op: ReduceWindowOp, operands: Sequence[Layout], results: Sequence[Layout]) -> str | None:
