@@ -1,12 +1,11 @@
-"""An attention kernel that no compiler looks into, in a train step on eight devices.
+"""An opaque attention kernel in a train step on eight devices.
 
     python examples/attention_kernel.py
 
-The kernel goes through the keys block by block, as a kernel in fast memory does, and never has all scores at once. A
-line of annotation says how it may be split: along the batch `b` and the heads `h`, but not along the sequences and the
-size of a head. A policy says that it is: the batch over "data", the heads over "model". The compiler finds the rest,
-how the parameters, the inputs and all that is between are split, and that what each device computes of the kernel is
-the kernel on its part of the batch and of the heads.
+The kernel processes keys block by block, as flash attention does, and never materializes all scores. Its annotation
+allows sharding along the batch `b` and the heads `h`, but not along the sequences or the head size. A policy shards the
+batch over "data" and the heads over "model". Propagation shards the parameters, the inputs and all intermediate values,
+and each device runs the kernel on its shard of batch and heads.
 """
 
 import os
@@ -29,7 +28,7 @@ Parameters = dict[str, jax.Array]
 
 @sdy.register_op("b h s^ d^, b h t^ d^, b h t^ d^ -> b h s^ d^")
 def attention(q: jax.Array, k: jax.Array, v: jax.Array, block: int = BLOCK) -> jax.Array:
-    """Softmax of q and k, times v: (batch, heads, sequence, head size), `block` keys at a time."""
+    """Compute attention of (batch, heads, sequence, head size), `block` keys at a time."""
 
     def add_block(state: tuple[jax.Array, ...], start: jax.Array) -> tuple[tuple[jax.Array, ...], None]:
         most, total, weighted = state
@@ -56,7 +55,7 @@ def step(parameters: Parameters, x: jax.Array) -> tuple[jax.Array, Parameters]:
 
 
 def policy(operations: Sequence[Operation]) -> None:
-    """Split each call of the kernel."""
+    """Shard each call of the kernel."""
     for op in operations:
         if sdy.operator_name(op) == "attention":
             sdy.split(op, operand=0, dim=0, axis="data")
@@ -64,7 +63,7 @@ def policy(operations: Sequence[Operation]) -> None:
 
 
 def layout(value: SSAValue) -> str:
-    """The axes that split each dimension of a tensor."""
+    """Format the axes that shard each dimension of a tensor."""
     sharding = sdy.get_sharding(value)
     assert sharding is not None
     return " ".join("+".join(axis.name for axis in axes) or "-" for axes in sharding.dim_axes)

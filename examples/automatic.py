@@ -1,11 +1,11 @@
-"""The compiler chooses how a model's train step is split over eight devices, and trains it.
+"""Automatic sharding of a model's train step over eight devices.
 
     python examples/automatic.py
     python examples/automatic.py --memory 12M
 
-The mesh is `data`=4 x `model`=2, of virtual CPU devices. The plan is printed, then the loss of each step, and then what
-a device receives in a step and needs at most, as XLA compiled it; beside fully sharded data parallelism, which would be
-the first thing to try by hand. With `--memory`, no device may use more than so much, as the plan predicts it.
+The mesh is `data`=4 x `model`=2, of virtual CPU devices. The script prints the plan, the loss of each step, and the
+bytes received and memory of a device in a step compiled by XLA, compared with fully sharded data parallelism.
+`--memory` limits the predicted memory of a device.
 """
 
 import argparse
@@ -17,7 +17,7 @@ MESH = {"data": 4, "model": 2}
 BATCH, SEQUENCE, WIDTH, HIDDEN, LAYERS, STEPS = 32, 64, 128, 512, 4, 5
 LEARNING_RATE = 1e-2
 
-# Before jax looks for devices.
+# Must be set before jax initializes its devices.
 os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + (
     f" --xla_force_host_platform_device_count={math.prod(MESH.values())}"
 )
@@ -35,7 +35,7 @@ Params = list[dict[str, jax.Array]]
 
 
 def initial_params() -> Params:
-    """The parameters of all layers, drawn by chance."""
+    """Return random parameters of all layers."""
     random = np.random.default_rng(0)
 
     def drawn(*shape: int) -> jax.Array:
@@ -45,24 +45,24 @@ def initial_params() -> Params:
 
 
 def loss(params: Params, x: jax.Array, y: jax.Array) -> jax.Array:
-    """Of layers that mix the elements of each place of a sequence, what is wrong on average."""
+    """Return the mean squared error of residual MLP layers."""
     for layer in params:
         x = x + jax.nn.gelu(x @ layer["up"]) @ layer["down"]
     return jnp.mean(jnp.square(x - y))
 
 
 def train_step(params: Params, x: jax.Array, y: jax.Array) -> tuple[Params, jax.Array]:
-    """A step of gradient descent, and what the loss was before it."""
+    """Run a step of gradient descent, and return the parameters and the loss before the step."""
     value, gradients = jax.value_and_grad(loss)(params, x, y)
     return jax.tree.map(lambda p, g: p - LEARNING_RATE * g, params, gradients), value
 
 
 FULLY_SHARDED = PartitionSpec(tuple(MESH))
-"""Parameters and batch are split over all devices."""
+"""Fully sharded data parallelism: parameters and batch are sharded over all devices."""
 
 
 def report(name: str, step: Any, *arguments: Any) -> None:
-    """Print what a device receives and needs in a step, as XLA has it."""
+    """Print the bytes received and the memory of a device in a step compiled by XLA."""
     types = jax.tree.map(lambda each: jax.ShapeDtypeStruct(each.shape, each.dtype), arguments)
     compiled = step.lower(*types).compile()
     analysis = compiled.memory_analysis()
@@ -72,8 +72,8 @@ def report(name: str, step: Any, *arguments: Any) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Train a model whose layout the compiler chooses.")
-    parser.add_argument("--memory", metavar="SIZE", help="what a device may use, as 12M (default: all that it has)")
+    parser = argparse.ArgumentParser(description="Train a model with automatic sharding.")
+    parser.add_argument("--memory", metavar="SIZE", help="memory limit of a device, such as 12M (default: its memory)")
     memory = parser.parse_args().memory
     mesh = sdy.Mesh.of(MESH)
     random = np.random.default_rng(1)

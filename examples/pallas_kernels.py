@@ -1,14 +1,14 @@
-"""Kernels in Pallas, forward and backward, in a train step on eight devices: attention and a grouped matrix product.
+"""Pallas kernels, forward and backward, in a train step on eight devices: attention and a grouped matrix product.
 
     python examples/pallas_kernels.py
 
-A kernel is a function of arrays that no compiler looks into. Each is written as for one device, with `jax.custom_vjp`
-for its gradient, which is made of kernels too. A line of annotation then says how it may be split: attention along the
-batch `b` and the heads `h`; the product of each group of rows with its own matrix along the groups `g`, the rows `m`,
-the columns `n`, and along `k`, over which parts are summed. The gradients are split likewise.
+A kernel is opaque to the compiler. Each kernel is written for one device, with a gradient of kernels by
+`jax.custom_vjp`. Its annotation declares the dimensions that can be sharded: attention along the batch `b` and the
+heads `h`; the grouped product along the groups `g`, the rows `m`, the columns `n`, and the contracted `k`, whose
+partial sums are all-reduced. The gradients are sharded likewise.
 
-The step is that of a layer with experts. Only the batch and the parameters are given a sharding: the batch over "data",
-heads and experts over "model". On a CPU Pallas interprets kernels; elsewhere it compiles them.
+The step trains a layer with experts. Only the batch and the parameters have given shardings: the batch over "data",
+heads and experts over "model". Pallas interprets the kernels on CPU, and compiles them on other backends.
 """
 
 import os
@@ -32,24 +32,24 @@ import sdy
 
 BATCH, SEQUENCE, WIDTH, HEADS, EXPERTS = 8, 64, 32, 4, 4
 BLOCK = 128
-"""The most rows and columns of a result that a kernel computes at a time."""
+"""The maximal number of rows and columns of a result block."""
 
 Parameters = dict[str, jax.Array]
 pallas_call = partial(pl.pallas_call, interpret=jax.default_backend() == "cpu")
 
 
 def weights(q: jax.Array, k: jax.Array) -> jax.Array:
-    """How much each row of k counts for each row of q."""
+    """Return the attention weights of queries and keys."""
     return jax.nn.softmax(q @ k.T / q.shape[-1] ** 0.5)
 
 
 def attend(q: Any, k: Any, v: Any, out: Any) -> None:
-    """The kernel of one head of one sequence."""
+    """Attention kernel for one head of one sequence."""
     out[0, 0] = weights(q[0, 0], k[0, 0]) @ v[0, 0]
 
 
 def attend_backward(q: Any, k: Any, v: Any, d_out: Any, d_q: Any, d_k: Any, d_v: Any) -> None:
-    """The kernel of its gradient, which computes the weights once more rather than have them kept."""
+    """Gradient kernel of attention; it recomputes the weights."""
     p, scale = weights(q[0, 0], k[0, 0]), q.shape[-1] ** -0.5
     d_p = d_out[0, 0] @ v[0, 0].T
     d_scores = p * (d_p - (d_p * p).sum(-1, keepdims=True)) * scale
@@ -86,12 +86,12 @@ flash.defvjp(flash_forward, flash_backward)
 
 @sdy.register_op("b h s^ d^, b h s^ d^, b h s^ d^ -> b h s^ d^")
 def attention(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
-    """Softmax of q and k, times v: (batch, heads, sequence, head size)."""
+    """Compute attention of (batch, heads, sequence, head size)."""
     return flash(q, k, v)
 
 
 def multiply(x: Any, w: Any, out: Any) -> None:
-    """The kernel of one block of one group's product."""
+    """Kernel for one block of one group's product."""
     out[0] = x[0] @ w[0]
 
 
@@ -134,18 +134,18 @@ products.defvjp(products_forward, products_backward)
 
 @sdy.register_op("g m k+, g k+ n -> g m n")
 def grouped_matmul(x: jax.Array, w: jax.Array) -> jax.Array:
-    """The product of each group of rows with its own matrix: (groups, rows, inner) and (groups, inner, columns)."""
+    """Multiply each group of rows with its own matrix: (groups, rows, inner) and (groups, inner, columns)."""
     return products(x, w)
 
 
 def layer(parameters: Parameters, x: jax.Array) -> jax.Array:
-    """Attention, and an expert for each part of the sequence: (batch, sequence, width)."""
+    """Apply attention, and one expert to each chunk of the sequence: (batch, sequence, width)."""
     q, k, v = (jnp.einsum("bse,ehd->bhsd", x, parameters[name]) for name in ("query", "key", "value"))
     x = x + jnp.einsum("bhsd,hde->bse", attention(q, k, v), parameters["output"])
     of_experts = x.reshape(BATCH, EXPERTS, -1, WIDTH).swapaxes(0, 1).reshape(EXPERTS, -1, WIDTH)
     hidden = jax.nn.gelu(grouped_matmul(of_experts, parameters["up"]))
-    made = grouped_matmul(hidden, parameters["down"])
-    return x + made.reshape(EXPERTS, BATCH, -1, WIDTH).swapaxes(0, 1).reshape(x.shape)
+    outputs = grouped_matmul(hidden, parameters["down"])
+    return x + outputs.reshape(EXPERTS, BATCH, -1, WIDTH).swapaxes(0, 1).reshape(x.shape)
 
 
 def step(parameters: Parameters, x: jax.Array) -> tuple[jax.Array, Parameters]:
@@ -166,7 +166,7 @@ SPLIT = {
 
 
 def shown(value: SSAValue) -> str:
-    """The axes that split each dimension of a tensor."""
+    """Format the axes that shard each dimension of a tensor."""
     sharding = sdy.get_sharding(value)
     assert sharding is not None
     return " ".join("+".join(axis.name for axis in axes) or "-" for axes in sharding.dim_axes)

@@ -1,10 +1,10 @@
-"""A transformer of torch, trained with torch's AdamW on eight devices, split as in Megatron-LM or as the compiler does.
+"""A PyTorch transformer trained with AdamW on eight devices, sharded as in Megatron-LM or automatically.
 
     python examples/torch_transformer.py
     python examples/torch_transformer.py --auto
 
-The mesh is `data`=4 x `model`=2, of virtual CPU devices. Each step's loss is printed beside that of torch itself, then
-what a device receives in a step, and how far the parameters are from torch's in the end.
+The mesh is `data`=4 x `model`=2, of virtual CPU devices. The script prints the loss of each step and that of PyTorch,
+the bytes received by a device in a step, and the largest difference of the final parameters from those of PyTorch.
 """
 
 import argparse
@@ -16,7 +16,7 @@ MESH = {"data": 4, "model": 2}
 VOCABULARY, WIDTH, HEADS, HIDDEN, LAYERS = 256, 64, 4, 256, 2
 BATCH, SEQUENCE, STEPS = 16, 32, 3
 
-# Before jax looks for devices.
+# Must be set before jax initializes its devices.
 os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + (
     f" --xla_force_host_platform_device_count={math.prod(MESH.values())}"
 )
@@ -35,13 +35,12 @@ MEGATRON = {
     "*.down.weight": P(None, "model"),
     "*.up.bias": P("model"),
 }
-"""Heads and hidden elements are split over `model`: rows of the first weight of a pair, columns of the second.
-
-A weight of `torch.nn.Linear` has the elements of its result in dimension 0."""
+"""Heads and hidden units are sharded over `model`: output features of the first weight of a pair, input features of the
+second. A weight of `torch.nn.Linear` has its output features in dimension 0."""
 
 
 class Attention(torch.nn.Module):
-    """Each place of a sequence looks at those before it."""
+    """Causal multi-head self-attention."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,7 +49,7 @@ class Attention(torch.nn.Module):
         )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """`x`, of batch x sequence x width, to the same."""
+        """Map `x` of batch x sequence x width to the same shape."""
         batch, sequence, _ = x.shape
         queries, keys, values = (
             project(x).view(batch, sequence, HEADS, -1).transpose(1, 2)
@@ -61,7 +60,7 @@ class Attention(torch.nn.Module):
 
 
 class Layer(torch.nn.Module):
-    """Attention, and a perceptron of one hidden layer."""
+    """A pre-norm transformer block."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -73,13 +72,13 @@ class Layer(torch.nn.Module):
         self.up, self.down = torch.nn.Linear(WIDTH, HIDDEN), torch.nn.Linear(HIDDEN, WIDTH)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """`x`, of batch x sequence x width, to the same."""
+        """Map `x` of batch x sequence x width to the same shape."""
         x = x + self.attention(self.first_norm(x))
         return x + self.down(functional.gelu(self.up(self.second_norm(x))))
 
 
 class Transformer(torch.nn.Module):
-    """Scores of the token that comes next; the embedding is tied to the last projection."""
+    """A decoder-only language model with tied embeddings."""
 
     def __init__(self, layers: int = LAYERS) -> None:
         super().__init__()
@@ -90,7 +89,7 @@ class Transformer(torch.nn.Module):
         self.head.weight = self.embedding.weight
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """`tokens`, of batch x sequence, to scores of batch x sequence x vocabulary."""
+        """Map `tokens` of batch x sequence to logits of batch x sequence x vocabulary."""
         x = self.embedding(tokens)
         for layer in self.layers:
             x = layer(x)
@@ -98,13 +97,13 @@ class Transformer(torch.nn.Module):
 
 
 def loss(model: torch.nn.Module, tokens: torch.Tensor, following: torch.Tensor) -> torch.Tensor:
-    """How surprising the `following` tokens are, on average."""
+    """Return the mean cross-entropy of the `following` tokens."""
     return functional.cross_entropy(model(tokens).flatten(0, 1), following.flatten())
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Train a transformer of torch on eight devices.")
-    parser.add_argument("--auto", action="store_true", help="let the compiler choose how parameters are split")
+    parser = argparse.ArgumentParser(description="Train a PyTorch transformer on eight devices.")
+    parser.add_argument("--auto", action="store_true", help="let the compiler choose the shardings")
     shardings = sdy.AUTO if parser.parse_args().auto else MEGATRON
     torch.manual_seed(0)
     model = Transformer()

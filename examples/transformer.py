@@ -4,9 +4,9 @@
     python examples/transformer.py --layers 12 -o transformer12.mlir
 
 The step is embedding, pre-norm blocks (RMSNorm, causal multi-head attention, GELU MLP), cross-entropy, gradients and a
-momentum update. The mesh is `data`=4 x `model`=2: the batch is split over `data`; each block's first projections are
-split by columns and its last ones by rows over `model`, so that a block needs one all-reduce forward and one backward
-for each of its halves (Shoeybi et al., 2019, https://arxiv.org/abs/1909.08053).
+momentum update. The mesh is `data`=4 x `model`=2: the batch is sharded over `data`; over `model`, the first projections
+of each block are sharded by columns and the last ones by rows, so that attention and MLP each need one all-reduce
+forward and one backward (Shoeybi et al., 2019, https://arxiv.org/abs/1909.08053).
 """
 
 import argparse
@@ -20,7 +20,7 @@ MESH = {"data": 4, "model": 2}
 BATCH, SEQUENCE, VOCABULARY, WIDTH, HEADS, HIDDEN = 16, 32, 256, 64, 4, 256
 LEARNING_RATE, MOMENTUM = 1e-2, 0.9
 
-# JAX lowers shardings over a mesh only when it has that many devices; the text does not depend on what they are.
+# JAX lowers shardings over a mesh only if it has that many devices; the text does not depend on their kind.
 os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + (
     f" --xla_force_host_platform_device_count={math.prod(MESH.values())}"
 )
@@ -34,7 +34,7 @@ Params = dict[str, Any]
 
 
 def parameter_specs(layers: int) -> tuple[Params, Params]:
-    """The shape of every parameter, and how it is split; both have the same tree structure."""
+    """Return the shape and the PartitionSpec of every parameter, as two trees of the same structure."""
     head = WIDTH // HEADS
     shapes: Params = {
         "attention_norm": (WIDTH,),
@@ -77,7 +77,7 @@ def rms_norm(x: jax.Array, scale: jax.Array) -> jax.Array:
 
 
 def attention(x: jax.Array, block: Params) -> jax.Array:
-    """Causal multi-head self-attention: [batch, sequence, width] -> the same."""
+    """Causal multi-head self-attention on [batch, sequence, width]."""
     query, key, value = (jnp.einsum("bsw,whd->bshd", x, block[name]) for name in ("query", "key", "value"))
     scores = jnp.einsum("bqhd,bkhd->bhqk", query, key) / math.sqrt(query.shape[-1])
     causal = jnp.tril(jnp.ones((x.shape[1], x.shape[1]), bool))
@@ -108,7 +108,7 @@ def step(params: Params, momentum: Params, tokens: jax.Array, targets: jax.Array
 
 
 def lower(layers: int) -> jax.stages.Lowered:
-    """One train step with `layers` blocks, lowered to StableHLO."""
+    """Lower a train step with `layers` blocks to StableHLO."""
     mesh = jax.make_mesh(tuple(MESH.values()), tuple(MESH), axis_types=(jax.sharding.AxisType.Auto,) * len(MESH))
     shapes, specs = parameter_specs(layers)
     params = jax.tree.map(

@@ -1,1 +1,1 @@
-"""A dialect of one operation, `norm.rms`, brought to sdy from outside."""
+"""A plugin dialect for sdy with one operation, `norm.rms`."""

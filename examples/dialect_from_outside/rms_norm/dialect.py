@@ -1,10 +1,9 @@
-"""The dialect `norm`: syntax, sharding rule and meaning of its operation.
+"""The dialect `norm`: syntax, sharding rule and interpretation of its operation.
 
     %y = norm.rms %x, %weight : tensor<16x64xf32>, tensor<64xf32>
 
-Rows of `x` are scaled to a root mean square of one, then by `weight`. Of a program that is split over devices, each
-computes the operation as it stands, on its own rows: the rule says that a row is needed whole, and that no sharding is
-taken along it from one tensor to another.
+Rows of `x` are scaled to a root mean square of one, then by `weight`. In a partitioned program, each device computes
+the operation on its own rows: the sharding rule replicates the columns, and blocks propagation along them.
 """
 
 from typing import Any, ClassVar
@@ -20,7 +19,7 @@ from sdy.rules import annotate
 
 @irdl_op_definition
 class RmsOp(IRDLOperation):
-    """Rows scaled to a root mean square of one, then by a weight for each column."""
+    """RMS normalization of rows, scaled by a weight for each column."""
 
     T: ClassVar = VarConstraint("T", base(TensorType[Attribute]))
 
@@ -32,12 +31,12 @@ class RmsOp(IRDLOperation):
 
 
 def load() -> Dialect:
-    """The dialect; sdy calls this once, when it first meets an operation called `norm.` something."""
+    """Register the operation and return the dialect. sdy calls this once, at the first operation `norm.*`."""
     annotate("norm.rms", "... i, i -> ... i need_replication={i} blocked_propagation={i}")
     interpreter.register("norm.rms")(rms)
     return Dialect("norm", [RmsOp], [])
 
 
 def rms(op: RmsOp, x: np.ndarray[Any, Any], weight: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """What the operation computes of `x`, of shape (..., columns), and `weight`, of shape (columns)."""
+    """Interpret the operation on `x` of shape (..., columns) and `weight` of shape (columns,)."""
     return x / np.sqrt((x * x).mean(axis=-1, keepdims=True)) * weight
