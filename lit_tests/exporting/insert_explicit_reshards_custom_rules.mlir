@@ -11,7 +11,7 @@ func.func @factorize(%arg0: tensor<8x4x4xf32> {sdy.sharding = #sdy.sharding<@mes
   // CHECK-NEXT: %[[ROWS:.*]] = sdy.reshard %arg0 <@mesh, [{"x"}, {}, {}]>
   // CHECK-NEXT: stablehlo.custom_call @f(%[[ROWS]])
   // ALONE-NEXT: stablehlo.custom_call @f(%arg0)
-  // expected-warning @+1 {{'stablehlo.custom_call' op @f is computed whole along "y": its sharding rule does not let these dimensions be split}}
+  // expected-warning @+1 {{'stablehlo.custom_call' op @f is replicated along "y": its sharding rule does not let these dimensions be split}}
   %0 = stablehlo.custom_call @f(%arg0) {
       sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}, {}]>]>,
       sdy.sharding_rule = #sdy.op_sharding_rule<([i, j, k])->([i, l, m]) {i=8, j=4, k=4, l=4, m=4}, custom>

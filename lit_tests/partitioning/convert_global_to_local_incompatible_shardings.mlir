@@ -9,7 +9,7 @@ func.func @window(%arg0: tensor<1x8x2xf32>,
   // CHECK:       stablehlo.convolution(%arg0, %arg1)
   // CHECK-SAME:    (tensor<1x8x2xf32>, tensor<1x2x4xf32>) -> tensor<1x4x4xf32>
   // CHECK:       "stablehlo.all_reduce"
-  // expected-warning @+1 {{'stablehlo.convolution' op is computed by each device from its own shards, which may change the result: its tensors are split in ways that do not fit together; run sdy-insert-explicit-reshards first, or set preserve-semantics}}
+  // expected-warning @+1 {{'stablehlo.convolution' op is computed by each device from its own shards, which may change the result: its shardings are incompatible; run sdy-insert-explicit-reshards first, or set preserve-semantics}}
   %0 = stablehlo.convolution(%arg0, %arg1) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {stride = [2]}
     {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x8x2xf32>, tensor<2x2x4xf32>) -> tensor<1x4x4xf32>
   %1 = sdy.all_reduce {"x"} %0 out_sharding=<@mesh, [{}, {}, {}]> : tensor<1x4x4xf32>
@@ -22,7 +22,7 @@ func.func @part_of_a_dimension(%arg0: tensor<3x2xf32> {sdy.sharding = #sdy.shard
     %arg2: tensor<4x1xf32>) -> (tensor<3x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) {
   // CHECK:       "stablehlo.scatter"(%arg0, %arg1, %arg2)
   // CHECK:       (tensor<3x1xf32>, tensor<4x1xi64>, tensor<4x1xf32>) -> tensor<3x1xf32>
-  // expected-warning @+1 {{'stablehlo.scatter' op is computed by each device from its own shards, which may change the result: its tensors are split in ways that do not fit together; run sdy-insert-explicit-reshards first, or set preserve-semantics}}
+  // expected-warning @+1 {{'stablehlo.scatter' op is computed by each device from its own shards, which may change the result: its shardings are incompatible; run sdy-insert-explicit-reshards first, or set preserve-semantics}}
   %0 = "stablehlo.scatter"(%arg0, %arg1, %arg2) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1],
       inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
   ^bb0(%arg3: tensor<f32>, %arg4: tensor<f32>):

@@ -11,7 +11,7 @@ func.func @reverse(%arg0: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"
   // CHECK-SAME:    tensor<4xf32>
   // CHECK:       stablehlo.dynamic_slice %1
   // CHECK-SAME:    -> tensor<2xf32>
-  // expected-warning @+1 {{'stablehlo.reverse' op is computed whole on every device: a device would need data of others}}
+  // expected-warning @+1 {{'stablehlo.reverse' op is replicated on every device: a device would need data of other devices}}
   %0 = stablehlo.reverse %arg0, dims = [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<4xf32>
   return %0 : tensor<4xf32>
 }

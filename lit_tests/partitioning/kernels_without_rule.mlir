@@ -4,16 +4,16 @@
 // Pallas kernels as lowered by jax 0.10 for TPUs, and by Mosaic and Triton for GPUs, with the kernels' code removed.
 // Each warning names the kernel, its line, the bytes that replication costs a device, and the rule to write.
 
-// CHECK:      model.py:6:11: warning: 'stablehlo.custom_call' op @tpu_custom_call (kernel 'add_two') is computed whole on every device: it has no sharding rule (each device receives 6,144 bytes more)
+// CHECK:      model.py:6:11: warning: 'stablehlo.custom_call' op @tpu_custom_call (kernel 'add_two') is replicated on every device: it has no sharding rule (each device receives 6,144 bytes more)
 // CHECK-NEXT: model.py:6:11: note: write @sdy.register_op("a^ b^, a^ b^ -> a^ b^, 1") above the function that calls it, and remove the ^ of the dimensions that can be sharded (dimensions of equal size share a name)
-// CHECK:      model.py:9:13: warning: 'stablehlo.custom_call' op @mosaic_gpu_v2 (kernel 'scaled') is computed whole on every device: it has no sharding rule
+// CHECK:      model.py:9:13: warning: 'stablehlo.custom_call' op @mosaic_gpu_v2 (kernel 'scaled') is replicated on every device: it has no sharding rule
 // CHECK-NEXT: model.py:9:13: note: write @sdy.register_op("a^ b^, c^ d^ -> c^ d^ a^") above the function that calls it
-// CHECK:      warning: 'stablehlo.custom_call' op @mosaic_gpu_v2 is computed whole on every device
-// CHECK:      warning: 'stablehlo.custom_call' op @__gpu$xla.gpu.triton (kernel 'softmax') is computed whole on every device
-// CHECK:      warning: 'stablehlo.custom_call' op @flash_attention is computed whole on every device: it has no sharding rule (each device receives 6,144 bytes more)
+// CHECK:      warning: 'stablehlo.custom_call' op @mosaic_gpu_v2 is replicated on every device
+// CHECK:      warning: 'stablehlo.custom_call' op @__gpu$xla.gpu.triton (kernel 'softmax') is replicated on every device
+// CHECK:      warning: 'stablehlo.custom_call' op @flash_attention is replicated on every device: it has no sharding rule (each device receives 6,144 bytes more)
 // CHECK:      note: write `flash_attention: a b, b c -> a b need_replication={a, b, c} blocked_propagation={a, b, c}` in a file for --custom-call-rules, or pass it to sdy.rules.annotate("@flash_attention", ...), and remove from the braces the dimensions that can be sharded (dimensions of equal size share a name)
 
-// CHECK:      warning: 'stablehlo.custom_call' op @my_scan is computed whole along the dimensions that its axes do not divide
+// CHECK:      warning: 'stablehlo.custom_call' op @my_scan is replicated along the dimensions that its axes do not divide
 // CHECK:      note: write `my_scan: a -> a need_replication={a} blocked_propagation={a}` in a file for --custom-call-rules
 
 // REFUSED:      model.py:6:11: error: 'stablehlo.custom_call' op @tpu_custom_call (kernel 'add_two') it has no sharding rule

@@ -24,7 +24,7 @@ sdy.mesh @mesh = <["x"=4]>
 
 func.func @reverse(%arg0: tensor<7xf32>) -> tensor<7xf32> {
   %0 = sdy.all_slice [{"x"}] %arg0 out_sharding=<@mesh, [{"x"}]> : tensor<7xf32>
-  // expected-warning @+1 {{'stablehlo.reverse' op is computed whole along the dimensions that its axes do not divide}}
+  // expected-warning @+1 {{'stablehlo.reverse' op is replicated along the dimensions that its axes do not divide}}
   %1 = stablehlo.reverse %0, dims = [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<7xf32>
   %2 = sdy.all_gather [{"x"}] %1 out_sharding=<@mesh, [{}]> : tensor<7xf32>
   return %2 : tensor<7xf32>

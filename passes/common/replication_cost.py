@@ -64,6 +64,6 @@ class LocalBytes:
 
 
 def warn_of_cost(op: Operation, what: str, before: LocalBytes, after: LocalBytes, *notes: str) -> None:
-    """Warn about `op`, with `what` such as "is computed whole", if the change costs bytes."""
+    """Warn about `op`, with `what` such as "is replicated", if the change costs bytes."""
     if cost := before.describe_increase(after):
         warn(op, f"{describe_op(op)} {what} ({cost})", *notes, category=ComputedWholeWarning)

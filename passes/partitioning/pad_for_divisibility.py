@@ -132,7 +132,7 @@ def _compute_without_padding(site: Site[Operation], rule: OpShardingRule | None,
             LocalBytes(*(sum(map(bytes_of, layouts)) for layouts in (site.operands, site.results)))
             for bytes_of in (_local_bytes, _bytes_without_padding)
         )
-        what = "is computed whole along the dimensions that its axes do not divide"
+        what = "is replicated along the dimensions that its axes do not divide"
         warn_of_cost(op, what, before, after, *(rule_notes(site) if rule is None else ()))
     for index, (operand, layout) in enumerate(zip(op.operands, site.operands, strict=True)):
         if layout.uneven_dims:

@@ -72,7 +72,7 @@ class ResolvePermutationFactorsPass(ModulePass):
             return
         before = current_shardings(op)
         if partitioning.replicate(op, resolution) and self.enable_halo_exchange:
-            what = "is computed whole along the dimensions in which elements change devices"
+            what = "is replicated along the dimensions in which elements change devices"
             warn_of_cost(op, what, LocalBytes.by(op, before), LocalBytes.by(op, current_shardings(op)))
 
 

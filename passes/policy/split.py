@@ -131,7 +131,7 @@ def _replication_reason(op: Operation, rule: OpShardingRule, factor: int) -> str
     if kind is FactorKind.NEED_REPLICATION:
         return "the operation requires it replicated"
     if kind is FactorKind.PERMUTATION:
-        return "a device would need data of others"
+        return "a device would need data of other devices"
     if kind is FactorKind.PASS_THROUGH and not any(factor in dim for result in rule.results for dim in result):
         return "no result has it, and the sharding rule does not declare it as a reduction"
     return None

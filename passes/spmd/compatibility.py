@@ -21,13 +21,13 @@ from sdy.stablehlo.padding import PadOp
 from sdy.stablehlo.shape import ConcatenateOp
 from sdy.stablehlo.slicing import DynamicSliceOp, SliceOp
 
-INCOMPATIBLE_SHARDINGS = "its tensors are split in ways that do not fit together"
+INCOMPATIBLE_SHARDINGS = "its shardings are incompatible"
 """A reason that `sdy-insert-explicit-reshards` removes."""
 
 NO_RULE = "it has no sharding rule"
 """A reason that a custom sharding rule removes."""
 
-_DIFFERENT_MESHES = "its tensors are split over different meshes"
+_DIFFERENT_MESHES = "its tensors are sharded over different meshes"
 
 Axes = tuple[AxisRef, ...]
 
@@ -64,7 +64,7 @@ def why_not_by_rule(
     if isinstance(axes, str):
         return axes
     if any(axes[factor] for factor in (*_factors_to_replicate(rule), *also_whole(op, rule))):
-        return "a device would need data of others"
+        return "a device would need data of other devices"
     partial = [axis for factor in rule.reduction for axis in axes[factor]]
     if partial and not all(_is_combined(*each, partial, mesh) for each in zip(op.results, results, strict=True)):
         return "nothing combines the partial results"
@@ -75,7 +75,7 @@ def why_not_by_dims(
     operands: Sequence[Layout],
     results: Sequence[Layout],
     stays: Callable[[int, int, Sequence[int]], bool],
-    why_not: str = ", and a device would need data of others",
+    why_not: str = ", and a device would need data of other devices",
 ) -> str | None:
     """Return why an operation that maps dimension i to dimension i cannot be computed shard by shard; None if it can.
 
@@ -95,7 +95,7 @@ def why_not_by_dims(
     tensors = [layout for layout in layouts if len(layout.shape) == len(layouts[0].shape)]
     for dim, axes in enumerate(layouts[0].axes):
         if any(layout.axes[dim] != axes for layout in tensors):
-            return f"dimension {dim} is sharded in ways that do not fit together"
+            return f"dimension {dim} has incompatible shardings"
         parts = layouts[0].parts(dim)
         if parts > 1 and not stays(dim, parts, [layout.shape[dim] // parts for layout in tensors]):
             return f"dimension {dim} is sharded{why_not}"
@@ -117,7 +117,7 @@ def _axes_of_factors(
     tensors = project(rule, shardings, mesh).tensors
     without_factor = any(map(_split_without_factor, axes_of_tensors, rule.tensors))
     if without_factor or any(factor.overflow for tensor in tensors for factor in tensor.factors.values()):
-        return "a dimension is split where the operation does not allow it"
+        return "a dimension is sharded that the operation does not allow to be"
     agreed = agreed_axes([{index: part.axes for index, part in tensor.factors.items()} for tensor in tensors], rule)
     return INCOMPATIBLE_SHARDINGS if agreed is None else agreed
 

@@ -66,7 +66,7 @@ def replicate_along(site: Site[Any], obstacle: Obstacle) -> Site[Any]:
         [axis for axis in _summed_axes(result, obstacle.reason) if any(axis.overlaps(each) for each in obstacle.axes)]
         for result in op.results
     ]
-    what = f"is computed whole {_where(obstacle, larger)}: {obstacle.reason}"
+    what = f"is replicated {_where(obstacle, larger)}: {obstacle.reason}"
     warn_of_cost(op, what, _held(site), _held(larger), *notes)
     emit = site.before()
     for index, (layout, kept) in enumerate(zip(site.operands, larger.operands, strict=True)):

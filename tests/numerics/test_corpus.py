@@ -61,7 +61,7 @@ def test_unpartitionable_operation_is_replicated_with_a_warning_and_its_line():
     assert warnings
     for warning in warnings:
         assert "'stablehlo.custom_call' op @lapack_s" in warning.message
-        assert " is computed whole on every device: " in warning.message
+        assert " is replicated on every device: " in warning.message
         assert warning.location is not None
         assert (warning.location.filename, warning.location.line) == (__file__, triangle.__code__.co_firstlineno + 1)
     compiled = compile(module)

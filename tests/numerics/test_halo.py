@@ -427,6 +427,6 @@ def test_what_is_too_much_to_exchange_is_told():
     with capture() as warnings:
         partition(module)
     assert [warning.message for warning in warnings] == [
-        "'stablehlo.reduce_window' op is computed whole along the dimensions in which elements change devices "
+        "'stablehlo.reduce_window' op is replicated along the dimensions in which elements change devices "
         "(each device receives 192 bytes more and makes 368 bytes more)"
     ]

@@ -70,7 +70,7 @@ def test_shardings_propagate_through_the_decomposition_of_an_operation(name: str
 
 @pytest.mark.parametrize("name", WHOLE)
 def test_replicated_operations_are_named_in_warnings(name: str):
-    assert any(message.startswith(f"'{name}' op is computed whole") for message in warnings_of(WHOLE[name]))
+    assert any(message.startswith(f"'{name}' op is replicated") for message in warnings_of(WHOLE[name]))
 
 
 # Each: the axes that shard a tensor<8x4x6xf32> whose first two dimensions are indexed.

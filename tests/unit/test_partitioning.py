@@ -86,7 +86,7 @@ def test_what_is_computed_whole_is_told():
     with capture() as warnings:
         partition(module)
     assert [warning.message for warning in warnings] == [
-        "'stablehlo.reduce_window' op is computed whole along the dimensions in which elements change devices "
+        "'stablehlo.reduce_window' op is replicated along the dimensions in which elements change devices "
         "(each device receives 768 bytes more and makes 768 bytes more)"
     ]
     assert collectives(compile(module).compiled_text()).keys() == {"all-gather"}

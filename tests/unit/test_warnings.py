@@ -40,7 +40,7 @@ def test_a_warning_says_where_what_and_how_many_bytes():
     (warning,) = told
     assert (warning.filename, warning.lineno) == (__file__, line_in(factor))
     assert str(warning.message) == (
-        "'stablehlo.custom_call' op @lapack_spotrf_ffi is computed whole on every device: its sharding rule does not "
+        "'stablehlo.custom_call' op @lapack_spotrf_ffi is replicated on every device: its sharding rule does not "
         "let these dimensions be split (each device receives 192 bytes more)"
     )
 

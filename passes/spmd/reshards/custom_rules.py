@@ -27,5 +27,5 @@ def warn_of_what_is_whole(
     axes_before = [axis for sharding in shardings if sharding for axes in sharding.dim_axes for axis in axes]
     if lost := [str(axis) for axis in dict.fromkeys(subtract(axes_before, kept, mesh))]:
         where = f"along {', '.join(lost)}" if kept else "on every device"
-        message = f"is computed whole {where}: its sharding rule does not let these dimensions be split"
+        message = f"is replicated {where}: its sharding rule does not let these dimensions be split"
         warn_of_cost(op, message, LocalBytes.by(op, shardings), LocalBytes.by(op, current_shardings(op)))
