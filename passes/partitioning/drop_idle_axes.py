@@ -22,7 +22,7 @@ from sdy.passes.spmd.reshards.axis_pieces import prime_pieces
 from sdy.rule import OpShardingRule
 from sdy.rules import sharding_rule
 from sdy.sharding import DimSharding
-from sdy.stablehlo.shape import ConcatenateOp
+from sdy.stablehlo.shape import ConcatenateOp, ReshapeOp
 
 
 class DropIdleAxesPass(AnalysisPreservingPass):
@@ -39,8 +39,8 @@ class DropIdleAxesPass(AnalysisPreservingPass):
         %1 = stablehlo.negate %0 [{"x":(1)2}, {}] : tensor<2x64xf32>
 
     The pass adds no communication: it changes a value only if no operand has these rows on fewer devices. Operands and
-    results of operations that move rows, such as a slice or a concatenation, are unchanged, as are function arguments
-    and results, and modules with collectives.
+    results of operations that move rows, such as a slice, a reshape or a concatenation, are unchanged, as are function
+    arguments and results, and modules with collectives.
     """
 
     name = "sdy-drop-idle-axes"
@@ -88,6 +88,8 @@ def _moved_dims(value: SSAValue) -> set[int]:
     """Return the dimensions along which users move rows between devices, whose operands need equal shardings."""
     moved = set[int]()
     for use in value.uses:
+        if isinstance(use.operation, ReshapeOp):
+            return set(range(len(shape(value.type))))
         if (rule := sharding_rule(use.operation)) is not None:
             factors = _moved_factors(use.operation, rule)
             moved |= {dim for dim, of_dim in enumerate(rule.operands[use.index]) if not factors.isdisjoint(of_dim)}
@@ -142,7 +144,7 @@ def _sources(value: SSAValue, dim: int) -> Sequence[tuple[SSAValue, int]] | None
         source = get_sharding(op.input)
         return [] if source is None or not source.dims or not source.dims[dim].axes else None
     rule = sharding_rule(op)
-    if rule is None or rule.is_custom or not isinstance(value, OpResult):
+    if rule is None or rule.is_custom or not isinstance(value, OpResult) or isinstance(op, ReshapeOp):
         return None
     factors = set(rule.results[value.index][dim])
     if factors & _moved_factors(op, rule):

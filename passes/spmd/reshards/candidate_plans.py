@@ -94,8 +94,9 @@ def _plans_of_sides(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> Iter
 
 
 def _unused_parts(axes: Axes, used: Sequence[AxisRef], mesh: Mesh) -> Axes:
-    """Return the parts of `axes` that overlap none of `used`, up to the first that cannot coexist with one of them."""
-    return prefix_without_overlap(subtract(axes, used, mesh), used)
+    """Return the parts of `axes` that overlap none of `used`, up to the first axis that cannot coexist with them."""
+    coexisting = itertools.takewhile(lambda axis: all(map(axis.can_coexist, used)), axes)
+    return subtract(coexisting, used, mesh)
 
 
 def _is_consistent(tensors: Tensors, plan: OperationShardings, mesh: Mesh) -> bool:
@@ -171,7 +172,7 @@ def _ordered_pieces(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> Iter
     """Yield the prime sub-axes of all axes, in the order of the operand and in that of the result."""
     sides = [[*itertools.chain(*side.dim_axes)] for side in closed_if_missing(tensors, mesh_name)]
     for first, other in (sides, sides[::-1]):
-        axes = [*first, *subtract(other, first, mesh)]
+        axes = [*first, *_unused_parts(tuple(other), first, mesh)]
         pieces = [piece for axis in axes for piece in prime_pieces(axis, mesh)]
         if len(pieces) > _MOST_PIECES:
             pieces = axes

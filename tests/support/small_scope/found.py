@@ -154,6 +154,39 @@ FOUND = {
         %3 = sdy.sharding_constraint %2 <@mesh, [{"x":(3)2}]> : tensor<4xi32>
         return %3 : tensor<4xi32>""",
     ),
+    "a reshape between sub-axes that cannot coexist": _main(
+        '"x"=6',
+        "%a: tensor<6x2xi32>",
+        "tensor<12xi32>",
+        """
+        %0 = sdy.sharding_constraint %a <@mesh, [{"x":(1)3}, {}]> : tensor<6x2xi32>
+        %1 = stablehlo.reshape %0 : (tensor<6x2xi32>) -> tensor<12xi32>
+        %2 = sdy.sharding_constraint %1 <@mesh, [{"x":(1)2}]> : tensor<12xi32>
+        return %2 : tensor<12xi32>""",
+    ),
+    "an uneven reshape between sub-axes that cannot coexist": _main(
+        '"x"=6',
+        "%a: tensor<5x2xi32>",
+        "tensor<10xi32>",
+        """
+        %0 = sdy.sharding_constraint %a <@mesh, [{"x":(1)3}, {"x":(3)2}]> : tensor<5x2xi32>
+        %1 = stablehlo.not %0 : tensor<5x2xi32>
+        %2 = stablehlo.reshape %1 : (tensor<5x2xi32>) -> tensor<10xi32>
+        %3 = sdy.sharding_constraint %2 <@mesh, [{"x":(1)2}]> : tensor<10xi32>
+        return %3 : tensor<10xi32>""",
+    ),
+    "a pad between sub-axes that cannot coexist": _main(
+        '"x"=6',
+        "%a: tensor<5x6xi32>, %b: tensor<i32>",
+        "tensor<8x16xi32>",
+        """
+        %0 = sdy.sharding_constraint %a <@mesh, [{}, {"x":(1)3}]> : tensor<5x6xi32>
+        %1 = stablehlo.not %0 : tensor<5x6xi32>
+        %2 = stablehlo.pad %1, %b, low = [-2, 3], high = [-3, -3], interior = [2, 2]
+          : (tensor<5x6xi32>, tensor<i32>) -> tensor<8x16xi32>
+        %3 = sdy.sharding_constraint %2 <@mesh, [{"x":(1)2, ?}, {?}]> : tensor<8x16xi32>
+        return %3 : tensor<8x16xi32>""",
+    ),
     "a constant without elements": _main(
         '"x"=2',
         "",

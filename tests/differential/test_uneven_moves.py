@@ -1,0 +1,68 @@
+"""Reshards, reshapes and transposes of sizes that their axes do not divide: right, and no dearer than `jax.jit`."""
+
+from collections.abc import Callable, Iterator
+
+import jax
+import pytest
+from jax.sharding import Mesh
+
+from dearer.case import MESHES, Draft, Layout, mesh_of
+from dearer.measure import measure
+from small_scope.choices import Choices
+
+
+class _FixedDraft(Draft):
+    """A draft whose layouts are given, the operand's first."""
+
+    def __init__(self, mesh: Mesh, layouts: Iterator[Layout]) -> None:
+        super().__init__(Choices(lambda _: 0), mesh)
+        self._given = layouts
+
+    def layout(self, rank: int) -> Layout:
+        return next(self._given)
+
+
+def _parse(text: str) -> tuple[tuple[int, ...], Layout]:
+    """Return the shape and the layout of, for example, "9/x.y,8": nine rows over two axes, eight columns."""
+    dims = [dim.partition("/") for dim in text.split(",")]
+    return tuple(int(size) for size, _, _ in dims), tuple(tuple(axes.split(".")) if axes else () for _, _, axes in dims)
+
+
+def _check(mesh: str, before: str, after: str, function: Callable[[jax.Array], jax.Array]) -> None:
+    (shape, layout), (_, new_layout) = _parse(before), _parse(after)
+    draft = _FixedDraft(mesh_of(MESHES[mesh]), iter([layout, new_layout]))
+    draft.operand(shape)
+    measured = measure(draft.case("uneven", lambda x: function(x) * 2))
+    assert not measured.problem, measured.why
+
+
+RESHAPES = {
+    "fewer, longer rows": ("8", "9/x,9", "3/x,27"),
+    "more, shorter rows": ("4", "3/x,3,3", "9/x,3"),
+    "rows of parts as long": ("2x4", "7/x,4,4", "112/x"),
+    "rows of which some devices have none": ("8", "7/x,2", "1/x,1,14"),
+    "two rows over four devices": ("4", "2/x,7", "14/x,1"),
+    "uneven rows gathered": ("2", "3/x,8,4", "96"),
+    "columns gathered": ("8", "5,6/x,7", "5,42"),
+    "over two axes, then one": ("2x4", "6/x.y,6,3", "12/x,1,9"),
+    "dimensions of two axes that change": ("2x2x2", "2/y.x,6", "12/x,1/y"),
+}
+
+
+@pytest.mark.parametrize("name", RESHAPES)
+def test_uneven_reshape(name: str) -> None:
+    mesh, before, after = RESHAPES[name]
+    shape, _ = _parse(after)
+    _check(mesh, before, after, lambda x: x.reshape(shape))
+
+
+RESHARDS = {
+    "rows to rows over fewer devices": ("8", "6/x,35", "6,35"),
+    "rows to columns": ("2x4", "7/x.y,9", "7,9/y"),
+    "uneven to even": ("2x2x2", "9/x.y,8", "9,8/x.z"),
+}
+
+
+@pytest.mark.parametrize("name", RESHARDS)
+def test_uneven_reshard(name: str) -> None:
+    _check(*RESHARDS[name], lambda x: x)
