@@ -121,7 +121,7 @@ def _warn_of_replication(
         )
     )
     if names and (cost := before.describe_increase(after)):
-        problem = f"is computed in fewer parts along {names}, which its axes do not divide"
+        problem = f"is split into fewer shards along {names}, which its axes do not divide"
         advice = "compile with sdy.jit, which pads it, or pad the arrays"
         warn(None, f"operator '{call.name}' {problem} ({cost}); {advice}", category=ComputedWholeWarning)
 

@@ -218,7 +218,10 @@ def _declared_reduction_axes(op: Operation, tensors: Tensors, mesh: Mesh) -> Seq
         return ()
     axes = summed_axes(tensors, sharding.mesh, mesh)
     if axes is None:
-        raise op_error(op, "has results with unreduced axes, and operands that disagree on what is summed over")
+        raise op_error(
+            op,
+            "has results with unreduced axes, but operands split over different axes along a reduced dimension",
+        )
     return axes
 
 

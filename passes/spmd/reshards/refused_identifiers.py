@@ -58,7 +58,7 @@ def warn_of_refused_identifiers(
         before: The shardings of the operands and results before the reshards.
     """
     sizes = ", ".join(f"`{name}` of size {rule.fitted.sizes[name]}" for name in refused)
-    message = f"is computed in fewer parts along {sizes}, which its axes do not divide"
+    message = f"is split into fewer shards along {sizes}, which its axes do not divide"
     notes = [f"`{name}`: {reason}" for name, reason in refused.items()]
     advice = "pad the arrays to a multiple of the number of devices, or write ^ behind the identifier to accept it"
     after = LocalBytes.by(op, current_shardings(op))

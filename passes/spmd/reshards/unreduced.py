@@ -58,7 +58,7 @@ def unreduce_for_use(use: Use, target: TensorSharding | None, at: InsertPoint) -
 def _one_mesh(use: Use, source: TensorSharding, target: TensorSharding | None) -> Mesh:
     mesh = mesh_of(source, use.operation)
     if target is not None and mesh_of(target, use.operation) != mesh:
-        raise error(use.operation, f"operand #{use.index} has unreduced axes, and is used on another mesh")
+        raise error(use.operation, f"operand #{use.index} has unreduced axes, but its use is sharded on another mesh")
     return mesh
 
 

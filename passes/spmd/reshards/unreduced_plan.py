@@ -71,7 +71,7 @@ def plan_unreduction(source: TensorSharding, target: TensorSharding, mesh: Mesh)
     if not added:
         return ()
     if subtract(source.unreduced, target.unreduced, mesh):
-        raise ValueError("both shardings have unreduced axes that the other one has not")
+        raise ValueError("each sharding has unreduced axes that the other lacks")
 
     padded: list[Axes] = []
     dims: list[DimSharding] = []

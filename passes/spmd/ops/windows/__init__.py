@@ -240,7 +240,10 @@ def _replicate_windows(op: ConvolutionOp, rule: OpShardingRule) -> bool:
     replicate_factors(op, rule, {factor for dim in dims for factor in rule.operands[1][dim]})
     for combined in [use.operation for use in op.result.uses]:
         if not isinstance(combined, AllReduceOp):
-            raise op_error(op, "is used before its partial results are combined, and its windows cannot be split")
+            raise op_error(
+                op,
+                "has a user that is not an all-reduce of its partial results, so that its kernel cannot be replicated",
+            )
         left = subtract(combined.reduction_axes.data, axes, kernel.mesh)
         if left:
             combined.reduction_axes = AxisRefListAttr(left)
