@@ -326,7 +326,7 @@ WRONG = {
         r"the sharding of result\['out'\]: unknown axis name: \"z\"",
     ),
     "not a mesh": ({"mesh": {"x": 2}}, TypeError, "mesh must be .* or an sdy.Mesh, not dict"),
-    "too few devices": ({"mesh": sdy.Mesh.of({"x": 16})}, ValueError, r"16 devices \(x=16\); here are 8"),
+    "too few devices": ({"mesh": sdy.Mesh.of({"x": 16})}, ValueError, r"16 devices \(x=16\); jax has 8"),
     "devices of the arrays": ({"mesh": TINY, "arg": jax.device_put(X, on())}, ValueError, "incompatible devices"),
     "unknown option": ({"shardings": None}, TypeError, "shardings"),
 }

@@ -199,7 +199,7 @@ def test_a_function_is_lowered_for_more_devices_than_there_are(options: dict[str
     local = lowered.module.clone()
     sdy.partition(local)
     assert bytes_received(local) == 2 * (2 * 32 * 4) / 2
-    with pytest.raises(ValueError, match=r"abstract mesh of 512 devices \(x=256, y=2\); here are 8"):
+    with pytest.raises(ValueError, match=r"abstract mesh of 512 devices \(x=256, y=2\); jax has 8"):
         lowered.compile()
 
 
