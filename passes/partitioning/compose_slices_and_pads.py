@@ -168,8 +168,8 @@ def _pad_of_pad(inner: _Resize, outer: _Resize) -> _Composition | None:
 def _concatenation_of_slices(inner: ConcatenateOp, outer: SliceOp) -> _Composition | None:
     dim = inner.dimension.value.data
     start, limit, stride = outer.ranges()[dim]
-    whole = [(0, size, 1) for size in shape_of(inner.result)]
-    if stride != 1 or any(each != whole[other] for other, each in enumerate(outer.ranges()) if other != dim):
+    full = [(0, size, 1) for size in shape_of(inner.result)]
+    if stride != 1 or any(each != full[other] for other, each in enumerate(outer.ranges()) if other != dim):
         return None
 
     def emit_parts(emit: Emitter) -> SSAValue:
@@ -237,9 +237,9 @@ def _slice_in_place(value: SSAValue, ranges: Sequence[_Range], outer: _Resize) -
     """Change the expression `value`, for which `_is_of_pads` is true, into its slice `outer`, by slicing the pads."""
     op = value.owner
     assert isinstance(op, Operation)
-    whole = shape_of(value)
+    full_shape = shape_of(value)
     for index, operand in enumerate(op.operands):
-        if shape_of(operand) != whole:
+        if shape_of(operand) != full_shape:
             continue  # a scalar
         if isinstance(operand.owner, PadOp) or is_filled(operand):
             op.operands[index] = _laid_out_like(outer, _part(operand, ranges, before(op)))

@@ -112,11 +112,11 @@ class _Stages:
         updates, sizes = self.updates, shape(self.op.inputs[0].type)
         assert updates.sharding is not None
         dims = [DimSharding()] * len(sizes)
-        for dim, window in self._whole_windows():
+        for dim, window in self._full_windows():
             dims[dim] = updates.sharding.dims[window]
         return TensorSharding(updates.sharding.mesh, (DimSharding(self.cut.axes), *dims))
 
-    def _whole_windows(self) -> Iterator[tuple[int, int]]:
+    def _full_windows(self) -> Iterator[tuple[int, int]]:
         """Yield the input dimensions that the update windows span fully, each with its dimension of the updates."""
         numbers, sizes = self.op.scatter_dimension_numbers.data, shape(self.op.inputs[0].type)
         outside = {*numbers.inserted_window_dims, *numbers.input_batching_dims}
@@ -166,7 +166,7 @@ class _Stages:
         """Return the sharding of the updates with windows sharded as in the first input, and `dim` replicated."""
         sharding, input_axes = self.updates.sharding, layout_of(self.op.inputs[0]).axes
         assert sharding is not None
-        moved = {window: input_axes[dim] for dim, window in self._whole_windows() if self._overlaps(input_axes[dim])}
+        moved = {window: input_axes[dim] for dim, window in self._full_windows() if self._overlaps(input_axes[dim])}
         used = [axis for axes in (self.cut.axes, *moved.values()) for axis in axes]
         kept = (
             DimSharding() if any(axis.overlaps(other) for axis in dim.axes for other in used) else dim
@@ -181,13 +181,13 @@ class _Stages:
         self._reshard_operands()
         emit = Emitter(InsertPoint.before(op), op)
         in_parts = TensorEmitter(InsertPoint.before(op), op, self.partial_sharding)
-        whole_shape = (self.cut.count, *shape(op.inputs[0].type))
+        parts_shape = (self.cut.count, *shape(op.inputs[0].type))
         starts: list[SSAValue] = []
         empty: list[SSAValue] = []
         for value, identity in zip(op.inputs, self.identities, strict=True):
             element_type = tensor_type(value).element_type
             starts.append(emit.filled(scalar(element_type), identity))
-            empty.append(in_parts.filled(TensorType(element_type, whole_shape), identity))
+            empty.append(in_parts.filled(TensorType(element_type, parts_shape), identity))
         first = emit.filled(scalar(tensor_type(op.scatter_indices).element_type), 0)
         indices = self.indices_cut.apply(op.scatter_indices, emit, first)
         updates = [self.cut.apply(value, emit, start) for value, start in zip(op.updates, starts, strict=True)]
@@ -211,8 +211,8 @@ class _Stages:
         )
         emit.insert(total)
         wanted = get_sharding(op.results[0])
-        whole = TensorEmitter(InsertPoint.before(op), op, wanted) if wanted else emit
-        results = applied(op.update_computation, [*op.operands[:count], *total.results], whole)
+        emit_result = TensorEmitter(InsertPoint.before(op), op, wanted) if wanted else emit
+        results = applied(op.update_computation, [*op.operands[:count], *total.results], emit_result)
         for result in parts.results:
             set_sharding(result, self.partial_sharding)
         Rewriter.replace_op(op, [], results)

@@ -144,21 +144,21 @@ class _Search:
 def _replace_exact(op: TopKOp, search: _Search) -> None:
     invalidate(op)
     sizes = search.candidates_shape()
-    found = TopKOp.create(
+    first_stage = TopKOp.create(
         operands=search.parts(),
         properties=op.properties,
         result_types=[with_shape(result, sizes) for result in op.results],
     )
-    search.add_candidates(found)
+    search.add_candidates(first_stage)
     emit = search.emitter(search.by_part)
-    indices = tensor_type(found.indices)
+    indices = tensor_type(first_stage.indices)
     part = emit.insert(
         IotaOp.create(properties={"iota_dimension": IntegerAttr(search.cut.dim, i64)}, result_types=[indices])
     )
     first = emit.binary(MulOp, part, emit.filled(indices, search.size))
-    places = search.side_by_side(emit.add(found.indices, first))
+    places = search.side_by_side(emit.add(first_stage.indices, first))
     total = TopKOp.create(
-        operands=[search.side_by_side(found.values)],
+        operands=[search.side_by_side(first_stage.values)],
         properties=op.properties,
         attributes=op.attributes,
         result_types=op.result_types,
@@ -172,7 +172,7 @@ def _replace_exact(op: TopKOp, search: _Search) -> None:
         start_index_map=(search.cut.dim,),
         index_vector_dim=len(sizes) - 1,
     )
-    taken = GatherOp.create(
+    gather = GatherOp.create(
         operands=[places, total.indices],
         properties={
             "dimension_numbers": GatherDimensionNumbersAttr(numbers),
@@ -180,10 +180,10 @@ def _replace_exact(op: TopKOp, search: _Search) -> None:
         },
         result_types=[op.indices.type],
     )
-    Rewriter.insert_op(taken, InsertPoint.before(op))
+    Rewriter.insert_op(gather, InsertPoint.before(op))
     if sharding := get_sharding(op.indices):
-        set_sharding(taken.result, sharding)
-    Rewriter.replace_op(op, [], [total.values, taken.result])
+        set_sharding(gather.result, sharding)
+    Rewriter.replace_op(op, [], [total.values, gather.result])
 
 
 def _replace_approximate(op: CustomCallOp, search: _Search, config: DictionaryAttr, comparator: FuncOp) -> None:
@@ -194,14 +194,14 @@ def _replace_approximate(op: CustomCallOp, search: _Search, config: DictionaryAt
     in_parts["reduction_dim"] = IntegerAttr(dim + 1, i64)
     in_parts["reduction_input_size_override"] = IntegerAttr(search.cut.count * search.size, i64)
     sizes = search.candidates_shape()
-    found = CustomCallOp.create(
+    first_stage = CustomCallOp.create(
         operands=[*search.parts(), *op.operands[2:]],
         properties=op.properties,
         attributes={_CONFIG: DictionaryAttr(in_parts)},
         result_types=[with_shape(result, sizes) for result in op.results],
     )
-    search.add_candidates(found)
-    candidates = [search.side_by_side(value) for value in found.results]
+    search.add_candidates(first_stage)
+    candidates = [search.side_by_side(value) for value in first_stage.results]
     ordered = SortOp.create(
         operands=candidates,
         properties={"dimension": IntegerAttr(dim, i64), "is_stable": BoolAttr.from_bool(True)},

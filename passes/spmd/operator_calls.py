@@ -4,7 +4,7 @@ Where 7 rows are split over 4 devices and the function must not see padding, eac
 
     %0 = stablehlo.custom_call @f(%x, %w) {sdy.operator = "padded(f(), operands=((7, 3), (3,)), results=((3,),))"}
 
-on whole tensors of 8 rows becomes::
+on unpartitioned tensors of 8 rows becomes::
 
     %0 = "stablehlo.case"(%branch) ({
       %1 = stablehlo.custom_call @f(%x, %w) {sdy.operator = "f()"} : (tensor<2x3xf32>, tensor<3xf32>) -> tensor<3xf32>

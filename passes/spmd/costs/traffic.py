@@ -47,8 +47,8 @@ def times_in_memory(op: Operation, fused: FusedValues) -> Times:
     read, written = _in_memory(op.operands, fused), _in_memory(op.results, fused)
     match op:
         case _ if isinstance(op, _SLICES):
-            taken = read[0] or int(_is_only_sliced(op.operands[0], fused))
-            return 0, *read[1:], taken + written[0]
+            slice_reads = read[0] or int(_is_only_sliced(op.operands[0], fused))
+            return 0, *read[1:], slice_reads + written[0]
         case DynamicUpdateSliceOp() if _is_updated_in_place(op.operand):
             return 0, 1 + read[1], *read[2:], 0
         case ScatterOp() if all(map(_is_updated_in_place, op.inputs)):
