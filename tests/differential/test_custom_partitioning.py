@@ -188,7 +188,7 @@ def test_what_a_callback_says_is_of_a_mesh():
         return SingleDeviceSharding(jax.devices()[0])
 
     single.def_partition(partition=infer, infer_sharding_from_operands=infer)
-    with lowering_for_gspmd(), pytest.raises(sdy.DiagnosticError, match="by its author to have the sharding Single"):
+    with lowering_for_gspmd(), pytest.raises(sdy.DiagnosticError, match="has the inferred sharding Single"):
         sdy.jit(single, in_shardings=SPLIT)(X)
 
 
