@@ -29,7 +29,7 @@ _OF_VAGUE_SIZES = [
 """Families also compared with dynamic and bounded dimensions."""
 
 
-def told_by_mlir(text: str) -> str | None:
+def mlir_error(text: str) -> str | None:
     """Return MLIR's first error for `text` with its line and column, or None."""
     try:
         oracle(text)
@@ -39,7 +39,7 @@ def told_by_mlir(text: str) -> str | None:
     return None
 
 
-def told_by_us(text: str) -> str | None:
+def our_error(text: str) -> str | None:
     try:
         parse(text)
     except DiagnosticError as problem:
@@ -54,7 +54,7 @@ def test_mistakes_give_mlir_messages(family: str) -> None:
     for _ in range(_COUNT):
         text = with_mistakes(FAMILIES[family](rng), rng).replace("@NAME", "@f")
         if _NEWER not in text:
-            assert told_by_us(text) == told_by_mlir(text), text
+            assert our_error(text) == mlir_error(text), text
 
 
 @pytest.mark.parametrize("family", _OF_VAGUE_SIZES)
@@ -65,7 +65,7 @@ def test_vague_sizes_are_told_as_mlir_tells_them(family: str) -> None:
         if number % 2:
             function = with_mistakes(function, rng)
         text = with_vague_sizes(function, rng).replace("@NAME", "@f")
-        assert told_by_us(text) == told_by_mlir(text), text
+        assert our_error(text) == mlir_error(text), text
 
 
 @pytest.mark.parametrize("family", [name for name, family in FAMILIES.items() if has_region(family(Random(0)))])
@@ -73,7 +73,7 @@ def test_mistakes_in_regions_are_told_as_mlir_tells_them(family: str) -> None:
     rng = Random(family)
     for _ in range(2 * _COUNT):
         text = with_wrong_region(FAMILIES[family](rng), rng).replace("@NAME", "@f")
-        assert told_by_us(text) == told_by_mlir(text), text
+        assert our_error(text) == mlir_error(text), text
 
 
 def test_constants_are_verified_for_each_operation() -> None:
@@ -88,4 +88,4 @@ def test_constants_are_verified_for_each_operation() -> None:
       return
     }}"""
     told = "6:12: output shape [4, 2] is incompatible with return type of operation 'tensor<2x4xf32>'"
-    assert told_by_us(text) == told_by_mlir(text) == told
+    assert our_error(text) == mlir_error(text) == told

@@ -22,7 +22,7 @@ _NOT_COMPARED = re.compile(
 )
 """Texts that we parse differently, for the reasons above."""
 
-_TOLD_OTHERWISE = re.compile(
+_DIFFERENT_MESSAGES = re.compile(
     r"inferred type|same encoding|collective on operand without sharding|only ranked tensors"  # mixed kinds of types
     r"|block with no terminator, has"  # we name the operation instead
     r"|expected operation name in quotes"  # for keywords that are types, as `i32 = sdy.mesh`
@@ -34,11 +34,11 @@ _TOLD_OTHERWISE = re.compile(
 )
 """Messages of MLIR in whose place another message, or another location, is accepted."""
 
-_TOLD_EARLIER = re.compile(r"expected '<'$")
+_EARLIER_MESSAGE = re.compile(r"expected '<'$")
 """Our message for an attribute in place of another's brackets; MLIR names the expected token."""
 
 
-def _told_by_mlir(text: str) -> tuple[str, str]:
+def _mlir_error(text: str) -> tuple[str, str]:
     """Return MLIR's first error with its location and "", or "" and the program."""
     try:
         return "", oracle(text)
@@ -47,7 +47,7 @@ def _told_by_mlir(text: str) -> tuple[str, str]:
         return (found[1] if found else str(problem)).replace("\0", ""), ""
 
 
-def _told_by_us(text: str) -> tuple[str, str]:
+def _our_error(text: str) -> tuple[str, str]:
     try:
         with capture():
             return "", print_module(parse(text))
@@ -61,10 +61,10 @@ def test_mistakes_are_refused_as_mlir_refuses_them():
     assert len(chosen) > 200
     different: list[str] = []
     for name, text in chosen:
-        (ours, printed), (theirs, expected) = _told_by_us(text), _told_by_mlir(text)
+        (ours, printed), (theirs, expected) = _our_error(text), _mlir_error(text)
         if bool(ours) != bool(theirs):
             different.append(f"{name}: {ours or 'read'} instead of {theirs or 'read'}\n{text}")
-        elif _TOLD_OTHERWISE.search(theirs) or _TOLD_EARLIER.search(ours):
+        elif _DIFFERENT_MESSAGES.search(theirs) or _EARLIER_MESSAGE.search(ours):
             continue
         elif (ours, printed.strip()) != (theirs, expected.strip()):
             different.append(f"{name}: {ours or printed} instead of {theirs or expected}\n{text}")

@@ -222,12 +222,12 @@ _NOT_COMPARED = re.compile(
     r"|replica_group_mesh_axes|stablehlo\.(broadcast|map|gather|batch_norm)|algorithm|chlo\.broadcast"
 )
 
-Told = tuple[int, int, str]
+FirstError = tuple[int, int, str]
 """Line, column and message of the first error."""
 
 _TOLD_BY_MLIR = re.compile(r'error: "-":(\d+):(\d+): (.*)')
 
-TOLD_OTHERWISE = re.compile(
+DIFFERENT_MESSAGES = re.compile(
     r"expected '->' in function type|invalid kind of type specified"  # the types after a form of StableHLO's
     r"|number of operands and types do not match"  # located at the operands by MLIR, after the types by xDSL
     r"|invalid properties"  # reported before the text after it is parsed
@@ -235,7 +235,7 @@ TOLD_OTHERWISE = re.compile(
 """Messages of MLIR for which we may report another message or location."""
 
 
-def told_by_mlir(text: str) -> Told | None:
+def mlir_error(text: str) -> FirstError | None:
     """Return the first error of MLIR's parser and verifiers, or None."""
     try:
         oracle(text)
@@ -245,7 +245,7 @@ def told_by_mlir(text: str) -> Told | None:
     return None
 
 
-def told_by_parser(text: str) -> Told | None:
+def parser_error(text: str) -> FirstError | None:
     """Return the first error of our parser, without the verifiers, or None."""
     try:
         parse_module(text, "-", context(allow_unregistered=True))
@@ -272,7 +272,7 @@ def _compared() -> list[str]:
     """Return texts that MLIR accepts, and their generic forms."""
     comparable = [text for text in MODULES if len(text) < 4000 and not _NOT_COMPARED.search(text)]
     # Sorted by checksum, so that the choice stays when a module is added.
-    chosen = [text for text in sorted(comparable, key=_checksum)[:40] if told_by_mlir(text) is None]
+    chosen = [text for text in sorted(comparable, key=_checksum)[:40] if mlir_error(text) is None]
     return chosen + [oracle(text, generic=True) for text in chosen]
 
 
@@ -284,7 +284,7 @@ def test_what_mlir_refuses_is_refused_and_nothing_else(mutation: Mutation):
     disagreements = [
         (text, refused)
         for text in sample(_changed(mutation, _compared(), 60), one_in=3)
-        if (told_by_mlir(text) is None) != ((refused := refusal(text)) is None)
+        if (mlir_error(text) is None) != ((refused := refusal(text)) is None)
     ]
     assert disagreements == []
 
@@ -294,8 +294,8 @@ def test_what_does_not_parse_is_told_as_mlir_tells_it(mutation: Mutation):
     disagreements = [
         (text, ours, theirs)
         for text in sample(_changed(mutation, _compared(), 60), one_in=3)
-        if (ours := told_by_parser(text)) is not None
-        if ours != (theirs := told_by_mlir(text))
-        if theirs is None or not TOLD_OTHERWISE.search(theirs[2])
+        if (ours := parser_error(text)) is not None
+        if ours != (theirs := mlir_error(text))
+        if theirs is None or not DIFFERENT_MESSAGES.search(theirs[2])
     ]
     assert disagreements == []

@@ -32,7 +32,7 @@ FILES = ("pjit_test", "shard_map_test", "api_test")
 REASONS = Path(__file__).with_name("jax_differences.toml")
 SECONDS_FOR_A_TEST = 600
 
-Said = dict[str, dict[str, str]]
+Outcomes = dict[str, dict[str, str]]
 """Outcome of each test ("passed", "skipped" or "failed") and its reason."""
 
 
@@ -41,7 +41,7 @@ def named(test: unittest.TestCase) -> str:
     return test.id().split(" ")[0]
 
 
-class Told(unittest.TestResult):
+class OutcomeWriter(unittest.TestResult):
     """Writer of a line for each test's start and outcome, which also shows the test that ended the process."""
 
     def __init__(self, out: TextIO):
@@ -50,22 +50,22 @@ class Told(unittest.TestResult):
 
     def startTest(self, test: unittest.TestCase) -> None:  # noqa: N802
         faulthandler.dump_traceback_later(SECONDS_FOR_A_TEST, exit=True)
-        self._tell(test, "started")
+        self._write(test, "started")
 
     def addSuccess(self, test: unittest.TestCase) -> None:  # noqa: N802
-        self._tell(test, "passed")
+        self._write(test, "passed")
 
     def addSkip(self, test: unittest.TestCase, reason: str) -> None:  # noqa: N802
-        self._tell(test, "skipped", reason)
+        self._write(test, "skipped", reason)
 
     def addExpectedFailure(self, test: unittest.TestCase, err: Any) -> None:  # noqa: N802
-        self._tell(test, "passed")
+        self._write(test, "passed")
 
     def addUnexpectedSuccess(self, test: unittest.TestCase) -> None:  # noqa: N802
-        self._tell(test, "failed", "succeeded, which was not expected")
+        self._write(test, "failed", "succeeded, which was not expected")
 
     def addFailure(self, test: unittest.TestCase, err: Any) -> None:  # noqa: N802
-        self._tell(test, "failed", "".join(format_exception(*err)))
+        self._write(test, "failed", "".join(format_exception(*err)))
 
     addError = addFailure  # noqa: N815
 
@@ -73,7 +73,7 @@ class Told(unittest.TestResult):
         if err is not None:
             self.addFailure(test, err)
 
-    def _tell(self, test: unittest.TestCase, outcome: str, why: str = "") -> None:
+    def _write(self, test: unittest.TestCase, outcome: str, why: str = "") -> None:
         print(json.dumps({"test": named(test), "outcome": outcome, "why": why}), file=self._out, flush=True)
 
 
@@ -113,10 +113,10 @@ def work(folder: Path, name: str, jit: str, kept: Path, texts: list[str]) -> Non
     module = load(folder, name, {"jax": jax.jit, "sdy": sdy.jit}[jit])
     done = read(kept)
     with kept.open("a") as out:
-        told = Told(out)
+        writer = OutcomeWriter(out)
         for test in tests_of(unittest.defaultTestLoader.loadTestsFromModule(module)):
             if named(test) not in done and is_wanted(named(test), texts):
-                unittest.TestSuite([test]).run(told)
+                unittest.TestSuite([test]).run(writer)
 
 
 def is_wanted(test: str, texts: list[str]) -> bool:
@@ -124,18 +124,18 @@ def is_wanted(test: str, texts: list[str]) -> bool:
     return not texts or any(text in test for text in texts)
 
 
-def read(kept: Path) -> Said:
+def read(kept: Path) -> Outcomes:
     """Return the recorded outcomes. A test that started and has no outcome ended its process: it failed."""
-    said: Said = {}
+    outcomes: Outcomes = {}
     for line in kept.read_text().splitlines() if kept.exists() else ():
         each = json.loads(line)
-        if said.get(each["test"], {}).get("outcome") != "failed":  # an earlier subtest may have failed
-            said[each["test"]] = each
+        if outcomes.get(each["test"], {}).get("outcome") != "failed":  # an earlier subtest may have failed
+            outcomes[each["test"]] = each
     ended = {"outcome": "failed", "why": "ended its process, or took too long"}
-    return {test: each if each["outcome"] != "started" else {**each, **ended} for test, each in said.items()}
+    return {test: each if each["outcome"] != "started" else {**each, **ended} for test, each in outcomes.items()}
 
 
-def run(checkout: Path, name: str, jit: str, kept: Path, texts: list[str]) -> Said:
+def run(checkout: Path, name: str, jit: str, kept: Path, texts: list[str]) -> Outcomes:
     """Run a file's tests until all have been started, restarting the process after each crash."""
     environment = {
         **os.environ,
@@ -169,31 +169,33 @@ def main(words: list[str]) -> int:
     parser.add_argument("texts", nargs="*")
     parser.add_argument("--keep", type=Path)
     parser.add_argument("--worker", nargs=3, help=argparse.SUPPRESS)
-    given = parser.parse_intermixed_args(words)
-    if given.worker:
-        name, jit, kept = given.worker
-        work(given.checkout / "tests", name, jit, Path(kept), given.texts)
+    options = parser.parse_intermixed_args(words)
+    if options.worker:
+        name, jit, kept = options.worker
+        work(options.checkout / "tests", name, jit, Path(kept), options.texts)
         return 0
     table = tomllib.loads(REASONS.read_text())
     unexplained = 0
     with TemporaryDirectory() as temporary:
-        folder = given.keep or Path(temporary)
+        folder = options.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         for name in FILES:
-            said = {
-                jit: run(given.checkout, name, jit, folder / f"{name}.{jit}.jsonl", given.texts)
+            outcomes = {
+                jit: run(options.checkout, name, jit, folder / f"{name}.{jit}.jsonl", options.texts)
                 for jit in ("jax", "sdy")
             }
             passed = {
                 jit: {
-                    test for test, each in tests.items() if each["outcome"] == "passed" and is_wanted(test, given.texts)
+                    test
+                    for test, each in tests.items()
+                    if each["outcome"] == "passed" and is_wanted(test, options.texts)
                 }
-                for jit, tests in said.items()
+                for jit, tests in outcomes.items()
             }
             for test in sorted(passed["jax"] - passed["sdy"]):
                 why = reason(test, table)
                 unexplained += why is None
-                print(f"{test}: {why or last_line(said['sdy'][test]['why'])}")
+                print(f"{test}: {why or last_line(outcomes['sdy'][test]['why'])}")
             both = len(passed["jax"] & passed["sdy"])
             print(f"{name}: {len(passed['jax'])} pass under jax, {len(passed['sdy'])} under sdy, {both} under both")
     return int(unexplained > 0)

@@ -60,11 +60,11 @@ class Written:
 class Planted:
     """A program with a mistake that `rule` finds, and the corrected program.
 
-    `told` is the thread in which somebody reports the mistake, empty if none is known.
+    `thread` is the forum or issue thread that reports the mistake, empty if none is known.
     """
 
     rule: str
-    told: str
+    thread: str
     mistaken: Written
     cured: Written
     at: Function[Any] | None = None

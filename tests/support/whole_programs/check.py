@@ -52,7 +52,7 @@ def check(program: WholeProgram, by_xla: bool) -> Verdict:
         with capture():
             expected = interpreted(sdy.parse(program.text), program.inputs)
     except Exception as problem:
-        return Verdict("ill-made", _told(problem))
+        return Verdict("ill-made", _describe(problem))
     try:
         with capture():
             module = sdy.parse(program.text)
@@ -62,19 +62,19 @@ def check(program: WholeProgram, by_xla: bool) -> Verdict:
     except DiagnosticError as refusal:
         return Verdict("refused", refusal.message)
     except Exception as problem:
-        return Verdict("crashed", _told(problem))
+        return Verdict("crashed", _describe(problem))
     try:
         ir.Module.parse(text, _CONTEXT)
         results = (parts_by_xla if by_xla else interpreted)(module, program.inputs)
     except Exception as problem:
-        return Verdict("invalid", _told(problem))
+        return Verdict("invalid", _describe(problem))
     difference = _difference(results, expected, program.errors)
     if difference and by_xla:
         difference = _difference(results, whole_by_xla(sdy.parse(program.text), program.inputs), program.errors)
     return Verdict("wrong", difference) if difference else Verdict("right")
 
 
-def _told(problem: Exception) -> str:
+def _describe(problem: Exception) -> str:
     return f"{type(problem).__name__}: {problem}"
 
 
