@@ -175,7 +175,7 @@ class Jitted(Lowerable):
     def _nested(self) -> Any:
         """The function under `jax.jit` with a marker, for calls inside another traced program."""
         fun = self._laid_out if self._given.ours else self._fun
-        return jax.jit(with_marker(self._compiler, self._untold, fun), **self._given.for_jax(), **self._options)
+        return jax.jit(with_marker(self._compiler, self._mesh_of_marker, fun), **self._given.for_jax(), **self._options)
 
     @cached_property
     def _laid_out(self) -> Callable[..., Any]:
@@ -192,14 +192,14 @@ class Jitted(Lowerable):
         return constrained
 
     @cached_property
-    def _untold(self) -> jax.sharding.Mesh | None:
+    def _mesh_of_marker(self) -> jax.sharding.Mesh | None:
         """The mesh, if jax does not know it from a sharding."""
-        mesh, is_told = self._given.mesh, self._trees[0] is None and not self._given.ours
-        return mesh if isinstance(mesh, jax.sharding.Mesh) and not is_told else None
+        mesh, jax_knows_mesh = self._given.mesh, self._trees[0] is None and not self._given.ours
+        return mesh if isinstance(mesh, jax.sharding.Mesh) and not jax_knows_mesh else None
 
     def _devices(self) -> AbstractContextManager[None]:
         """Return a context in which jax lowers for the devices of the mesh, unless the context has a mesh already."""
-        mesh = self._untold
+        mesh = self._mesh_of_marker
         return on_devices(mesh) if mesh is not None and jax.sharding.get_abstract_mesh().empty else _NOWHERE
 
     def _check_sizes(self, args: tuple[Any, ...]) -> None:
