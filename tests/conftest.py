@@ -14,8 +14,8 @@ virtual_devices.set_up()
 
 
 @pytest.fixture(autouse=True)
-def every_edit_is_told() -> Iterator[None]:
-    """Fail where a pass relies on operations that were found before an edit of which `invalidate` was not told."""
+def every_edit_invalidates_walks() -> Iterator[None]:
+    """Fail if a pass uses a cached walk after an edit without calling `invalidate`."""
     with checked_walks():
         yield
 
@@ -29,7 +29,7 @@ def no_value_is_split_along_its_manual_axes() -> Iterator[None]:
 
 @pytest.fixture
 def only_new_objects_are_collected() -> Iterator[None]:
-    """Let `gc.collect` in a test not look at all that the tests before it have left, which takes seconds."""
+    """Exclude the objects of earlier tests from `gc.collect` in a test, which would take seconds."""
     gc.freeze()
     yield
     gc.unfreeze()

@@ -40,7 +40,7 @@ RESHAPES = {
     "fewer, longer rows": ("8", "9/x,9", "3/x,27"),
     "more, shorter rows": ("4", "3/x,3,3", "9/x,3"),
     "rows of parts as long": ("2x4", "7/x,4,4", "112/x"),
-    "rows of which some devices have none": ("8", "7/x,2", "1/x,1,14"),
+    "rows on some devices only": ("8", "7/x,2", "1/x,1,14"),
     "two rows over four devices": ("4", "2/x,7", "14/x,1"),
     "uneven rows gathered": ("2", "3/x,8,4", "96"),
     "columns gathered": ("8", "5,6/x,7", "5,42"),

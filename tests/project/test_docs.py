@@ -1,4 +1,4 @@
-"""What the pages say is what happens: their code blocks run, and what is written by machine is all there."""
+"""Code blocks of the pages run and print what the pages show; generated pages are complete."""
 
 import os
 import re
@@ -104,7 +104,7 @@ NAMES_OF_OPERATIONS = {operation.name.partition(".")[2] for operation in STABLEH
 
 
 def mentions_reverse(file: Path) -> bool:
-    """Whether a file has the operation's class, or its name in a text, alone or among names of operations."""
+    """Return whether a file has the operation's class, or a text with its name, alone or among operation names."""
     with file.open("rb") as lines:
         tokens = [*tokenize.tokenize(lines.readline)]
     return any(

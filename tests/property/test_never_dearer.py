@@ -5,6 +5,7 @@ import pytest
 from dearer.campaign import FAMILIES, draw
 from dearer.case import MESHES
 from dearer.measure import measure
+from samples import sample
 
 SEED = 0
 
@@ -15,7 +16,9 @@ DEARER = {
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_program_on_each_mesh_receives_no_more_than_under_jax_jit(family: str) -> None:
-    cases = [case for mesh in MESHES for case in draw(family, mesh, SEED, count=1)]
+def test_a_program_receives_no_more_than_under_jax_jit(family: str) -> None:
+    turn = [*FAMILIES].index(family)
+    meshes = sample([*MESHES][turn % len(MESHES) :] + [*MESHES][: turn % len(MESHES)], one_in=3)
+    cases = [case for mesh in meshes for case in draw(family, mesh, SEED, count=1)]
     problems = {case.text: measured.problem for case in cases if (measured := measure(case)).problem}
-    assert problems == ({DEARER[family]: "dearer"} if family in DEARER else {})
+    assert problems == {case.text: "dearer" for case in cases if case.text == DEARER.get(family)}

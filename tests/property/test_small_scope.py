@@ -20,7 +20,7 @@ from small_scope.shardings import MESHES, splits
 SEED = 20
 """Seed of the sample."""
 
-COUNT = len(sample(range(5), one_in=2))
+COUNT = len(sample(range(5), one_in=5))
 """Number of cases of each operation on each mesh."""
 
 

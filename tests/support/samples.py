@@ -1,7 +1,4 @@
-"""How much of what can be tested is tested: a sample, or all of it, which `pytest --thorough` asks for.
-
-With a sample, all tests together end while one still knows what one has changed.
-"""
+"""Samples of the cases of large tests, and all cases with `pytest --thorough`."""
 
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
@@ -16,7 +13,7 @@ settings.register_profile(_THOROUGH, max_examples=200, deadline=None)
 
 
 def choose(thorough: bool) -> None:
-    """Let what is imported from now on test all that it can, or a sample."""
+    """Choose between all cases and samples for the test modules that are imported afterwards."""
     settings.load_profile(_THOROUGH if thorough else _SAMPLE)
 
 
@@ -25,5 +22,5 @@ def _is_thorough() -> bool:
 
 
 def sample(cases: Iterable[T], one_in: int = 5) -> Sequence[T]:
-    """One in so many of `cases`, or all."""
+    """Return every `one_in`-th of `cases`, or all of them with `--thorough`."""
     return [*cases][:: 1 if _is_thorough() else one_in]
