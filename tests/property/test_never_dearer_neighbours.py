@@ -1,7 +1,6 @@
 """Operations with halo exchanges receive no more bytes than under `jax.jit`: shared reshards, and shardings."""
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +12,7 @@ from jax.sharding import PartitionSpec as P
 
 import sdy
 from dearer.case import mesh_of
+from sdy.callables import Function
 from sdy.passes.jax.hlo_received import bytes_received
 
 
@@ -24,14 +24,24 @@ def pooled(x: jax.Array) -> jax.Array:
     return lax.reduce_window(x, -jnp.inf, lax.max, (4, 1), (1, 1), "VALID")
 
 
+def shift_product(x: jax.Array) -> jax.Array:
+    return (shift(x) * x).sum()
+
+
+def pooled_sum(x: jax.Array) -> jax.Array:
+    return pooled(x).sum()
+
+
 def convolved(image: jax.Array, kernel: jax.Array) -> jax.Array:
     return lax.conv_general_dilated(image, kernel, (1,), "SAME", dimension_numbers=("NWC", "WIO", "NWC"))
 
 
-CASES: dict[str, tuple[tuple[int, ...], Callable[..., Any], list[tuple[tuple[int, ...], P]], P]] = {
+Arguments: TypeAlias = list[tuple[tuple[int, ...], P]]
+
+CASES: dict[str, tuple[tuple[int, ...], Function[Any], Arguments, P]] = {
     "two slices share a reshard": ((4,), lambda x: x[1:] - x[:-1], [((9, 8), P(None, "x"))], P("x")),
-    "a product by one": ((4,), jax.grad(lambda x: (shift(x) * x).sum()), [((8, 8), P("x"))], P(None, "x")),
-    "a pad that changes nothing": ((4,), jax.grad(lambda x: pooled(x).sum()), [((8, 8), P("x"))], P(None, "x")),
+    "a product by one": ((4,), jax.grad(shift_product), [((8, 8), P("x"))], P(None, "x")),
+    "a pad that changes nothing": ((4,), jax.grad(pooled_sum), [((8, 8), P("x"))], P(None, "x")),
     "one row of a stride": ((4,), lambda x: x[::8], [((8, 8), P("x"))], P()),
     "a reverse": ((2, 2, 2), lambda x: x[::-1], [((16, 8), P("x", "z"))], P("y", "x")),
     "a split window": ((4,), convolved, [((1, 8, 8), P()), ((4, 8, 8), P("x"))], P(None, None, "x")),

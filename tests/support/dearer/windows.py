@@ -1,13 +1,12 @@
 """Sliding windows over sharded rows, and repeated rows: pooling, convolutions, repeats, tiles, strides."""
 
-from collections.abc import Callable
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from dearer.case import Case, Draft
+from sdy.callables import Function
 
 
 def pooling(draft: Draft) -> Case:
@@ -60,7 +59,7 @@ def strided_rows(draft: Draft) -> Case:
     return _case(draft, f"[{start}::{stride}]", lambda x: x[start::stride])
 
 
-def _case(draft: Draft, name: str, function: Callable[..., jax.Array], arguments: tuple[int, ...] = (0,)) -> Case:
+def _case(draft: Draft, name: str, function: Function[jax.Array], arguments: tuple[int, ...] = (0,)) -> Case:
     """Return the program of `function`, or of the gradient of its sum of squares by one of its arguments."""
     argument = draft.choices.of((None, *arguments))
     if argument is None:
