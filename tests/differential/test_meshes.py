@@ -205,7 +205,7 @@ def test_a_function_is_lowered_for_more_devices_than_there_are(options: dict[str
 
 def test_a_function_on_an_abstract_mesh_says_that_it_cannot_be_run():
     run = sdy.jit(product, mesh=MANY, in_shardings=SPECS)
-    with pytest.raises(ValueError, match="to compile and run it, give"):
+    with pytest.raises(ValueError, match="to compile and run it, pass"):
         run(np.ones(TYPES[0].shape, np.float32), np.ones(TYPES[1].shape, np.float32))
 
 

@@ -363,7 +363,7 @@ def test_no_plan_is_faster_than_the_bound() -> None:
             {"mesh": {"x": 4}},
             "the module already has a mesh, @mesh with x=2: omit the other one",
         ),
-        (train_step(1, 8, 8, 8), {"mesh": MESH, "hardware": "abacus"}, "no hardware of this name"),
+        (train_step(1, 8, 8, 8), {"mesh": MESH, "hardware": "abacus"}, "no hardware preset or file has this name"),
         ("func.func private @main(tensor<8xf32>)", {"mesh": MESH}, "function named @main|no body"),
     ],
 )

@@ -452,7 +452,7 @@ def test_command_takes_arguments_from_a_file(tmp_path: Path, capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({}, "in.npz:1:1: error: there is no array 'arg0' for argument 0"),
+        ({}, "in.npz:1:1: error: missing array 'arg0' for argument 0"),
         ({"arg0": np.zeros(3, np.float32)}, "in.npz:1:1: error: argument 0 must have shape (4,), not (3,)"),
         ({"arg0": np.zeros(4, np.int32)}, "in.npz:1:1: error: argument 0 must have elements of type float32"),
         (None, "in.mlir:3:1: error: @main takes arguments: pass them with --inputs FILE.npz"),
