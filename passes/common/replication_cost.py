@@ -1,4 +1,4 @@
-"""Warnings about operations that are computed whole on every device, with their cost."""
+"""Warnings about operations that are replicated, with their cost."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
