@@ -17,7 +17,7 @@ from xdsl.utils.exceptions import ParseError
 from xdsl.utils.lexer import Span
 
 from sdy.diagnostics import Location
-from sdy.ir.parsing import AnySpan
+from sdy.ir.open_syntax import AnySpan
 
 T = TypeVar("T")
 

@@ -18,8 +18,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from sdy.dialect.ops import DataFlowEdgeOp, NamedComputationOp
+from sdy.ir.fast_access import is_terminator
 from sdy.ir.operation_key import MemoizedByKey
-from sdy.ir.traits import is_terminator
 from sdy.passes.auto.liveness import LiveCounts, peak_candidates
 from sdy.passes.auto.origins import number_of
 from sdy.passes.auto.state import find_state

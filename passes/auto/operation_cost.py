@@ -18,8 +18,8 @@ from sdy.diagnostics import DiagnosticError, capture
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import set_result_shardings
 from sdy.interpreter.grid import Grid
-from sdy.ir.captures import captured_values
 from sdy.ir.shapes import num_elements, shape_of
+from sdy.ir.walking import captured_values
 from sdy.mesh import Mesh
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.driver import partition

@@ -9,7 +9,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from sdy.blocks import Access, BlockOperation
 from sdy.box import Box
-from sdy.ir.captures import captured_values
+from sdy.ir.walking import captured_values
 from sdy.stablehlo import ConstantOp, ConvolutionOp, GatherOp, ReduceWindowOp
 from sdy.stablehlo.attributes.operation_attributes import i64_array
 from sdy.stablehlo.checks.shape_checks import tensor_type

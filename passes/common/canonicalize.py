@@ -13,9 +13,8 @@ from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
 from sdy.dialect.canonicalization import PATTERNS, Patterns
 from sdy.dialect.ops import ReshardOp
-from sdy.ir.editing import AnalysisPreservingPass, insert, replace
-from sdy.ir.rewriting import SeededWalker
-from sdy.ir.traits import has_trait
+from sdy.ir.editing import AnalysisPreservingPass, SeededWalker, insert, replace
+from sdy.ir.fast_access import has_trait
 from sdy.ir.walking import invalidate, operations, operations_of, operations_with
 from sdy.passes.common.reshard_reuse import ReuseReshard
 

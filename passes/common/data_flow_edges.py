@@ -8,7 +8,7 @@ from xdsl.ir import SSAValue
 from sdy.dialect.ops import DataFlowEdgeOp
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.editing import after_value, insert_for_other_uses, replace
-from sdy.ir.fields import next_use, user_of
+from sdy.ir.fast_access import next_use, user_of
 from sdy.ir.shapes import is_static_tensor, rank
 from sdy.sharding import TensorSharding
 

@@ -7,7 +7,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from sdy.axes import AxisRef
-from sdy.dialect.manual_axes import manual_axes_around
+from sdy.dialect.meshes import manual_axes_around
 from sdy.dialect.ops import ManualComputationOp
 from sdy.dialect.sharding_verifiers import bound_axis_error
 from sdy.ir.walking import operations_in_block, operations_of

@@ -4,8 +4,8 @@ from xdsl.ir import Operation
 from xdsl.traits import NoMemoryEffect, is_side_effect_free
 
 from sdy.dialect.interfaces import Elementwise
+from sdy.ir.fast_access import has_trait
 from sdy.ir.shapes import shape
-from sdy.ir.traits import has_trait
 from sdy.rules import is_registered_elementwise
 from sdy.stablehlo.shape import BitcastConvertOp
 

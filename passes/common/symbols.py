@@ -9,7 +9,7 @@ from xdsl.rewriter import InsertPoint
 from xdsl.traits import SymbolOpInterface
 
 from sdy.ir.editing import erase, insert
-from sdy.ir.traits import has_trait
+from sdy.ir.fast_access import has_trait
 from sdy.ir.walking import operations_at_top
 
 

@@ -9,7 +9,7 @@ from xdsl.traits import ConstantLike
 
 from sdy.dialect.ops import ConstantOp
 from sdy.ir.editing import AnalysisPreservingPass, replace
-from sdy.ir.fields import operands_of, type_of
+from sdy.ir.fast_access import operands_of, type_of
 from sdy.ir.shapes import is_scalar
 from sdy.ir.walking import operations_of, operations_with
 from sdy.stablehlo.broadcast import BroadcastInDimOp

@@ -14,8 +14,8 @@ from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import func_result_sharding, get_sharding
 from sdy.ir.editing import AnalysisPreservingPass, after_value, insert_for_use, replace, used_value
+from sdy.ir.fast_access import is_terminator
 from sdy.ir.shapes import rank
-from sdy.ir.traits import is_terminator
 from sdy.ir.walking import operations_inside_out, operations_of
 from sdy.passes.common.call_graph import callee, functions
 from sdy.passes.common.function_shardings import function_argument_shardings

@@ -15,8 +15,8 @@ from sdy.dialect.interfaces import ShardableDataFlow, ShardingRuleInterface, dat
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.shardings import result_shardings, set_result_shardings
 from sdy.ir.editing import AnalysisPreservingPass
+from sdy.ir.fast_access import trait_of
 from sdy.ir.shapes import is_static_tensor
-from sdy.ir.traits import trait_of
 from sdy.ir.walking import operations_of, operations_with
 from sdy.mesh import Mesh
 from sdy.passes.common.function_shardings import change_input_output_shardings

@@ -16,7 +16,7 @@ from sdy.dialect.meshes import mesh_of
 from sdy.dialect.shardings import func_arg_sharding, func_result_sharding, get_sharding
 from sdy.dialect.unreduced_transition import transition_problem
 from sdy.ir.editing import AnalysisPreservingPass
-from sdy.ir.traits import is_terminator
+from sdy.ir.fast_access import is_terminator
 from sdy.ir.walking import operations_inside_out, operations_of
 from sdy.passes.common.call_graph import callee, functions
 from sdy.passes.common.propagation_barriers import before_barriers

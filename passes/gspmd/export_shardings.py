@@ -6,8 +6,7 @@ from xdsl.dialects.builtin import BoolAttr, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from sdy.diagnostics import error
-from sdy.dialect.manual_axes import manual_axes_around
-from sdy.dialect.meshes import common_mesh, mesh_of
+from sdy.dialect.meshes import common_mesh, manual_axes_around, mesh_of
 from sdy.dialect.ops import ManualComputationOp
 from sdy.gspmd.hlo_sharding import HloSharding
 from sdy.gspmd.meshes import hlo_sharding_of

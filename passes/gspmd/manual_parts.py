@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from sdy.diagnostics import error
-from sdy.ir.captures import captured_values
+from sdy.ir.walking import captured_values
 from sdy.passes.gspmd.sharding_texts import FULL_TO_SHARD, SHARD_TO_FULL, is_call
 from sdy.stablehlo.custom_call import CustomCallOp
 

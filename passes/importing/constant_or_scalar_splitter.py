@@ -11,9 +11,8 @@ from xdsl.rewriter import InsertPoint
 
 from sdy.dialect.ops import ConstantOp, NamedComputationOp, ShardingGroupOp
 from sdy.ir.editing import AnalysisPreservingPass, erase, insert, turn_into
-from sdy.ir.fields import operands_of
+from sdy.ir.fast_access import is_terminator, operands_of
 from sdy.ir.shapes import is_scalar
-from sdy.ir.traits import is_terminator
 from sdy.ir.walking import innermost_first, operations, operations_of
 from sdy.passes.common.call_graph import callee, callees_first, copy_call_tree, original_name, set_callee
 from sdy.passes.common.op_properties import is_elementwise, is_pure

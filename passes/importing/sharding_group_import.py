@@ -7,7 +7,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import SSAValue
 
 from sdy.diagnostics import error
-from sdy.dialect.manual_axes import manual_computations_around
+from sdy.dialect.meshes import manual_computations_around
 from sdy.dialect.ops import ShardingGroupOp
 from sdy.ir.editing import AnalysisPreservingPass, erase
 from sdy.ir.shapes import shape

@@ -12,8 +12,8 @@ from sdy.dialect.interfaces import Elementwise
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.ir.editing import AnalysisPreservingPass, change_type, erase, replace
+from sdy.ir.fast_access import has_trait
 from sdy.ir.shapes import shape_of
-from sdy.ir.traits import has_trait
 from sdy.ir.walking import operations_of
 from sdy.passes.spmd.resizes import are_equal, filling_scalar, is_filled, may_resize
 from sdy.sharding import equivalent

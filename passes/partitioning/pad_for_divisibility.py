@@ -17,7 +17,7 @@ from sdy.dialect.collectives import (
 )
 from sdy.dialect.interfaces import data_flow_of
 from sdy.dialect.shardings import set_sharding
-from sdy.ir.traits import is_terminator
+from sdy.ir.fast_access import is_terminator
 from sdy.ir.walking import operations
 from sdy.passes.common.replication_cost import LocalBytes, warn_of_cost
 from sdy.passes.spmd.layout import Layout

@@ -21,8 +21,8 @@ from sdy.dialect.ops import (
     ShardingGroupOp,
 )
 from sdy.dialect.shardings import get_sharding, set_sharding
+from sdy.ir.fast_access import is_terminator
 from sdy.ir.shapes import rank, shape_of
-from sdy.ir.traits import is_terminator
 from sdy.ir.walking import operations, operations_at_top
 from sdy.mesh import Mesh
 from sdy.passes.common.regions import move_body

@@ -9,7 +9,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from sdy.axes import AxisRef, subtract
 from sdy.dialect import AllGatherOp, AllReduceOp, AllSliceOp, ManualComputationOp, ReduceScatterOp
 from sdy.factors import project
-from sdy.ir.traits import is_terminator
+from sdy.ir.fast_access import is_terminator
 from sdy.mesh import Mesh
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.reshards.common_sharding import agreed_axes

@@ -21,7 +21,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from sdy.diagnostics import DiagnosticError
 from sdy.dialect import ConstantOp as ShardedConstantOp
-from sdy.ir.captures import captured_values
+from sdy.ir.walking import captured_values
 from sdy.passes.spmd.elements import IEEE_FLOATS, bounds
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.checks.shape_checks import tensor_type

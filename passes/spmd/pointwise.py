@@ -6,8 +6,8 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Operation, Region, SSAValue
 
 from sdy.dialect.interfaces import Elementwise
+from sdy.ir.fast_access import has_trait
 from sdy.ir.shapes import is_scalar, shape
-from sdy.ir.traits import has_trait
 from sdy.passes.spmd.ops.constants import splat_of_type
 from sdy.stablehlo.constants import ConstantOp
 from sdy.stablehlo.control_flow import ReturnOp

@@ -3,7 +3,7 @@
 attributes.py      the values of `sdy/*.py` as attributes; their syntax is in the *_syntax.py files
 ops.py             meshes, constraints, computations, data-flow edges
 collectives.py     the collectives that reshards are lowered to
-verifiers.py       verifiers, with MLIR's messages; verified.py calls them
+verifiers.py       verifiers, with MLIR's messages; the trait `Verified` of interfaces.py calls them
 interfaces.py      interfaces through which shardings propagate through operations of any dialect
 shardings.py       the sharding of a value, wherever it is stored
 meshes.py          the meshes of a module
@@ -23,6 +23,7 @@ from sdy.dialect.collectives import (
     ReplicatedToUnreducedOp,
     ShardedToUnreducedOp,
 )
+from sdy.dialect.interfaces import CHECKS
 from sdy.dialect.ops import (
     ConstantOp,
     DataFlowEdgeOp,
@@ -36,7 +37,6 @@ from sdy.dialect.ops import (
     ShardingConstraintOp,
     ShardingGroupOp,
 )
-from sdy.dialect.verified import CHECKS
 from sdy.dialect.verifiers import OPERATION_CHECKS
 
 CHECKS.update(COLLECTIVE_CHECKS | OPERATION_CHECKS)

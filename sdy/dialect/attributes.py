@@ -17,7 +17,7 @@ from sdy.dialect import axis_syntax, collective_syntax, mesh_syntax, propagation
 from sdy.dialect.collective_syntax import AllToAllParam
 from sdy.dialect.field import parse_value_of
 from sdy.dialect.propagation_edges import AxisEdge, EdgeValue, PropagationStep
-from sdy.ir.shared import SharedData, ValueT
+from sdy.ir.building import SharedData, ValueT
 from sdy.mesh import Mesh
 from sdy.rule import OpShardingRule, TensorMapping
 from sdy.sharding import DimSharding, TensorSharding

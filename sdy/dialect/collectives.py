@@ -31,8 +31,8 @@ from sdy.dialect.attributes import AllToAllParamListAttr, AxisRefListAttr, ListO
 from sdy.dialect.collective_syntax import AllToAllParam
 from sdy.dialect.directives import OptionalReduction, ShapedType
 from sdy.dialect.enums import REDUCTION, reduction_attr, reduction_of
+from sdy.dialect.interfaces import Verified
 from sdy.dialect.ops import SAME_SHAPED
-from sdy.dialect.verified import Verified
 from sdy.sharding import Reduction, TensorSharding
 
 AxesPerDim = Sequence[Sequence[AxisRef]]

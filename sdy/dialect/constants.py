@@ -7,7 +7,7 @@ from xdsl.utils.hints import isa
 
 from sdy.dialect.ops import ConstantOp
 from sdy.ir.elements import splat
-from sdy.ir.traits import has_trait
+from sdy.ir.fast_access import has_trait
 
 
 def is_constant(value: SSAValue) -> bool:

@@ -21,8 +21,8 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind
 from sdy.dialect.attributes import TensorShardingPerValueAttr
 from sdy.dialect.enums import I32Attr, PropagationDirection, direction_attr, reduction_attr, reduction_of
 from sdy.dialect.sharding_syntax import parse_optional_reduction, parse_sharding_list, sharding_list_text
-from sdy.ir.parsing import take_token
-from sdy.ir.type_constraints import RANKED_TENSOR, SHAPED, Described
+from sdy.ir.constraints import RANKED_TENSOR, SHAPED, Described
+from sdy.ir.open_syntax import take_token
 from sdy.parse_errors import parse_error
 
 

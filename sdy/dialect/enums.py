@@ -8,7 +8,7 @@ from xdsl.ir import Attribute
 from xdsl.irdl import AttrConstraint
 from xdsl.utils.hints import isa
 
-from sdy.ir.type_constraints import Described
+from sdy.ir.constraints import Described
 from sdy.sharding import Reduction
 
 

@@ -8,7 +8,7 @@ from xdsl.ir import Data
 from xdsl.parser import AttrParser
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
-from sdy.ir.parsing import next_token
+from sdy.ir.open_syntax import next_token
 from sdy.parse_errors import explained, parse_error
 
 T = TypeVar("T")

@@ -10,13 +10,13 @@ should have the same sharding. One target of each edge is its owner, which repre
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue, Use
-from xdsl.traits import OpTrait
+from xdsl.traits import OpTrait, SymbolUserOpInterface
 
 from sdy.dialect.attributes import SHARDING, TensorShardingPerValueAttr
-from sdy.ir.traits import trait_of
+from sdy.ir.fast_access import trait_of
 from sdy.rule import OpShardingRule
 from sdy.sharding import TensorSharding
 
@@ -131,3 +131,19 @@ def defining_op(value: SSAValue) -> Operation | None:
 def data_flow_of(op: Operation) -> ShardableDataFlow | None:
     """Return the data-flow interface of `op`; None if it has no data-flow edges."""
     return trait_of(op, ShardableDataFlow)
+
+
+CHECKS: dict[type[Operation], Callable[[Any], None]] = {}
+"""Verifier of each class of operations, registered by the package, so that importing any operation registers all."""
+
+
+class Verified(SymbolUserOpInterface):
+    """Trait of operations that the entry of their class in `CHECKS` verifies.
+
+    Verification needs the shardings of values, and the meshes of the module. Looking these up needs the operations that
+    store shardings, so that the verifiers are defined in modules above the operations.
+    """
+
+    def verify(self, op: Operation) -> None:
+        """Raise DiagnosticError if `op` is invalid."""
+        CHECKS[type(op)](op)

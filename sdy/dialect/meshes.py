@@ -1,13 +1,17 @@
-"""Meshes of a module: symbol look-up, and the common mesh of shardings."""
+"""Meshes of a module: symbol look-up, the common mesh of shardings, and manual axes.
 
-from collections.abc import Iterable
+The body of `sdy.manual_computation ... manual_axes={"x"}` is a per-device program along "x": its values are shards
+along "x", and no sharding in it may use "x", or a sub-axis of it, again.
+"""
+
+from collections.abc import Iterable, Iterator
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from sdy.diagnostics import op_error
 from sdy.dialect.axis_syntax import symbol_text
-from sdy.dialect.ops import MeshOp
+from sdy.dialect.ops import ManualComputationOp, MeshOp
 from sdy.ir.walking import operations_at_top
 from sdy.mesh import Mesh
 from sdy.sharding import TensorSharding
@@ -78,3 +82,17 @@ def common_mesh(shardings: Iterable[TensorSharding | None], anchor: Operation) -
         elif not mesh.is_empty and mesh != common:
             return None
     return common
+
+
+def manual_computations_around(op: Operation) -> Iterator[ManualComputationOp]:
+    """Yield the manual computations whose bodies contain `op`, innermost first."""
+    parent = op.parent_op()
+    while parent is not None:
+        if isinstance(parent, ManualComputationOp):
+            yield parent
+        parent = parent.parent_op()
+
+
+def manual_axes_around(op: Operation) -> dict[str, ManualComputationOp]:
+    """Return the manual axes of the computations around `op`, with the computation of each."""
+    return {axis: around for around in manual_computations_around(op) for axis in around.manual_axes.data}

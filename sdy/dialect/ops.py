@@ -56,9 +56,8 @@ from sdy.dialect.directives import (
     SingleBlockRegionNoBlockId,
 )
 from sdy.dialect.enums import DIRECTION, PropagationDirection, direction_attr
-from sdy.dialect.interfaces import Elementwise
-from sdy.dialect.verified import Verified
-from sdy.ir.type_constraints import RANKED_TENSOR, SHAPED, STATIC_TENSOR
+from sdy.dialect.interfaces import Elementwise, Verified
+from sdy.ir.constraints import RANKED_TENSOR, SHAPED, STATIC_TENSOR
 from sdy.mesh import Mesh
 from sdy.parse_errors import parse_error
 from sdy.sharding import TensorSharding

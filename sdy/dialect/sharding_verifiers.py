@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from xdsl.ir import Attribute, Operation
 
 from sdy.diagnostics import DiagnosticError, op_error
-from sdy.dialect.manual_axes import manual_axes_around
-from sdy.dialect.meshes import find_mesh
+from sdy.dialect.meshes import find_mesh, manual_axes_around
 from sdy.dialect.sharding_checks import sharding_problem
 from sdy.sharding import TensorSharding
 

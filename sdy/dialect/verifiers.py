@@ -25,8 +25,7 @@ from sdy.dialect.attributes import (
 from sdy.dialect.axis_syntax import quoted
 from sdy.dialect.enums import PropagationDirection
 from sdy.dialect.interfaces import ShardableDataFlow
-from sdy.dialect.manual_axes import manual_axes_around
-from sdy.dialect.meshes import common_mesh, find_mesh, mesh_of
+from sdy.dialect.meshes import common_mesh, find_mesh, manual_axes_around, mesh_of
 from sdy.dialect.propagation_edges import EdgeValue, PropagationStep
 from sdy.dialect.rule_checks import rule_problem
 from sdy.dialect.sharding_verifiers import bound_axis_error, verify_sharding, verify_shardings

@@ -1,12 +1,14 @@
-"""Edits: insert, erase and replace operations, and redirect uses.
+"""Edits: insert, erase, replace and rewrite operations, and redirect uses.
 
 These functions invalidate the walks cached by `sdy.ir.walking`; passes that edit only through them need not do so.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
-from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue, SSAValues, Use
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue, SSAValues, Use
 from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import PatternRewriteWalker
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from sdy.ir.walking import invalidate
@@ -103,3 +105,19 @@ def _insert_like(value: SSAValue, new: Operation, at: InsertPoint) -> None:
     assert isinstance(value, BlockArgument | OpResult)
     new.location = value.location if isinstance(value, BlockArgument) else value.op.location
     insert(new, at)
+
+
+@dataclass(eq=False, repr=False)
+class SeededWalker(PatternRewriteWalker):
+    """xDSL's rewrite walker with a worklist that starts with the operations that `seeds` returns, the last one first.
+
+    xDSL's own initialization visits all operations, and slows down with their nesting depth.
+    """
+
+    seeds: Callable[[Operation], Iterable[Operation]] = lambda root: root.walk()
+
+    def _populate_worklist(self, op: Operation | Region | Block) -> None:
+        root = op if isinstance(op, Operation) else op.parent
+        assert isinstance(root, Operation)
+        for seed in self.seeds(root):
+            self._worklist.push(seed)

@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition
 
-from sdy.ir.unchecked import unchecked
+from sdy.ir.building import unchecked
 
 
 @irdl_attr_definition

@@ -10,7 +10,7 @@ from math import prod
 from xdsl.dialects.builtin import DYNAMIC_INDEX, NoneAttr, ShapedType, TensorType
 from xdsl.ir import Attribute, SSAValue
 
-from sdy.ir.fields import type_of
+from sdy.ir.fast_access import type_of
 
 _NO_ENCODING = NoneAttr()
 

@@ -19,10 +19,10 @@ from itertools import chain
 from typing import TypeVar, cast
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, Block, Operation
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import OpTrait
 
-from sdy.ir.traits import trait_of_class
+from sdy.ir.fast_access import trait_of_class
 
 OperationT = TypeVar("OperationT", bound=Operation)
 
@@ -276,3 +276,13 @@ def _first_operations(op: Operation) -> list[Operation | None]:
             first.append(block.first_op)
             block = block.prev_block
     return first
+
+
+def captured_values(op: Operation) -> list[SSAValue]:
+    """Return the values defined outside `op` that its regions use, each once, in the order of first use."""
+    inside = operations(op)
+    own = set[SSAValue](result for inner in inside for result in inner.results)
+    for nesting in nesting_operations(op):
+        own.update(argument for region in nesting.regions for block in region.blocks for argument in block.args)
+    used = (operand for inner in inside if inner is not op for operand in inner.operands)
+    return list(dict.fromkeys(value for value in used if value not in own))

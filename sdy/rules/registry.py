@@ -22,8 +22,8 @@ from xdsl.ir import Attribute, Operation
 from sdy.diagnostics import warn
 from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
 from sdy.dialect.interfaces import ShardableDataFlow, ShardingRuleInterface
+from sdy.ir.fast_access import has_trait, is_terminator, trait_of
 from sdy.ir.operation_key import MemoizedByKey, MemoizedByResultType
-from sdy.ir.traits import has_trait, is_terminator, trait_of
 from sdy.plugins import plugin_dialect
 from sdy.rule import OpShardingRule
 from sdy.rules.builder import Factors, RuleBuilder

@@ -10,7 +10,7 @@ from xdsl.irdl import operand_def, prop_def, result_def, traits_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.ir.attribute_constraints import NON_NEGATIVE_I64
+from sdy.ir.constraints import NON_NEGATIVE_I64
 from sdy.stablehlo.checks.agreement import verify_compatible_elements
 from sdy.stablehlo.checks.inference import InferredResults, verify_inferred
 from sdy.stablehlo.checks.shape_checks import compatible_shapes, tensor_type

@@ -14,7 +14,7 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.ir.attribute_constraints import I64_ELEMENTS, NON_NEGATIVE_I64, POSITIVE_I64
+from sdy.ir.constraints import I64_ELEMENTS, NON_NEGATIVE_I64, POSITIVE_I64
 from sdy.stablehlo.attributes.operation_attributes import ChannelHandleAttr
 from sdy.stablehlo.checks.agreement import element_type, verify_same_elements
 from sdy.stablehlo.checks.inference import InferredResults, message_only

@@ -22,7 +22,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from sdy.diagnostics import inferred_types_error
-from sdy.ir.attribute_constraints import NON_NEGATIVE_I64
+from sdy.ir.constraints import NON_NEGATIVE_I64
 from sdy.stablehlo.checks.inference import InferredResults, message_only
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.definition import define

@@ -7,7 +7,7 @@ from xdsl.irdl import IRDLOperation, ParsePropInAttrDict, operand_def, opt_prop_
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.ir.attribute_constraints import I64_ELEMENTS, POSITIVE_I64
+from sdy.ir.constraints import I64_ELEMENTS, POSITIVE_I64
 from sdy.ir.elements import folded_elements
 from sdy.ir.operation_key import VerifiedByConstants
 from sdy.stablehlo.attributes.conv_dimensions import ConvDimensionNumbersAttr, ConvolutionDimensions

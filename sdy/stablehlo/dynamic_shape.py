@@ -9,7 +9,7 @@ from xdsl.irdl import IRDLOperation, operand_def, prop_def, result_def, traits_d
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.ir.attribute_constraints import NON_NEGATIVE_I64
+from sdy.ir.constraints import NON_NEGATIVE_I64
 from sdy.ir.operation_key import VerifiedByConstants
 from sdy.stablehlo.checks.inference import InferredResults, message_only
 from sdy.stablehlo.checks.quantization_checks import verify_reshaped_quantization

@@ -26,7 +26,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.dialect.interfaces import Elementwise
-from sdy.ir.attribute_constraints import NON_NEGATIVE_I32, POSITIVE_I32
+from sdy.ir.constraints import NON_NEGATIVE_I32, POSITIVE_I32
 from sdy.parse_errors import parse_error
 from sdy.stablehlo.attributes.enums import ComparisonDirectionAttr, ComparisonTypeAttr
 from sdy.stablehlo.checks.agreement import (

@@ -13,7 +13,7 @@ from xdsl.irdl import (
 from xdsl.traits import RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.ir.attribute_constraints import I64_ELEMENTS
+from sdy.ir.constraints import I64_ELEMENTS
 from sdy.stablehlo.attributes.operation_attributes import I64_ARRAY
 from sdy.stablehlo.checks.inference import InferredResults, message_only
 from sdy.stablehlo.checks.reducers import (

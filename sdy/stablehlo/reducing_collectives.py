@@ -18,7 +18,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.ir.attribute_constraints import I64_ELEMENTS, NON_NEGATIVE_I64
+from sdy.ir.constraints import I64_ELEMENTS, NON_NEGATIVE_I64
 from sdy.stablehlo.checks.inference import InferredResults, message_only
 from sdy.stablehlo.checks.process_groups import (
     GloballyGroupedOp,

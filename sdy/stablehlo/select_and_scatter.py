@@ -8,7 +8,7 @@ from xdsl.irdl import operand_def, opt_prop_def, region_def, result_def, traits_
 from xdsl.traits import RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.ir.attribute_constraints import I64_ELEMENTS
+from sdy.ir.constraints import I64_ELEMENTS
 from sdy.stablehlo.attributes.operation_attributes import I64_ARRAY
 from sdy.stablehlo.checks.inference import InferredResults, message_only
 from sdy.stablehlo.checks.reducers import Tensor, reducer_element_types, scalar, verify_reducer

@@ -10,7 +10,7 @@ from xdsl.irdl import IRDLOperation, operand_def, prop_def, result_def, traits_d
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.ir.attribute_constraints import NON_NEGATIVE_I64
+from sdy.ir.constraints import NON_NEGATIVE_I64
 from sdy.stablehlo.attributes.operation_attributes import I64_ARRAY, i64_array
 from sdy.stablehlo.checks.agreement import bit_width, verify_compatible_elements, verify_same_elements
 from sdy.stablehlo.checks.inference import InferredResults, message_only, verify_inferred

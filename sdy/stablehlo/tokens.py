@@ -25,7 +25,7 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.diagnostics import quoted
-from sdy.ir.attribute_constraints import I64_ELEMENTS
+from sdy.ir.constraints import I64_ELEMENTS
 from sdy.stablehlo.attributes.operation_attributes import FALSE, ChannelHandleAttr
 from sdy.stablehlo.checks.inference import InferredResults, message_only
 from sdy.stablehlo.definition import define

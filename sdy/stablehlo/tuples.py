@@ -18,7 +18,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.ir.attribute_constraints import NON_NEGATIVE_I32
+from sdy.ir.constraints import NON_NEGATIVE_I32
 from sdy.parse_errors import parse_error
 from sdy.stablehlo.checks.inference import InferredResults
 from sdy.stablehlo.definition import define

@@ -7,7 +7,7 @@ bytecode/          MLIR bytecode and HLO, by jaxlib in a subprocess
 reading/           the parser: parser.py for operations and regions, values.py for the scopes of value names,
                    generic_form.py for the generic form, attribute_cache.py and line_cache.py, other_formats.py
                    for input that is not MLIR text
-  tokens           lexer.py, tokens.py for the primitives of the parser, messages.py for its errors
+  tokens           lexer.py, tokens.py for the primitives of the parser and its errors
   attributes       dialect_symbols.py, dictionaries.py, numbers.py; dense.py and sparse_elements.py for constants,
                    affine_parser.py for maps and sets, builtin_syntax.py for resources and defaults of builtin types,
                    locations.py
@@ -21,7 +21,6 @@ verification/      verifier.py; visibility.py for dominance, definition_checks.p
 dialects.py        the registered dialects
 lines.py           lines and columns of offsets
 affine.py          affine expressions
-encoding.py        the interface of verifiable tensor encodings
 large_stack.py     recursion beyond Python's limit
 """
 

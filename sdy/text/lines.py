@@ -6,7 +6,7 @@ from bisect import bisect_left
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr
 
 from sdy.diagnostics import Location
-from sdy.ir.unchecked import unchecked
+from sdy.ir.building import unchecked
 
 
 class _Numbers(dict[int, IntAttr]):

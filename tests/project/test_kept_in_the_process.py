@@ -28,7 +28,7 @@ UNBOUNDED_CACHES = {
     "sdy.interned._types_of": "an entry for each class of values",
     "sdy.interned._values_of": "an entry for each class of values",
     "sdy.ir.lazy_dialects._defined": "an entry for each file that defines operations, and one for attributes",
-    "sdy.ir.traits.trait_of_class": CLASSES,
+    "sdy.ir.fast_access.trait_of_class": CLASSES,
     "sdy.ir.walking._is_one_of": CLASSES,
     "sdy.passes.common.symbol_dce._nested_attributes_getter": CLASSES,
     "sdy.passes.jax.compiler.install_hook": "a call without arguments",

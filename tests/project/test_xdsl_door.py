@@ -20,7 +20,7 @@ from xdsl.pattern_rewriter import GreedyRewritePatternApplier, PatternRewriteWal
 from xdsl.printer import Printer
 
 import sdy
-from sdy.ir.parsing import OPEN_STEPS
+from sdy.ir.open_syntax import OPEN_STEPS
 
 ROOT = Path(sdy.__file__).parent
 FILES = sorted(

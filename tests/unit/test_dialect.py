@@ -15,7 +15,7 @@ from sdy.dialect import SDY
 from sdy.dialect.attributes import OpShardingRuleAttr, TensorShardingAttr, ValueAttr
 from sdy.dialect.constants import constant_number, constant_value, is_constant
 from sdy.dialect.data_flow import with_manual_axes, without_manual_axes
-from sdy.dialect.interfaces import ShardableDataFlow
+from sdy.dialect.interfaces import CHECKS, ShardableDataFlow, Verified
 from sdy.dialect.meshes import common_mesh, mesh_of, named_meshes
 from sdy.dialect.ops import DataFlowEdgeOp, ManualComputationOp, NamedComputationOp
 from sdy.dialect.rule_syntax import rule_text
@@ -33,7 +33,6 @@ from sdy.dialect.shardings import (
     set_sharding,
     shardable_value,
 )
-from sdy.dialect.verified import CHECKS, Verified
 from sdy.mesh import Mesh
 from sdy.rule import OpShardingRule
 from sdy.sharding import DimSharding, TensorSharding

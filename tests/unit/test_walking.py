@@ -10,12 +10,12 @@ from xdsl.traits import IsTerminator, Pure, SymbolOpInterface
 
 from random_modules import random_module
 from sdy.dialect.interfaces import ShardableDataFlow
-from sdy.ir.captures import captured_values
 from sdy.ir.editing import AnalysisPreservingPass, erase
-from sdy.ir.traits import has_trait, is_terminator, trait_of
+from sdy.ir.fast_access import has_trait, is_terminator, trait_of
 from sdy.ir.walking import (
     attributes_in,
     cached_walks,
+    captured_values,
     innermost_first,
     nesting_operations,
     operations,

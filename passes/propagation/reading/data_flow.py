@@ -9,7 +9,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from sdy.dialect.interfaces import data_flow_of, defining_op
 from sdy.dialect.ops import DataFlowEdgeOp, FuncDataFlowEdgeOp
 from sdy.dialect.verifiers import verify_func_data_flow_edge
-from sdy.ir.fields import operands_of, user_of
+from sdy.ir.fast_access import operands_of, user_of
 from sdy.ir.shapes import is_static_tensor
 from sdy.ir.walking import operations_of
 from sdy.passes.common.call_graph import callee

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from xdsl.ir import Operation, SSAValue
 from xdsl.transforms.dead_code_elimination import would_be_trivially_dead
 
-from sdy.ir.fields import operands_of
+from sdy.ir.fast_access import is_terminator, operands_of
 from sdy.ir.shapes import is_scalar
-from sdy.ir.traits import is_terminator
 from sdy.ir.walking import operations
 from sdy.passes.propagation.reading.kinds import has_several_uses, kinds_by_use
 from sdy.passes.propagation.snapshot import DeadCode, User

@@ -9,7 +9,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from sdy.dialect.attributes import OpShardingRuleAttr
 from sdy.dialect.interfaces import Sides
 from sdy.dialect.ops import PropagationBarrierOp
-from sdy.ir.fields import next_use, operands_of
+from sdy.ir.fast_access import next_use, operands_of
 from sdy.ir.shapes import is_scalar, is_static_tensor, rank
 from sdy.passes.common.op_properties import is_elementwise
 from sdy.passes.propagation.directions import Direction, Role

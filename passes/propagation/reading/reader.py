@@ -18,9 +18,8 @@ from sdy.dialect.shardings import (
     func_result_shardings,
     stores_result_shardings,
 )
-from sdy.ir.fields import operands_of, type_of
+from sdy.ir.fast_access import is_terminator, operands_of, type_of
 from sdy.ir.shapes import rank
-from sdy.ir.traits import is_terminator
 from sdy.ir.walking import nesting_operations, operations, operations_at_top
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.data_flow_edges import edge_of

@@ -13,8 +13,7 @@ from xdsl.ir import Block, Operation, SSAValue, Use
 from xdsl.traits import IsTerminator
 
 from sdy.dialect.interfaces import ShardableDataFlow, defining_op
-from sdy.ir.fields import next_use, user_of
-from sdy.ir.traits import is_terminator
+from sdy.ir.fast_access import is_terminator, next_use, user_of
 from sdy.passes.common.call_graph import callee
 from sdy.passes.propagation.reading.data_flow import DataFlow
 from sdy.passes.propagation.reading.nodes import Nodes

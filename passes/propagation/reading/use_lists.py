@@ -4,7 +4,7 @@ from collections.abc import Container, Sequence
 
 from xdsl.ir import Operation, SSAValue
 
-from sdy.ir.fields import next_use, user_of
+from sdy.ir.fast_access import next_use, user_of
 
 
 def sort_by_use_lists(

@@ -12,7 +12,7 @@ from pkgutil import iter_modules
 from xdsl.ir import Operation
 
 from sdy.dialect.interfaces import Elementwise
-from sdy.ir.traits import has_trait
+from sdy.ir.fast_access import has_trait
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.padded_site import carries
 

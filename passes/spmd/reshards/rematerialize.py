@@ -20,8 +20,8 @@ from sdy.dialect.ops import ConstantOp as ShardedConstantOp
 from sdy.dialect.ops import PropagationBarrierOp, ReshardOp, ShardingConstraintOp
 from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.ir.editing import insert
+from sdy.ir.fast_access import has_trait
 from sdy.ir.shapes import is_scalar, num_elements, shape_of
-from sdy.ir.traits import has_trait
 from sdy.passes.common.num_bytes import num_bytes
 from sdy.passes.common.reshard_reuse import layout_before
 from sdy.passes.spmd.reshards.reshard_cost import elements_resharded

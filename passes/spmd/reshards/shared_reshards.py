@@ -15,8 +15,8 @@ from xdsl.ir import Operation, SSAValue
 from sdy.dialect.interfaces import Elementwise
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
+from sdy.ir.fast_access import has_trait
 from sdy.ir.shapes import is_scalar, shape
-from sdy.ir.traits import has_trait
 from sdy.mesh import Mesh
 from sdy.passes.common.num_bytes import element_bytes
 from sdy.passes.spmd.reshards.exchange_cost import elements_exchanged

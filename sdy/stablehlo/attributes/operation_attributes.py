@@ -11,11 +11,11 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from sdy.ir.constraints import TensorEncoding
 from sdy.stablehlo.attributes.dimension_numbers import DimensionNumbersAttr
 from sdy.stablehlo.attributes.enums import ResultAccuracyMode, ResultAccuracyModeAttr
 from sdy.stablehlo.attributes.sequence_attribute import SequenceAttr
 from sdy.stablehlo.attributes.struct_attribute import StructAttr
-from sdy.text.encoding import TensorEncoding
 
 I64Array = DenseArrayBase[I64]
 """The type of `array<i64: ...>`, which StableHLO uses for dimensions, sizes and strides."""

@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, TypeAttribute
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-from sdy.ir.shared import SharedData
+from sdy.ir.building import SharedData
 from sdy.parse_errors import parse_error
 
 Struct = TypeVar("Struct")

@@ -13,7 +13,7 @@ from xdsl.irdl import BaseAttr, IRDLOperation, opt_prop_def, prop_def, traits_de
 from xdsl.traits import SymbolTable, SymbolUserOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.ir.attribute_constraints import I64_ELEMENTS
+from sdy.ir.constraints import I64_ELEMENTS
 from sdy.stablehlo.attributes.operation_attributes import ChannelHandleAttr
 from sdy.stablehlo.attributes.replica_groups import ReplicaGroupMeshAxesAttr
 from sdy.stablehlo.checks.shape_checks import tensor_type

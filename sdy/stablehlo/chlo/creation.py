@@ -8,7 +8,7 @@ from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def, traits_de
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.ir.type_constraints import TYPED
+from sdy.ir.constraints import TYPED
 from sdy.stablehlo.checks.agreement import element_type
 from sdy.stablehlo.checks.inference import InferredResults, verify_inferred
 from sdy.stablehlo.checks.ranks import with_element_type

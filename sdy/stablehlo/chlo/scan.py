@@ -20,7 +20,7 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.ir.attribute_constraints import NON_NEGATIVE_I64
+from sdy.ir.constraints import NON_NEGATIVE_I64
 from sdy.stablehlo.attributes.operation_attributes import FALSE
 from sdy.stablehlo.checks.inference import InferredResults
 from sdy.stablehlo.checks.ranks import verify_inferred_shapes

@@ -19,7 +19,7 @@ from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-from sdy.ir.parsing import next_token
+from sdy.ir.open_syntax import next_token
 
 Level = tuple[float, int]
 """A scale and a zero point."""

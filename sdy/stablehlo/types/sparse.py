@@ -14,7 +14,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.text.encoding import TensorEncoding
+from sdy.ir.constraints import TensorEncoding
 from sdy.text.printing.aliases import register_alias_prefix
 
 FORMATS = ("dense", "batch", "compressed", "loose_compressed", "singleton", "structured")

@@ -14,7 +14,7 @@ from typing import cast
 from xdsl.dialects.builtin import DYNAMIC_INDEX, MemRefType, TensorType, TupleType, UnrankedTensorType
 from xdsl.ir import Attribute
 
-from sdy.ir.type_constraints import Described, either
+from sdy.ir.constraints import Described, either
 from sdy.stablehlo.attributes.operation_attributes import BoundsAttr
 from sdy.stablehlo.types.element_types import (
     ALL,

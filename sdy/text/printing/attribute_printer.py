@@ -37,7 +37,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 
 from sdy.ir.elements import MOST_LISTED_ELEMENTS, SparseElementsAttr, is_splat
-from sdy.ir.printing import OpenPrinter, print_element, print_elements
+from sdy.ir.open_syntax import OpenPrinter, print_element, print_elements
 from sdy.text.affine import map_text, set_text
 from sdy.text.printing.aliases import Aliases
 from sdy.text.printing.floats import float_text

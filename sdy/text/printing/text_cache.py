@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from sdy.ir.fields import operands_of
+from sdy.ir.fast_access import operands_of
 from sdy.ir.operation_key import OperationKey, key_by_identity
 
 _MAX_CACHED_LENGTH = 4096

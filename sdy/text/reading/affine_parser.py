@@ -13,7 +13,7 @@ from xdsl.ir.affine import (
 )
 from xdsl.utils.mlir_lexer import MLIRToken, MLIRTokenKind
 
-from sdy.ir.parsing import OpenAffineParser
+from sdy.ir.open_syntax import OpenAffineParser
 from sdy.text.affine import Kind, combine, is_symbolic, negate
 from sdy.text.reading.tokens import TokenParser
 

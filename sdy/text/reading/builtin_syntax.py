@@ -22,8 +22,8 @@ from xdsl.ir.affine import AffineMap
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.diagnostics import warn
-from sdy.ir.parsing import declare_blob
-from sdy.text.encoding import TensorEncoding
+from sdy.ir.constraints import TensorEncoding
+from sdy.ir.open_syntax import declare_blob
 from sdy.text.reading.sparse_elements import SparseElementsParser
 
 _DEFAULT_MEMORY_SPACE = IntegerAttr(0, i64)

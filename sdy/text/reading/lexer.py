@@ -12,7 +12,7 @@ from xdsl.utils.mlir_lexer import (
     StringLiteral,
 )
 
-from sdy.ir.parsing import Text, TextSpan
+from sdy.ir.open_syntax import Text, TextSpan
 
 
 class LazyToken(MLIRToken):

@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation
 from xdsl.irdl import AnyOf, AttrConstraint, AttrSizedSegments, IRDLOperation, ParamAttrConstraint
 
-from sdy.ir.attribute_constraints import I64_ELEMENTS
+from sdy.ir.constraints import I64_ELEMENTS
 from sdy.text.printing.printer import Printer
 from sdy.text.verification.constraint_words import describe_constraint
 

@@ -1,4 +1,4 @@
-"""The token-level primitives of the parser."""
+"""The token-level primitives of the parser, and MLIR's wording of xDSL's errors about missing tokens."""
 
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar, cast
@@ -12,11 +12,10 @@ from xdsl.utils.lexer import Input, Span
 from xdsl.utils.mlir_lexer import MLIRToken, MLIRTokenKind, PunctuationSpelling
 
 from sdy.diagnostics import DiagnosticError, Note, error
-from sdy.ir.parsing import OpenParser
+from sdy.ir.open_syntax import OpenParser
 from sdy.parse_errors import parse_error
 from sdy.text.lines import LineTable, end_of_code
 from sdy.text.reading.lexer import KIND_OF_PUNCTUATION, LazyToken, Lexer
-from sdy.text.reading.messages import MISSING_TOKEN_MESSAGES, UNEXPECTED_TOKEN_MESSAGES
 
 T = TypeVar("T")
 
@@ -177,3 +176,37 @@ class TokenParser(OpenParser):
         if parse_optional == self.parse_optional_type and not closed:
             return self.parse_comma_separated_list(self.Delimiter.NONE, parse)
         return super().parse_optional_undelimited_comma_separated_list(parse_optional, parse)
+
+
+MISSING_TOKEN_MESSAGES = {
+    "'(' expected in operation argument list": "expected '(' to start operand list",
+    "')' expected in operation argument list": "expected ')' to end operand list",
+    "Attribute expected": "expected attribute value",
+    "Expected '<' after `strided`": "expected '<' after 'strided'",
+    "Expected a MemRef layout attribute": "expected attribute value",
+    "Expected bare-id or string-literal here as part of attribute entry!": "expected attribute name",
+    "Expected block argument!": "expected SSA operand",
+    "Expected integer as SSA value tuple index": "invalid SSA value result number",
+    "Expected either a float, integer, or complex literal": "expected element literal of primitive type",
+    "Expected region!": "expected '{' to begin a region",
+    "Expected shape type.": "expected non-function type",
+    "Expected vector element type": "expected non-function type",
+    "block argument expected": "expected SSA operand",
+    "expected ':' after block argument name!": "expected ':'",
+    "expected ':' in attribute type": "expected ':'",
+    "expected ':' in dense array": "expected ':' after dense array type",
+    "expected '<' in dense array": "expected '<' after 'array'",
+    "expected '>' in dense array": "expected '>' to close an array attribute",
+    "expected '=' after attribute alias name": "expected '=' in attribute alias definition",
+    "expected '}' in operation region list": "expected ')' to end region list",
+    "function type expected": "expected function type",
+    "operand expected": "expected SSA operand",
+}
+"""Reported at the place of the missing token: after the preceding one."""
+
+UNEXPECTED_TOKEN_MESSAGES = {
+    "expect symbol name": "expected valid '@'-identifier for symbol name",
+    "string literal expected": "expected string",
+    "Expected float literal": "expected floating point literal",
+}
+"""Reported at the unexpected token, with the name of the operation being parsed."""

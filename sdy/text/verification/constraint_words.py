@@ -1,7 +1,7 @@
 """MLIR's descriptions of the constraints on types and attributes, for error messages.
 
 An attribute that violates its constraint is reported as `attribute 'dimension' failed to satisfy constraint: 64-bit
-signless integer attribute`. Most type constraints carry their own description, see `sdy.ir.type_constraints`.
+signless integer attribute`. Most type constraints carry their own description, see `sdy.ir.constraints`.
 """
 
 from collections.abc import Iterable
@@ -21,14 +21,14 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.irdl import AnyOf, AttrConstraint, BaseAttr, IRDLAttrConstraint, RangeOf, irdl_to_attr_constraint
 
-from sdy.ir.attribute_constraints import (
+from sdy.ir.constraints import (
     I64_ELEMENTS,
     NON_NEGATIVE_I32,
     NON_NEGATIVE_I64,
     POSITIVE_I32,
     POSITIVE_I64,
+    Described,
 )
-from sdy.ir.type_constraints import Described
 
 _ATTRIBUTE_DESCRIPTIONS = {
     "array": "array attribute",

@@ -11,7 +11,7 @@ from xdsl.ir import Operation
 
 from sdy.dialect.attributes import SHARDING
 from sdy.dialect.verifiers import verify_attributes
-from sdy.ir.fields import type_of
+from sdy.ir.fast_access import type_of
 from sdy.ir.operation_key import VerifiedByBody, key_by_identity
 
 _MAX_BODY_VALUES = 8

@@ -7,7 +7,7 @@ from xdsl.parser import ForwardDeclaredValue
 from xdsl.traits import IsolatedFromAbove, NoTerminator
 
 from sdy.diagnostics import DiagnosticError, error, op_error
-from sdy.ir.fields import operands_of
+from sdy.ir.fast_access import operands_of
 from sdy.ir.walking import operations_in_block
 
 

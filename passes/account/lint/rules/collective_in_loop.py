@@ -25,7 +25,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from sdy.diagnostics import location_of
 from sdy.dialect.constants import constant_number
-from sdy.ir.captures import captured_values
+from sdy.ir.walking import captured_values
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.finding import Suspicion
 from sdy.passes.account.lint.program import LintedProgram

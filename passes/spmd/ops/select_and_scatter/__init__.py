@@ -13,7 +13,7 @@ from xdsl.rewriter import Rewriter
 
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
-from sdy.ir.captures import captured_values
+from sdy.ir.walking import captured_values
 from sdy.passes.spmd.compatibility import why_not_by_dims
 from sdy.passes.spmd.exchange import DimExchange, Filler
 from sdy.passes.spmd.exchange_builder import ExchangeBuilder

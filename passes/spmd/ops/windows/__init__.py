@@ -19,8 +19,8 @@ from sdy.diagnostics import op_error
 from sdy.dialect.attributes import SHARDING, AxisRefListAttr
 from sdy.dialect.collectives import AllReduceOp
 from sdy.dialect.shardings import get_sharding
-from sdy.ir.captures import captured_values
 from sdy.ir.shapes import rank
+from sdy.ir.walking import captured_values
 from sdy.mesh import Mesh
 from sdy.passes.spmd.compatibility import factors_made, why_not_by_dims, why_not_by_rule
 from sdy.passes.spmd.exchange import DimExchange, Filler

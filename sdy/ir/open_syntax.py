@@ -1,4 +1,4 @@
-"""xDSL's parsers with replaceable steps, under their names without the underscore.
+"""xDSL's parsers and printer with replaceable steps, under their names without the underscore.
 
 class MyParser(OpenParser):
     def parse_block(self) -> Block:             # overrides xDSL's `_parse_block`
@@ -8,11 +8,14 @@ class MyParser(OpenParser):
 
 # pyright: reportPrivateUsage=false
 
+from collections.abc import Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from xdsl.dialect_interfaces.op_asm import OpAsmDialectInterface
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.parser import AffineParser, AttrParser, Parser, ParserState
+from xdsl.printer import Printer
 from xdsl.utils.lexer import Input, Span
 from xdsl.utils.mlir_lexer import MLIRToken, MLIRTokenKind
 
@@ -107,3 +110,33 @@ def take_token(parser: AttrParser, kind: MLIRTokenKind) -> MLIRToken | None:
 def declare_blob(interface: OpAsmDialectInterface, key: str) -> None:
     """Declare a resource with this key whose contents follow later."""
     interface._blob_storage[key] = ""
+
+
+class OpenPrinter(Printer):
+    """xDSL's printer."""
+
+    @property
+    def indentation(self) -> int:
+        """The indentation of the next line, in steps."""
+        return self._indent
+
+    @indentation.setter
+    def indentation(self, steps: int) -> None:
+        self._indent = steps
+
+    def print_new_line(self, indent: int | None = None, print_message: bool = True) -> None:
+        """End a line, and indent the next one by `indent` steps, or by the current indentation."""
+        super()._print_new_line(indent, print_message)
+
+    def _print_new_line(self, indent: int | None = None, print_message: bool = True) -> None:
+        self.print_new_line(indent, print_message)
+
+
+def print_element(attribute: DenseIntOrFPElementsAttr, element: Any, printer: Printer) -> None:
+    """Print one element of `attribute`."""
+    attribute._print_one_elem(element, printer)
+
+
+def print_elements(attribute: DenseIntOrFPElementsAttr, elements: Sequence[Any], printer: Printer) -> None:
+    """Print the elements of `attribute`, in brackets for each dimension."""
+    attribute._print_dense_list(elements, attribute.get_shape(), printer)
