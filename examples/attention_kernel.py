@@ -80,8 +80,7 @@ def main() -> None:
     x = jax.random.normal(keys[4], (BATCH, SEQUENCE, WIDTH))
 
     mesh = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
-    sharded = sdy.jit(step, mesh=mesh, policy=policy)
-    lowered = sharded.lower(parameters, x)
+    lowered = sdy.jit(step, mesh=mesh, policy=policy).lower(parameters, x)
 
     for op in lowered.module.walk():
         if (name := sdy.operator_name(op)) is not None:
@@ -92,7 +91,7 @@ def main() -> None:
     for name, groups in re.findall(r"stablehlo\.(all_\w+|reduce_scatter).*?groups = dense<(.*?)>", text):
         print(f"  {name} among {groups}")
 
-    value, updated = sharded(parameters, x)
+    value, updated = lowered.compile()(parameters, x)
     expected_value, expected = jax.jit(step)(parameters, x)
     differences = [
         jnp.abs(a - b).max() for a, b in zip(jax.tree.leaves(updated), jax.tree.leaves(expected), strict=True)

@@ -181,8 +181,7 @@ def main() -> None:
     }
     x = jax.device_put(jax.random.normal(keys["x"], (BATCH, SEQUENCE, WIDTH)), NamedSharding(mesh, P("data")))
 
-    sharded = sdy.jit(step)
-    lowered = sharded.lower(parameters, x)
+    lowered = sdy.jit(step).lower(parameters, x)
     for op in lowered.module.walk():
         if (name := sdy.operator_name(op)) is not None:
             operands, results = (", ".join(map(shown, values)) for values in (op.operands, op.results))
@@ -191,9 +190,9 @@ def main() -> None:
         r"stablehlo\.(all_\w+|reduce_scatter|collective_\w+).*?dense<(.*?)>", lowered.device_text()
     ):
         print(f"  {name} among {groups}")
-    print(f"each device receives {sdy.account(sharded, parameters, x).bytes_received:,.0f} bytes")
+    print(f"each device receives {sdy.account(lowered).bytes_received:,.0f} bytes")
 
-    value, updated = sharded(parameters, x)
+    value, updated = lowered.compile()(parameters, x)
     expected_value, expected = jax.jit(step)(*jax.device_get((parameters, x)))
     same = jax.tree.map(lambda a, b: bool(jnp.allclose(a, b, atol=1e-5)), updated, expected)
     print(f"loss {value:.6f}, on one device {expected_value:.6f}")

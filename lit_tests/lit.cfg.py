@@ -14,5 +14,5 @@ config.test_format = lit.formats.ShTest()
 config.suffixes = [".mlir"]
 config.test_source_root = str(Path(__file__).parent)
 config.environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-if "PYTHONPATH" in os.environ:  # lit passes on few variables; this one says which checkout is imported
-    config.environment["PYTHONPATH"] = os.environ["PYTHONPATH"]
+# lit passes on few variables. These say which checkout is imported and how XLA compiles.
+config.environment |= {name: os.environ[name] for name in ("PYTHONPATH", "XLA_FLAGS") if name in os.environ}

@@ -13,7 +13,7 @@ from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.editing import AnalysisPreservingPass, replace
 from sdy.ir.shapes import is_static_tensor, shape_of
-from sdy.ir.walking import operations_of
+from sdy.ir.walking import invalidate, operations_of
 from sdy.passes.spmd.resizes import are_equal, filling_scalar, is_filled, may_resize
 from sdy.sharding import equivalent
 from sdy.stablehlo.emitter import before
@@ -100,6 +100,7 @@ def _pad(op: ConcatenateOp) -> SSAValue | None:
     filled = [operand for index, operand in enumerate(op.operands) if index != place]
     scalars = [filling_scalar(operand, emit) for operand in filled]
     if not all(are_equal(scalars[0], scalar) for scalar in scalars):
+        invalidate(op)  # `filling_scalar` has inserted constants, which dead-code elimination removes
         return None
     low, high = ([0] * len(shape_of(op.result)) for _ in range(2))
     low[dim], high[dim] = (sum(shape_of(operand)[dim] for operand in side) for side in (filled[:place], filled[place:]))

@@ -17,10 +17,11 @@ def choose(thorough: bool) -> None:
     settings.load_profile(_THOROUGH if thorough else _SAMPLE)
 
 
-def _is_thorough() -> bool:
+def is_thorough() -> bool:
+    """Return whether `pytest --thorough` runs all cases."""
     return settings.default == settings.get_profile(_THOROUGH)
 
 
 def sample(cases: Iterable[T], one_in: int = 5) -> Sequence[T]:
     """Return every `one_in`-th of `cases`, or all of them with `--thorough`."""
-    return [*cases][:: 1 if _is_thorough() else one_in]
+    return [*cases][:: 1 if is_thorough() else one_in]
