@@ -9,7 +9,7 @@ from auto_model_programs import MODELS
 from xdsl.dialects.builtin import ModuleOp
 
 import sdy
-from sdy.byte_sizes import format_bytes
+from sdy.formatting import format_bytes
 from sdy.ir.walking import operations
 from sdy.passes.auto.plan import Plan
 from sdy.passes.spmd.costs.step_time import StepCost

@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import InsertPoint
 
 import sdy
+from sdy.dialect.axis_syntax import format_dims
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import MeshOp
 from sdy.ir.editing import insert
@@ -20,7 +21,6 @@ from sdy.passes.auto.choices import Choice, find_choices
 from sdy.passes.auto.folded_program import fold
 from sdy.passes.auto.plan import Plan
 from sdy.passes.auto.truth import LayoutOfModule, truth_of
-from sdy.passes.common.format_sharding import format_dims
 from sdy.passes.spmd.costs.hardware import hardware_of, presets
 from sdy.passes.spmd.costs.step_time import StepCost
 

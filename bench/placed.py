@@ -17,8 +17,8 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from partitioned_programs import CUBE, GRID, LINE, Program, X
-from sdy.callables import Function
 from sdy.passes.jax.inputs import random_inputs
+from sdy.type_helpers import Function
 
 Rule: TypeAlias = Callable[[str, tuple[int, ...]], P]
 

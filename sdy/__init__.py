@@ -18,7 +18,11 @@ from sdy import extras
 if TYPE_CHECKING:
     from sdy.axes import AxisRef as AxisRef
     from sdy.builder import Builder as Builder
+    from sdy.diagnostics import ComputedWholeWarning as ComputedWholeWarning
     from sdy.diagnostics import DiagnosticError as DiagnosticError
+    from sdy.diagnostics import LostShardingWarning as LostShardingWarning
+    from sdy.diagnostics import ShardingWarning as ShardingWarning
+    from sdy.diagnostics import UnknownOperationWarning as UnknownOperationWarning
     from sdy.dialect.shardings import get_sharding as get_sharding
     from sdy.mesh import Mesh as Mesh
     from sdy.operators.call import operator_name as operator_name
@@ -52,10 +56,6 @@ if TYPE_CHECKING:
     from sdy.text import format as format
     from sdy.text import parse as parse
     from sdy.text import to_bytecode as to_bytecode
-    from sdy.warning_categories import ComputedWholeWarning as ComputedWholeWarning
-    from sdy.warning_categories import LostShardingWarning as LostShardingWarning
-    from sdy.warning_categories import ShardingWarning as ShardingWarning
-    from sdy.warning_categories import UnknownOperationWarning as UnknownOperationWarning
 
     Sharding = TensorSharding
 
@@ -65,16 +65,16 @@ _MODULES = {
     "AxisRef": "sdy.axes",
     "Builder": "sdy.builder",
     "ChangedLayoutError": "sdy.passes.account.golden",
-    "ComputedWholeWarning": "sdy.warning_categories",
+    "ComputedWholeWarning": "sdy.diagnostics",
     "DiagnosticError": "sdy.diagnostics",
     "DimSharding": "sdy.sharding",
     "LintOptions": "sdy.passes.account.lint.options",
-    "LostShardingWarning": "sdy.warning_categories",
+    "LostShardingWarning": "sdy.diagnostics",
     "Mesh": "sdy.mesh",
     "OpShardingRule": "sdy.rule",
     "Sharding": "sdy.sharding:TensorSharding",
-    "ShardingWarning": "sdy.warning_categories",
-    "UnknownOperationWarning": "sdy.warning_categories",
+    "ShardingWarning": "sdy.diagnostics",
+    "UnknownOperationWarning": "sdy.diagnostics",
     "auto": "sdy.passes.auto.auto",
     "account": "sdy.passes.account.account",
     "check_golden": "sdy.passes.account.golden",

@@ -34,7 +34,7 @@ def main(words: Sequence[str] | None = None) -> int:
         print(usage(), end="")
         return 0
     if name == "--version":
-        print(import_module("sdy.tools.version").version_line("sdy"))
+        print(import_module("sdy.tools.arguments").version_line("sdy"))
         return 0
     matches = get_close_matches(name.removeprefix("sdy-"), TOOLS, 1)
     hint = f": did you mean '{matches[0]}'?" if matches else ""

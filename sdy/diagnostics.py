@@ -5,8 +5,11 @@
       ^
 
 An error is raised: `raise error(op, "...")`. A warning or a remark goes to the innermost handler, set with `handling`,
-as tools do to print it, or with `capture`. Without a handler, a warning is issued through Python's `warnings`, with a
-category of `sdy.warning_categories`, and a remark is logged to `logging.getLogger("sdy")`.
+as tools do to print it, or with `capture`. Without a handler, a warning is issued through Python's `warnings`, whose
+filters select it by category, and a remark is logged to `logging.getLogger("sdy")`:
+
+    warnings.filterwarnings("ignore", category=sdy.ComputedWholeWarning)   # silence replicated computation
+    warnings.filterwarnings("error", category=sdy.ShardingWarning)         # reject programs with any warning
 
 The location of a diagnostic is the location of an operation or value, as in MLIR: the start of its text, or its
 `loc(...)`. The source line below the message comes from the text registered for that file name.
@@ -27,10 +30,25 @@ from typing import Any, TypeAlias, cast
 from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, LocationAttr, NameLoc
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
-from sdy.escaping import escape_line, escape_lines
-from sdy.warning_categories import ShardingWarning
+from sdy.formatting import escape_line, escape_lines
 
 _LOGGER = logging.getLogger("sdy")
+
+
+class ShardingWarning(UserWarning):
+    """Base class of all warnings: a program is valid, but its shardings may not be the intended ones."""
+
+
+class ComputedWholeWarning(ShardingWarning):
+    """Computation or storage is replicated: devices receive or hold more bytes than their shards have."""
+
+
+class LostShardingWarning(ShardingWarning):
+    """A requested sharding is not the one used."""
+
+
+class UnknownOperationWarning(ShardingWarning):
+    """An operation has no sharding rule, so that propagation stops at it."""
 
 
 class Severity(Enum):

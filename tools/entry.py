@@ -1,14 +1,18 @@
-"""Entry points of the commands, as scripts such as `sdy-opt`, and as `python -m sdy opt`."""
+"""Entry points of the commands, as scripts such as `sdy-opt`, and as `python -m sdy opt`, and their exit status.
+
+Interrupts, closed pipes and input errors end a command without a traceback.
+"""
 
 import atexit
 import gc
+import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
 
+from sdy.diagnostics import DiagnosticError, handling, printed_once
 from sdy.extras import MissingPackageError, explain_missing_extra
-from sdy.tools.command import REFUSED
 from sdy.tools.dataclass_code import DataclassCode
 
 
@@ -38,3 +42,32 @@ sdy_lint = partial(run_command, "lint")
 sdy_opt = partial(run_command, "opt")
 sdy_report = partial(run_command, "report")
 sdy_run = partial(run_command, "run")
+
+
+REFUSED = 2
+"""Exit status after an invalid flag, file or program, as in argparse."""
+
+INTERRUPTED = 130
+"""Exit status after Ctrl-C, as in shells."""
+
+
+def guarded(command: Callable[[], int]) -> int:
+    """Run `command` and return its exit status, or REFUSED if it raises DiagnosticError.
+
+    Diagnostics are printed to standard error as MLIR's tools print them, each warning once per location and cause.
+    """
+    try:
+        with handling(printed_once()):
+            status = command()
+        sys.stdout.flush()
+    except DiagnosticError as problem:
+        print(problem, file=sys.stderr)
+        return REFUSED
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader, such as `head`, closed the pipe. Output that Python still buffers must not raise again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return status

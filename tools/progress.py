@@ -91,6 +91,6 @@ class _Line:
     def __rich__(self) -> "Text":
         from rich.text import Text
 
-        from sdy.escaping import escape_lines
+        from sdy.formatting import escape_lines
 
         return Text(f"{monotonic() - self._begin:6.0f} s  {escape_lines(self._what)}")

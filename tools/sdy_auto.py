@@ -6,22 +6,19 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 
-from sdy.byte_sizes import format_bytes
+from sdy.formatting import format_bytes, format_seconds
 from sdy.ir.companions import clone
 from sdy.mesh import Mesh
 from sdy.passes.auto.auto import auto
-from sdy.passes.auto.mesh_shapes import mesh_shapes
 from sdy.passes.auto.plan import Plan, shown_mesh
 from sdy.passes.auto.search import Candidate
-from sdy.passes.common.format_seconds import format_seconds
 from sdy.passes.driver import STANDARD_STREAM, read, write
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
 from sdy.progress import current_reporter, report_to, task
 from sdy.text import format, parse
 from sdy.tools.arguments import PROGRAM, add_hardware_option, byte_size, positive, tool_parser
-from sdy.tools.command import guarded
-from sdy.tools.custom_call_rules import take_rules
-from sdy.tools.imports import import_modules
+from sdy.tools.entry import guarded
+from sdy.tools.extensions import import_modules, take_rules
 from sdy.tools.progress import progress
 from sdy.tools.terminal import Terminal
 
@@ -38,6 +35,18 @@ examples:
   sdy-auto --measure -o mine.toml
   sdy-auto step.mlir --mesh data=8 --hardware mine.toml -o sharded.mlir
 """
+
+_MOST_MINOR = 16
+"""Maximum size of the minor axis; more devices rarely share a fast interconnect."""
+
+
+def mesh_shapes(devices: int) -> Sequence[Mesh]:
+    """Return the candidate meshes: one axis, `data`, or two, `data` and `model`, with `model` of size at most 16."""
+    minor = [size for size in range(2, min(devices // 2, _MOST_MINOR) + 1) if devices % size == 0]
+    return [
+        Mesh.of({"data": devices}),
+        *(Mesh.of({"data": devices // size, "model": size}) for size in minor),
+    ]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -18,10 +18,9 @@ from sdy.passes.jax.inputs import NumpyArray, arrange_inputs, random_inputs, rea
 from sdy.progress import task
 from sdy.text import parse
 from sdy.tools.arguments import PROGRAM, add_inputs_options, byte_size, natural, tool_parser
-from sdy.tools.command import guarded
 from sdy.tools.comparison import Comparison, Reference, compare
-from sdy.tools.custom_call_rules import take_rules
-from sdy.tools.imports import import_modules
+from sdy.tools.entry import guarded
+from sdy.tools.extensions import import_modules, take_rules
 from sdy.tools.progress import progress
 from sdy.tools.terminal import Terminal
 

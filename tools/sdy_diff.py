@@ -12,9 +12,8 @@ from sdy.passes.driver import Source, read, write
 from sdy.progress import task
 from sdy.text import parse
 from sdy.tools.arguments import tool_parser
-from sdy.tools.command import guarded
-from sdy.tools.custom_call_rules import take_rules
-from sdy.tools.imports import import_modules
+from sdy.tools.entry import guarded
+from sdy.tools.extensions import import_modules, take_rules
 from sdy.tools.progress import progress
 from sdy.tools.terminal import Terminal
 

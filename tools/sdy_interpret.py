@@ -15,9 +15,8 @@ from sdy.passes.jax.inputs import NumpyArray, arrange_inputs, read_arrays
 from sdy.progress import task
 from sdy.text import context, parse
 from sdy.tools.arguments import PROGRAM, tool_parser
-from sdy.tools.command import REFUSED, guarded
-from sdy.tools.custom_call_rules import take_rules
-from sdy.tools.imports import import_modules
+from sdy.tools.entry import REFUSED, guarded
+from sdy.tools.extensions import import_modules, take_rules
 from sdy.tools.progress import progress
 from sdy.tools.split_input import split
 

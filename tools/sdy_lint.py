@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 
-from sdy.byte_sizes import format_bytes
+from sdy.formatting import columns, format_bytes
 from sdy.passes.account.lint.baseline import Baseline
 from sdy.passes.account.lint.catalog import RULES
 from sdy.passes.account.lint.config import CONFIG, PROJECT, options_in, options_of_directory, threshold
@@ -15,13 +15,11 @@ from sdy.passes.account.lint.lint import lint
 from sdy.passes.account.lint.options import LintOptions, check_names
 from sdy.passes.account.lint.rule import Rule
 from sdy.passes.account.lint.thresholds import Thresholds
-from sdy.passes.common.columns import columns
 from sdy.passes.driver import read, write
 from sdy.text import parse
 from sdy.tools.arguments import tool_parser
-from sdy.tools.command import guarded
-from sdy.tools.custom_call_rules import take_rules
-from sdy.tools.imports import import_modules
+from sdy.tools.entry import guarded
+from sdy.tools.extensions import import_modules, take_rules
 
 _DESCRIPTION = f"""\
 Find costly sharding patterns in a StableHLO program, which is propagated if it has not been. Each finding has its

@@ -12,12 +12,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from sdy.diagnostics import DiagnosticError, capture, error, report
-from sdy.escaping import escape_lines
+from sdy.formatting import escape_lines
 from sdy.passes.catalog import PASSES, summary
 from sdy.passes.driver import STANDARD_STREAM, Observer, Source, Timing, read, run_passes, write
 from sdy.passes.options import BOOLEANS, create_pass, nearest
 from sdy.text import context, format, parse, to_bytecode, verify
-from sdy.tools.command import REFUSED, guarded
+from sdy.tools.entry import REFUSED, guarded
 from sdy.tools.progress import progress
 from sdy.tools.split_input import SEPARATOR, split
 
@@ -317,11 +317,11 @@ def attempt(source: Source, arguments: Arguments, timing: Timing) -> str | bytes
 def run(arguments: Arguments) -> int:
     """Execute the command line and return the exit status; nothing is written unless all inputs succeed."""
     if arguments.imports:
-        from sdy.tools.imports import import_modules
+        from sdy.tools.extensions import import_modules
 
         import_modules(arguments.imports)
     if arguments.custom_call_rules is not None:
-        from sdy.tools.custom_call_rules import take_rules
+        from sdy.tools.extensions import take_rules
 
         take_rules(arguments.custom_call_rules)
     source = read(arguments.file)
@@ -347,7 +347,7 @@ def main(words: Sequence[str] | None = None) -> int:
         print(usage(), end="")
         return 0
     if any(word in ("-version", "--version") for word in words):
-        from sdy.tools.version import version_line
+        from sdy.tools.arguments import version_line
 
         print(version_line("sdy-opt"))
         return 0

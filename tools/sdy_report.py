@@ -9,10 +9,9 @@ from sdy.passes.account.report.report import check_replaceable, report
 from sdy.passes.driver import STANDARD_STREAM, read
 from sdy.text import parse
 from sdy.tools.arguments import PROGRAM, add_hardware_option, tool_parser
-from sdy.tools.command import guarded
-from sdy.tools.custom_call_rules import take_rules
 from sdy.tools.devices import check_enough, enough_devices
-from sdy.tools.imports import import_modules
+from sdy.tools.entry import guarded
+from sdy.tools.extensions import import_modules, take_rules
 from sdy.tools.progress import progress
 from sdy.tools.terminal import Terminal
 

@@ -18,11 +18,10 @@ from sdy.passes.jax.inputs import NumpyArray, arrange_inputs, random_inputs, rea
 from sdy.passes.layouts import PartitionedLayout, cheapest, propagated_layouts
 from sdy.text import parse
 from sdy.tools.arguments import PROGRAM, add_inputs_options, positive, tool_parser
-from sdy.tools.command import guarded
 from sdy.tools.comparison import Comparison, Reference, compare
-from sdy.tools.custom_call_rules import take_rules
 from sdy.tools.devices import check_enough, enough_devices
-from sdy.tools.imports import import_modules
+from sdy.tools.entry import guarded
+from sdy.tools.extensions import import_modules, take_rules
 from sdy.tools.progress import progress
 from sdy.tools.run_account import RunAccount, count_operations, count_shardings, show
 from sdy.tools.terminal import Terminal

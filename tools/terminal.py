@@ -5,7 +5,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from sdy.escaping import escape_lines
+from sdy.formatting import escape_lines
 
 
 class Terminal(Console):

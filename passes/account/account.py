@@ -20,7 +20,7 @@ from sdy.passes.jax.hlo_collectives import Traffic, collectives
 from sdy.passes.jax.hlo_received import bytes_received
 from sdy.passes.jax.stages import Lowerable, Lowered
 from sdy.passes.layouts import PartitionedLayout
-from sdy.passes.propagation.provenance.layout_choice import LayoutChoice
+from sdy.passes.propagation.provenance.history import LayoutChoice
 from sdy.passes.spmd.costs.communication import received
 from sdy.passes.spmd.costs.footprint import host_bytes, peak_bytes
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from sdy.escaping import escape_line
+from sdy.formatting import escape_line
 from sdy.passes.account.summary import Summary
 
 _MOST_CHANGES = 20

@@ -3,10 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from sdy.byte_sizes import format_bytes
-from sdy.escaping import escape_line
+from sdy.formatting import columns, escape_line, format_bytes
 from sdy.mesh import Mesh
-from sdy.passes.common.columns import columns
 from sdy.passes.jax.hlo_collectives import Traffic, total
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from sdy.passes.account.difference import Difference
 from sdy.passes.account.partitioned_program import Program, partitioned_program
 from sdy.passes.account.summary import Summary
 from sdy.passes.driver import Source, read, write
-from sdy.type_guards import is_dict
+from sdy.type_helpers import is_dict
 
 _UPDATE = "SDY_GOLDEN"
 _NUMBERS = ("received", "memory")

@@ -9,10 +9,10 @@ from typing import Any
 import jax
 from xdsl.dialects.builtin import ModuleOp
 
-from sdy.callables import Function
 from sdy.passes.jax.from_jax import from_jax
 from sdy.passes.jax.stages import Lowerable, Lowered
 from sdy.passes.layouts import PropagatedLayout, layouts_of, propagated_layouts
+from sdy.type_helpers import Function
 
 JaxProgram = Lowered | jax.stages.Lowered | Function[Any]
 """The result of `step.lower(...)`, or a function (of `sdy.jit` or any other)."""

@@ -16,15 +16,15 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from xdsl.utils.hints import isa
 
-from sdy.byte_sizes import format_bytes
 from sdy.diagnostics import location_of
+from sdy.dialect.axis_syntax import format_dims
 from sdy.dialect.interfaces import data_flow_of, defining_op
 from sdy.dialect.meshes import find_mesh, named_meshes
 from sdy.dialect.shardings import get_sharding
 from sdy.foreign_dialects import adopt
+from sdy.formatting import format_bytes
 from sdy.passes.common.call_graph import find_main_function
-from sdy.passes.common.format_sharding import format_dims
-from sdy.passes.common.num_bytes import num_bytes
+from sdy.passes.common.properties import num_bytes
 from sdy.passes.common.replication_cost import local_bytes
 from sdy.passes.propagation.provenance.axis_trace import Place, axis_trace
 from sdy.text.printing.names import Names

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import ModuleOp, NameLoc
 from xdsl.ir import Operation
 
 from sdy.diagnostics import Location, location_of
+from sdy.dialect.axis_syntax import format_dims
 from sdy.dialect.meshes import main_mesh, named_meshes
 from sdy.dialect.shardings import func_arg_sharding, func_result_sharding, get_sharding
 from sdy.interpreter.grid import Grid
@@ -22,7 +23,6 @@ from sdy.ir.walking import operations
 from sdy.mesh import Mesh
 from sdy.passes.common.argument_names import argument_names
 from sdy.passes.common.call_graph import main_function
-from sdy.passes.common.format_sharding import format_dims
 from sdy.passes.layouts import PartitionedLayout
 from sdy.passes.spmd.costs.communication import bytes_received, received
 from sdy.passes.spmd.costs.footprint import peak_bytes

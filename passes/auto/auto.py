@@ -15,11 +15,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, OpResult
 from xdsl.rewriter import InsertPoint
 
-from sdy.byte_sizes import format_bytes, parse_bytes
 from sdy.diagnostics import capture, error, location_of, report, warn
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import MeshOp
 from sdy.foreign_dialects import adopt
+from sdy.formatting import format_bytes, parse_bytes
 from sdy.ir.companions import clone
 from sdy.ir.editing import insert
 from sdy.mesh import Mesh

@@ -1,4 +1,4 @@
-"""Cost estimates of layouts on the folded program, in milliseconds per layout.
+"""Cost estimates of layouts on the folded program, in milliseconds per layout, and a lower bound over all layouts.
 
 A layout assigns shardings to some nodes, and propagation shards the others. The cost is the sum of the costs of the
 operations, each partitioned alone, times their runs. Users that require the same sharding of a value share the reshard,
@@ -8,6 +8,7 @@ as after `sdy-merge-equal-collectives`.
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from operator import itemgetter
 
 import numpy as np
@@ -16,7 +17,8 @@ from xdsl.ir import SSAValue
 
 from sdy.box import Ints
 from sdy.dialect.meshes import named_meshes
-from sdy.passes.auto.bound import least_seconds
+from sdy.ir.shapes import shape_of
+from sdy.mesh import Mesh
 from sdy.passes.auto.folded_program import FoldedOperation, FoldedProgram
 from sdy.passes.auto.operation_cost import OperandReshard, OperationCost, OperationCosts, Seconds
 from sdy.passes.propagation.rounds import Rounds
@@ -24,6 +26,7 @@ from sdy.passes.propagation.solver import Solver
 from sdy.passes.propagation.step import memoized_steps
 from sdy.passes.propagation.user_priority_propagate import UserPriorityPropagatePass
 from sdy.passes.spmd.costs.hardware import Hardware
+from sdy.passes.spmd.costs.sizes import value_bytes
 from sdy.passes.spmd.costs.step_time import AxisNames, StepCost
 from sdy.sharding import TensorSharding, equivalent
 
@@ -243,3 +246,13 @@ class _Sum:
 def _getter(nodes: Sequence[int]) -> Callable[[Sequence[int]], Hashable]:
     """Return a function that selects the items at `nodes`, as `itemgetter` does, also for no nodes."""
     return itemgetter(*nodes) if nodes else lambda _: None
+
+
+def least_seconds(folded: FoldedOperation, mesh: Mesh, hardware: Hardware) -> float:
+    """Return a lower bound, over all layouts, of the total seconds of equal operations."""
+    op = folded.operation
+    # A shard has at least one element.
+    least_bytes = [
+        value_bytes(value) / min(mesh.size, max(prod(shape_of(value)), 1)) for value in (*op.operands, *op.results)
+    ]
+    return folded.times * folded.work.seconds(mesh.size, least_bytes, hardware)

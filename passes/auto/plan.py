@@ -3,12 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sdy.byte_sizes import format_bytes
-from sdy.escaping import escape_line
+from sdy.dialect.axis_syntax import format_dims
+from sdy.formatting import columns, escape_line, format_bytes, format_seconds
 from sdy.mesh import Mesh
-from sdy.passes.common.columns import columns
-from sdy.passes.common.format_seconds import format_seconds
-from sdy.passes.common.format_sharding import format_dims
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.step_time import AxisNames, StepCost
 from sdy.sharding import TensorSharding

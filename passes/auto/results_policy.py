@@ -7,12 +7,12 @@ from warnings import warn
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation
 
+from sdy.diagnostics import LostShardingWarning
 from sdy.dialect.meshes import enclosing_module, named_meshes
 from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.mesh import Mesh
 from sdy.passes.auto.origins import choosable_results
 from sdy.passes.policy.policy import Policy
-from sdy.warning_categories import LostShardingWarning
 
 
 def policies_of_results(module: ModuleOp) -> Sequence[Policy]:

@@ -15,8 +15,18 @@ from sdy.diagnostics import op_error
 from sdy.ir.companions import clone
 from sdy.ir.elements import splat
 from sdy.passes.blocks.block_shapes import BlockShapeOf, can_be_computed
-from sdy.passes.blocks.dead_parts import remove_dead_parts
-from sdy.passes.blocks.graph import BlockGraph, BlockOp, Part, Shard, StoredTensor, Tensor, TensorCopy, TensorView, Work
+from sdy.passes.blocks.graph import (
+    BlockGraph,
+    BlockOp,
+    Part,
+    Shard,
+    StoredTensor,
+    Tensor,
+    TensorCopy,
+    TensorView,
+    Work,
+    remove_dead_parts,
+)
 from sdy.passes.blocks.local_operation import captured_variables
 from sdy.passes.blocks.views import view_parts
 from sdy.passes.common.inline import inline

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from graphviz import Digraph, escape
 
-from sdy.escaping import escape_lines
+from sdy.formatting import escape_lines
 from sdy.passes.blocks.graph import BlockGraph, StoredTensor, Tensor, TensorCopy, TensorView, chunks_read
 
 Json = dict[str, Any]

@@ -8,8 +8,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from sdy.passes.blocks.chunk_store import Array, ChunkStore
-from sdy.passes.blocks.dead_parts import readers
-from sdy.passes.blocks.graph import BlockGraph, Shard, StoredTensor, chunks_read
+from sdy.passes.blocks.graph import BlockGraph, Shard, StoredTensor, chunks_read, readers
 from sdy.passes.blocks.kernel import run_shard, touched_shapes
 from sdy.passes.blocks.reading import read_operands
 from sdy.progress import track

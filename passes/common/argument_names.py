@@ -1,8 +1,10 @@
-"""Names of arguments in reports and messages."""
+"""Arguments of functions: their names in reports and messages, and the attributes of arguments and results."""
 
-from xdsl.dialects.builtin import NameLoc
+from collections.abc import Set
+
+from xdsl.dialects.builtin import ArrayAttr, BoolAttr, DictionaryAttr, IntegerAttr, NameLoc
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import BlockArgument
+from xdsl.ir import Attribute, BlockArgument
 
 
 def argument_names(main: FuncOp) -> list[str]:
@@ -14,3 +16,67 @@ def argument_names(main: FuncOp) -> list[str]:
 def given_name(argument: BlockArgument) -> str:
     """Return the name that JAX gave an argument, as `params['layers'][3]['kernel']`; empty if it has none."""
     return argument.location.desc.data if isinstance(argument.location, NameLoc) else ""
+
+
+_DONOR, _ALIASED = "jax.buffer_donor", "tf.aliasing_output"
+_DONATED = {_DONOR, _ALIASED}
+"""Attributes of a donated argument: its buffer may be reused by any result, or by a specified one."""
+
+
+def is_donated(function: FuncOp, index: int) -> bool:
+    """Return whether argument `index` of `function` is donated."""
+    return function.arg_attrs is not None and not _DONATED.isdisjoint(function.arg_attrs.data[index].data)
+
+
+def check_donations(function: FuncOp) -> None:
+    """Turn the alias of a donated argument into a plain donation if its result has another type by now."""
+    if function.arg_attrs is None:
+        return
+    entries = [*function.arg_attrs]
+    results = function.function_type.outputs.data
+    for index, (entry, type_) in enumerate(zip(function.arg_attrs, function.function_type.inputs, strict=True)):
+        alias = entry.data.get(_ALIASED)
+        if isinstance(alias, IntegerAttr) and results[alias.value.data : alias.value.data + 1] != (type_,):
+            others = {name: value for name, value in entry.data.items() if name != _ALIASED}
+            entries[index] = DictionaryAttr({**others, _DONOR: BoolAttr.from_bool(True)})
+    function.arg_attrs = ArrayAttr(entries)
+
+
+def set_argument_attribute(function: FuncOp, index: int, name: str, value: Attribute) -> None:
+    """Set an attribute of argument `index` of `function`."""
+    function.arg_attrs = _with_entry(function.arg_attrs, len(function.function_type.inputs), index, name, value)
+
+
+def set_result_attribute(function: FuncOp, index: int, name: str, value: Attribute) -> None:
+    """Set an attribute of result `index` of `function`."""
+    function.res_attrs = _with_entry(function.res_attrs, len(function.function_type.outputs), index, name, value)
+
+
+def _with_entry(
+    attributes: ArrayAttr[DictionaryAttr] | None, count: int, index: int, name: str, value: Attribute
+) -> ArrayAttr[DictionaryAttr]:
+    entries = list(attributes or (DictionaryAttr({}),) * count)
+    entries[index] = DictionaryAttr({**entries[index].data, name: value})
+    return ArrayAttr(entries)
+
+
+def attribute_names(function: FuncOp) -> set[str]:
+    """Return the names of all attributes of the arguments and results of `function`."""
+    return {
+        name
+        for attributes in (function.arg_attrs, function.res_attrs)
+        for entry in attributes or ()
+        for name in entry.data
+    }
+
+
+def remove_from_arguments_and_results(function: FuncOp, names: Set[str]) -> None:
+    """Remove attributes by name from every argument and result of `function`."""
+    for kind, attributes in (("arg_attrs", function.arg_attrs), ("res_attrs", function.res_attrs)):
+        if attributes is None:
+            continue
+        remaining = [{name: value for name, value in entry.data.items() if name not in names} for entry in attributes]
+        if any(remaining):
+            function.properties[kind] = ArrayAttr(map(DictionaryAttr, remaining))
+        else:
+            del function.properties[kind]

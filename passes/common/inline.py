@@ -8,7 +8,7 @@ from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
-from sdy.diagnostics import warn
+from sdy.diagnostics import LostShardingWarning, warn
 from sdy.dialect.shardings import has_result_shardings
 from sdy.ir.building import copy_body
 from sdy.ir.locations import call_site
@@ -18,7 +18,6 @@ from sdy.passes.common.function_shardings import function_argument_shardings, fu
 from sdy.passes.common.regions import inline_body
 from sdy.passes.common.symbol_dce import erase_dead_symbols
 from sdy.passes.common.symbols import Symbols
-from sdy.warning_categories import LostShardingWarning
 
 _NO_INLINE = "no_inline"
 

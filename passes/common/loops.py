@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from sdy.dialect.constants import constant_number
-from sdy.passes.common.op_properties import is_pure
+from sdy.passes.common.properties import is_pure
 from sdy.stablehlo.attributes.enums import ComparisonDirection
 from sdy.stablehlo.control_flow import OptimizationBarrierOp, WhileOp
 from sdy.stablehlo.elementwise import AddOp

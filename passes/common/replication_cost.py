@@ -1,22 +1,25 @@
-"""Warnings about operations that are replicated, with their cost."""
+"""Warnings about operations that are replicated, with their cost and the names of kernels.
+
+Pallas and Triton kernels all lower to custom calls of the same targets.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from xdsl.dialects.builtin import DictionaryAttr, NameLoc, StringAttr
 from xdsl.ir import Attribute, Operation
 
-from sdy.diagnostics import warn
+from sdy.diagnostics import ComputedWholeWarning, warn
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import num_elements_of, shape
 from sdy.mesh import Mesh
-from sdy.passes.common.kernel_name import kernel_name
-from sdy.passes.common.num_bytes import num_bytes
+from sdy.passes.common.properties import num_bytes
+from sdy.rules.call_targets import KERNELS
 from sdy.rules.registry import name_of
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.custom_call import CustomCallOp
-from sdy.warning_categories import ComputedWholeWarning
 
 
 def describe_op(op: Operation) -> str:
@@ -67,3 +70,23 @@ def warn_of_cost(op: Operation, what: str, before: LocalBytes, after: LocalBytes
     """Warn about `op`, with `what` such as "is replicated", if the change costs bytes."""
     if cost := before.describe_increase(after):
         warn(op, f"{describe_op(op)} {what} ({cost})", *notes, category=ComputedWholeWarning)
+
+
+_PALLAS_CALL = "/pallas_call"
+
+
+def kernel_name(op: CustomCallOp) -> str | None:
+    """Return the name of the kernel that `op` calls; None for other calls and unnamed kernels.
+
+    On TPU it is the attribute `kernel_name`, for Triton an entry of the backend_config; for Mosaic on GPU it is only in
+    the location's name, as in `jit(step)/flash_attention/pallas_call`.
+    """
+    if op.call_target_name.data not in KERNELS:
+        return None
+    config = op.attributes.get("mhlo.backend_config")
+    named = config.data.get("name") if isinstance(config, DictionaryAttr) else op.attributes.get("kernel_name")
+    if isinstance(named, StringAttr):
+        return named.data
+    path = op.location.desc.data if isinstance(op.location, NameLoc) else ""
+    scope = path.removesuffix(_PALLAS_CALL).rpartition("/")[2] if path.endswith(_PALLAS_CALL) else ""
+    return scope if scope.isidentifier() else None

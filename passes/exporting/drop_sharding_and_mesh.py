@@ -9,7 +9,7 @@ from xdsl.rewriter import Rewriter
 from sdy.dialect.attributes import SHARDING
 from sdy.dialect.ops import MeshOp
 from sdy.ir.walking import operations
-from sdy.passes.common.argument_attributes import remove_from_arguments_and_results
+from sdy.passes.common.argument_names import remove_from_arguments_and_results
 
 
 class DropShardingAndMeshPass(ModulePass):

@@ -11,7 +11,7 @@ from xdsl.dialects.func import FuncOp
 from sdy.diagnostics import op_error
 from sdy.ir.companions import clone
 from sdy.ir.walking import operations
-from sdy.passes.common.argument_attributes import attribute_names
+from sdy.passes.common.argument_names import attribute_names
 from sdy.passes.gspmd.sharding_texts import HLO_SHARDING
 from sdy.text import format
 from sdy.text.bytecode.conversion import check_known, hlo_of

@@ -14,7 +14,7 @@ from sdy.dialect.attributes import (
 )
 from sdy.ir.editing import AnalysisPreservingPass
 from sdy.ir.walking import operations
-from sdy.passes.common.argument_attributes import remove_from_arguments_and_results
+from sdy.passes.common.argument_names import remove_from_arguments_and_results
 
 _DEBUG_ATTRIBUTES = {
     PROPAGATION_EDGES,

@@ -20,7 +20,7 @@ from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import shape
 from sdy.ir.walking import operations_of
 from sdy.mesh import Mesh
-from sdy.passes.common.propagation_barriers import before_barriers
+from sdy.passes.common.properties import before_barriers
 from sdy.passes.spmd.reshards.cheapest_plan import cheapest_plan
 from sdy.passes.spmd.reshards.collective_plan import plan_collectives
 from sdy.passes.spmd.reshards.collective_steps import AllGather, AllSlice, AllToAll, AxesPerDim, Collective

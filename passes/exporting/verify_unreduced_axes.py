@@ -19,7 +19,7 @@ from sdy.ir.editing import AnalysisPreservingPass
 from sdy.ir.fast_access import is_terminator
 from sdy.ir.walking import operations_inside_out, operations_of
 from sdy.passes.common.call_graph import callee, functions
-from sdy.passes.common.propagation_barriers import before_barriers
+from sdy.passes.common.properties import before_barriers
 from sdy.passes.common.sharding_walk import shardings_in
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.spmd.reshards.reduction_kinds import region_reduction

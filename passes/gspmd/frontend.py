@@ -24,7 +24,7 @@ from sdy.dialect.ops import MeshOp, PropagationBarrierOp, ShardingConstraintOp, 
 from sdy.dialect.shardings import set_result_shardings
 from sdy.ir.editing import erase, insert, replace
 from sdy.ir.walking import operations
-from sdy.passes.common.argument_attributes import remove_from_arguments_and_results, set_result_attribute
+from sdy.passes.common.argument_names import remove_from_arguments_and_results, set_result_attribute
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.gspmd.frontend_texts import MESHES, FrontendTexts
 from sdy.passes.gspmd.restore_manual import restore_manual_computations

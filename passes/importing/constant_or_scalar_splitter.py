@@ -15,7 +15,7 @@ from sdy.ir.fast_access import is_terminator, operands_of
 from sdy.ir.shapes import is_scalar
 from sdy.ir.walking import innermost_first, operations, operations_of
 from sdy.passes.common.call_graph import callee, callees_first, copy_call_tree, original_name, set_callee
-from sdy.passes.common.op_properties import is_elementwise, is_pure
+from sdy.passes.common.properties import is_elementwise, is_pure
 from sdy.passes.common.symbols import Symbols
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.constants import ConstantOp as StablehloConstantOp

@@ -8,7 +8,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 from xdsl.rewriter import InsertPoint
 
-from sdy.diagnostics import error, remark, warn
+from sdy.diagnostics import LostShardingWarning, error, remark, warn
 from sdy.dialect.attributes import SHARDING, TensorShardingAttr
 from sdy.dialect.mesh_syntax import mesh_text
 from sdy.dialect.meshes import named_meshes
@@ -17,7 +17,7 @@ from sdy.dialect.shardings import set_result_shardings
 from sdy.gspmd.hlo_sharding import HloSharding
 from sdy.ir.editing import AnalysisPreservingPass, insert, replace
 from sdy.ir.walking import operations, operations_of
-from sdy.passes.common.num_bytes import num_bytes
+from sdy.passes.common.properties import num_bytes
 from sdy.passes.gspmd.frontend import import_frontend_attributes
 from sdy.passes.gspmd.frontend_texts import MESHES
 from sdy.passes.gspmd.named_shardings import NamedShardings
@@ -34,7 +34,6 @@ from sdy.passes.gspmd.sharding_texts import (
     without_text,
 )
 from sdy.stablehlo.custom_call import CustomCallOp
-from sdy.warning_categories import LostShardingWarning
 
 
 class ImportGspmdPass(AnalysisPreservingPass):

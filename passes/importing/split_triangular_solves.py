@@ -11,8 +11,7 @@ from sdy.ir.shapes import shape_of
 from sdy.ir.walking import operations_of
 from sdy.rules.builder import NEED_REPLICATION, RuleBuilder
 from sdy.rules.registry import sharding_rule
-from sdy.stablehlo.custom_call import CustomCallOp
-from sdy.stablehlo.lapack import TRIANGULAR_SOLVES, is_on_left
+from sdy.stablehlo.custom_call import TRIANGULAR_SOLVES, CustomCallOp, is_on_left
 from sdy.stablehlo.linear_algebra import TriangularSolveOp
 
 

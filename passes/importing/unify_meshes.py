@@ -10,7 +10,7 @@ from xdsl.ir import Attribute
 from xdsl.rewriter import InsertPoint
 
 from sdy.axes import AxisRef
-from sdy.diagnostics import Where, warn
+from sdy.diagnostics import LostShardingWarning, Where, warn
 from sdy.dialect.attributes import ManualAxesAttr
 from sdy.dialect.collectives import CollectiveOp
 from sdy.dialect.mesh_syntax import mesh_text
@@ -21,11 +21,10 @@ from sdy.dialect.shardings import func_result_shardings, get_sharding
 from sdy.ir.editing import AnalysisPreservingPass, insert
 from sdy.ir.walking import operations, operations_at_top, operations_of
 from sdy.mesh import MOST_DEVICES, Mesh
-from sdy.passes.common.num_bytes import num_bytes
+from sdy.passes.common.properties import num_bytes
 from sdy.passes.common.sharding_walk import transform_shardings
 from sdy.passes.common.symbols import Symbols
 from sdy.sharding import TensorSharding
-from sdy.warning_categories import LostShardingWarning
 
 
 class UnifyMeshesPass(AnalysisPreservingPass):

@@ -11,7 +11,6 @@ from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from jax.tree_util import tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
 from xdsl.dialects.builtin import ModuleOp
 
-from sdy.callables import Function
 from sdy.dialect.ops import MeshOp
 from sdy.dialect.shardings import func_arg_shardings, func_result_shardings, set_func_arg_sharding
 from sdy.ir.shapes import rank
@@ -27,6 +26,7 @@ from sdy.passes.jax.stages import Lowerable, Lowered
 from sdy.passes.policy.policy import Policy, apply_policy, chain_policies
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.sharding import TensorSharding
+from sdy.type_helpers import Function
 
 _MESH = "mesh"
 

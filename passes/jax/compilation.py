@@ -1,6 +1,12 @@
-"""Compile a program lowered by JAX: propagate, partition, choose the cheaper layout."""
+"""Compile a program lowered by JAX: propagate, partition, choose the cheaper layout.
 
-from collections.abc import Iterator, Sequence
+Compile times are logged as jax logs those of its own steps.
+"""
+
+import logging
+import time
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +18,7 @@ from sdy.dialect.meshes import named_meshes
 from sdy.ir.companions import clone
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.jax.compiler_context import Compiler, compares_layouts, policy_of
-from sdy.passes.jax.default_mesh import name_mesh
-from sdy.passes.jax.device_mesh import AnyMesh, Device
-from sdy.passes.jax.elapsed_time import elapsed_time_logged
+from sdy.passes.jax.device_mesh import AnyMesh, Device, name_mesh
 from sdy.passes.jax.from_jax import module_of
 from sdy.passes.jax.jax_internals import ForXla, ToCompile
 from sdy.passes.jax.lowered_layouts import lowered_layouts
@@ -100,3 +104,16 @@ def _meshes(lowered: ToCompile, compilers: Sequence[Compiler]) -> Iterator[AnyMe
     if not (of_context := jax.sharding.get_abstract_mesh()).empty:
         yield of_context
     yield from lowered.meshes
+
+
+_LOGGER = logging.getLogger(__name__)
+
+
+@contextmanager
+def elapsed_time_logged(step: str, function: str) -> Generator[None]:
+    """Log the seconds of a `step` of compiling `function` below the logger "sdy"; a warning with `jax_log_compiles`."""
+    start = time.perf_counter()
+    yield
+    is_wanted: bool = jax.config.jax_log_compiles  # pyright: ignore[reportAttributeAccessIssue]
+    level = logging.WARNING if is_wanted else logging.INFO
+    _LOGGER.log(level, "Finished %s of jit(%s) in %.9f sec", step, function, time.perf_counter() - start)

@@ -10,12 +10,12 @@ from jax.extend.source_info_util import register_exclusion
 from jaxlib.mlir import ir
 from xdsl.dialects.builtin import ModuleOp
 
-from sdy.callables import Function
 from sdy.passes.jax.from_bindings import module_from_bindings
 from sdy.passes.jax.jax_internals import lower_with_placements
 from sdy.passes.jax.operator_calls import name_operator_calls
 from sdy.passes.jax.python_callbacks import let_each_device_call
 from sdy.text import parse_verified
+from sdy.type_helpers import Function
 
 # Source locations of operations begin at the caller of this package.
 register_exclusion(str(Path(__file__).parent) + os.sep)

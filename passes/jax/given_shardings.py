@@ -22,7 +22,7 @@ from sdy.passes.jax.device_mesh import AnyMesh, Device
 from sdy.passes.jax.jax_internals import UnspecifiedValue
 from sdy.passes.jax.sharding_constraint import constrain
 from sdy.sharding import TensorSharding
-from sdy.type_guards import is_list
+from sdy.type_helpers import is_list
 
 Tree: TypeAlias = Any
 

@@ -21,7 +21,6 @@ from jax.extend.core import get_opaque_trace_state
 from jax.sharding import NamedSharding
 from jax.tree_util import tree_leaves
 
-from sdy.callables import Function
 from sdy.mesh import Mesh
 from sdy.passes.jax.auto_jit import Planned, choice_in
 from sdy.passes.jax.compiler import install_hook
@@ -34,6 +33,7 @@ from sdy.passes.jax.refused_kernels import refused_kernels_told
 from sdy.passes.jax.stages import Lowerable, Lowered, Traced
 from sdy.passes.policy.policy import Policy
 from sdy.sharding import TensorSharding
+from sdy.type_helpers import Function
 
 with eval_context():
     _NOTHING_TRACED = get_opaque_trace_state()

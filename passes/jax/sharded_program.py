@@ -35,7 +35,7 @@ from sdy.passes.jax.small_reductions import combine_small_reductions
 from sdy.passes.jax.unsigned_bits import draw_unsigned_bits
 from sdy.passes.spmd.local_module import is_local
 from sdy.plugins import plugin_dialect
-from sdy.type_guards import is_tuple
+from sdy.type_helpers import is_tuple
 
 _ONE_DEVICE = Mesh.of({"device": 1})
 

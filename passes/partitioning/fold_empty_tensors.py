@@ -15,7 +15,7 @@ from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.ir.editing import erase, replace
 from sdy.ir.shapes import shape_of
 from sdy.ir.walking import operations
-from sdy.passes.common.op_properties import is_pure
+from sdy.passes.common.properties import is_pure
 from sdy.stablehlo.constants import ConstantOp
 from sdy.stablehlo.dot import DotGeneralOp
 from sdy.stablehlo.emitter import Emitter

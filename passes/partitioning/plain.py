@@ -13,7 +13,7 @@ from sdy import dialect
 from sdy.diagnostics import op_error
 from sdy.dialect.meshes import main_mesh, named_meshes
 from sdy.ir.walking import operations, operations_of
-from sdy.passes.common.argument_attributes import attribute_names, remove_from_arguments_and_results
+from sdy.passes.common.argument_names import attribute_names, remove_from_arguments_and_results
 from sdy.passes.common.regions import inline_body
 from sdy.passes.gspmd.named_shardings import NUM_PARTITIONS
 from sdy.passes.partitioning.inline_operators import inline_operators

@@ -14,7 +14,7 @@ from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.ir.editing import AnalysisPreservingPass
 from sdy.ir.shapes import is_static_tensor, shape
 from sdy.ir.walking import invalidate, operations_of
-from sdy.passes.common.num_bytes import num_bytes
+from sdy.passes.common.properties import num_bytes
 from sdy.passes.common.replication_cost import local_bytes
 from sdy.passes.spmd.exchange_builder import TensorEmitter
 from sdy.passes.spmd.layout import Layout

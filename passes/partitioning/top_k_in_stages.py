@@ -13,7 +13,7 @@ from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.ir.editing import AnalysisPreservingPass
 from sdy.ir.shapes import is_static_tensor, shape
 from sdy.ir.walking import invalidate, operations_of
-from sdy.passes.common.num_bytes import element_bytes
+from sdy.passes.common.properties import element_bytes
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.spmd.exchange_builder import TensorEmitter
 from sdy.passes.spmd.replicated_factors import reshard_around

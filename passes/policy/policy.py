@@ -9,12 +9,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from sdy.diagnostics import Location, warn
+from sdy.diagnostics import Location, LostShardingWarning, warn
 from sdy.dialect.meshes import named_meshes
 from sdy.ir.walking import operations, operations_at_top
 from sdy.operators.call import operator_name
 from sdy.passes.policy.patterns import close_names, unmatched_patterns
-from sdy.warning_categories import LostShardingWarning
 
 Policy = Callable[[Sequence[Operation]], None]
 """A function that splits some of the operations of a module, which it gets in textual order."""

@@ -7,7 +7,7 @@ from xdsl.ir import Operation, Use
 from xdsl.rewriter import InsertPoint
 
 from sdy.axes import AxisRef, is_prefix, merge_sub_axes
-from sdy.diagnostics import error, warn
+from sdy.diagnostics import LostShardingWarning, error, warn
 from sdy.dialect.meshes import enclosing_module, named_meshes
 from sdy.dialect.ops import ShardingConstraintOp
 from sdy.dialect.sharding_syntax import dim_sharding_text, sharding_text
@@ -20,7 +20,6 @@ from sdy.passes.common.manual_axes import ManualAxes
 from sdy.rule import FactorKind, OpShardingRule
 from sdy.rules import sharding_rule
 from sdy.sharding import TensorSharding
-from sdy.warning_categories import LostShardingWarning
 
 
 def split(op: Operation, *, operand: int, dim: int, axis: str, num: int | None = None) -> None:

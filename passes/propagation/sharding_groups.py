@@ -3,14 +3,13 @@
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
-from sdy.diagnostics import warn
+from sdy.diagnostics import LostShardingWarning, warn
 from sdy.dialect.interfaces import defining_op
 from sdy.dialect.ops import ShardingConstraintOp, ShardingGroupOp
 from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.ir.editing import after_value, insert_for_other_uses
 from sdy.ir.walking import operations_of
 from sdy.sharding import TensorSharding
-from sdy.warning_categories import LostShardingWarning
 
 
 def synchronize_groups(module: ModuleOp) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Hashable, Mapping
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from sdy.passes.common.loops import carried_unchanged
-from sdy.passes.common.op_properties import is_pure
+from sdy.passes.common.properties import is_pure
 from sdy.stablehlo.control_flow import OptimizationBarrierOp, WhileOp
 
 _IGNORED_ATTRIBUTES = {"sdy.sharding", "channel_handle"}

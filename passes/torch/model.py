@@ -12,10 +12,9 @@ import torch
 import torchax
 from jax.extend.source_info_util import register_exclusion
 
-from sdy.callables import Function
-from sdy.passes.torch.environment import environment
-from sdy.passes.torch.gradient_mode import GradientMode
-from sdy.passes.torch.tensors import as_arrays, as_traced
+from sdy.passes.torch.modes import GradientMode
+from sdy.passes.torch.tensors import as_arrays, as_traced, environment
+from sdy.type_helpers import Function
 
 for library in (torch, torchax):
     register_exclusion(str(Path(library.__path__[0])) + os.sep)  # source locations of a program are lines of the model

@@ -9,9 +9,8 @@ from typing import Any
 import jax
 import torch
 
-from sdy.passes.torch.environment import environment
-from sdy.passes.torch.scalars_mode import ScalarsMode
-from sdy.passes.torch.tensors import as_arrays, as_tensors, as_traced
+from sdy.passes.torch.modes import ScalarsMode
+from sdy.passes.torch.tensors import as_arrays, as_tensors, as_traced, environment
 
 _RATE = "lr"
 """The learning rate, which schedulers change between steps; an argument of the program."""

@@ -1,15 +1,20 @@
-"""Conversion between torch tensors and arrays."""
+"""Conversion between torch tensors and arrays, in a torchax environment that keeps batch dimensions separate.
 
+torch collapses the batch dimensions of a matrix product, such as batch and heads, into one. If both are sharded, a
+device's shard is not a contiguous part of the collapsed dimension, and would have to be gathered.
+"""
+
+from functools import lru_cache
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import torch
+from torchax.ops import jtorch
 from torchax.ops.mappings import j2t, t2j_dtype
-from torchax.tensor import Tensor
+from torchax.tensor import Environment, Tensor
 from torchax.view import View
-
-from sdy.passes.torch.environment import environment
 
 _NARROWER = {
     np.dtype(wide): np.dtype(narrow)
@@ -62,3 +67,21 @@ def as_tensors(tree: Any) -> Any:
 def as_traced(tree: Any) -> Any:
     """Wrap the traced arrays of a tree as torchax tensors."""
     return jax.tree.map(lambda leaf: Tensor(leaf, environment()), tree)
+
+
+@lru_cache(maxsize=1)
+def environment() -> Environment:
+    """Return the environment, created on first use."""
+    env = Environment()
+
+    def matmul(x: Tensor | View, y: Tensor | View) -> Tensor:
+        return Tensor(jnp.matmul(x.jax(), y.jax()), env)
+
+    def attention(*args: Any, **kwargs: Any) -> Any:
+        with env:  # so that it uses `matmul` from here
+            return jtorch.scaled_dot_product_attention(*args, **kwargs)
+
+    for name in (torch.matmul, torch.Tensor.matmul, torch.Tensor.__matmul__):
+        env.override_op_definition(name, matmul)
+    env.override_op_definition(torch.nn.functional.scaled_dot_product_attention, attention)
+    return env

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import jax
 import torch
 
-from sdy.callables import Function
 from sdy.passes.torch.model import Arrays, Model, Result
 from sdy.passes.torch.optimizer import FunctionalOptimizer, State
+from sdy.type_helpers import Function
 
 
 class Arguments(NamedTuple):

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from jax.sharding import PartitionSpec
 
-from sdy.callables import Function
 from sdy.mesh import Mesh
 from sdy.passes.auto.plan import Plan
 from sdy.passes.jax.auto_jit import Planned, choice_in
@@ -23,6 +22,7 @@ from sdy.passes.torch.names import Patterns, ShardingSpec, axes_of, shardings_of
 from sdy.passes.torch.optimizer import FunctionalOptimizer, State
 from sdy.passes.torch.tensors import as_arrays, as_tensors
 from sdy.passes.torch.traced_step import Arguments, Results, traced_step
+from sdy.type_helpers import Function
 
 
 def train_step(

@@ -3,12 +3,11 @@
 Each module below registers a family of operations when it is imported.
 """
 
-from sdy.blocks import dot, elementwise, gather, linalg, movement, reduction, windows
+from sdy.blocks import arithmetic, linalg, movement, windows
 from sdy.blocks.costs import Cost, cost, cost_per_step, override_memory
-from sdy.blocks.halos import halo
 from sdy.blocks.operation import Access, Axis, BlockOperation
 from sdy.blocks.registry import NoBlocks, block_operation, register
-from sdy.blocks.rule import derived_rule
+from sdy.blocks.sharding import derived_rule, halo
 
 __all__ = [
     "Access",
@@ -16,18 +15,15 @@ __all__ = [
     "BlockOperation",
     "Cost",
     "NoBlocks",
+    "arithmetic",
     "block_operation",
     "cost",
     "cost_per_step",
     "derived_rule",
-    "dot",
-    "elementwise",
-    "gather",
     "halo",
     "linalg",
     "movement",
     "override_memory",
-    "reduction",
     "register",
     "windows",
 ]

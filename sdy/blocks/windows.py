@@ -2,8 +2,8 @@
 
 from math import prod
 
+from sdy.blocks.arithmetic import MULTIPLY_AND_ADD
 from sdy.blocks.builder import BlockBuilder
-from sdy.blocks.dot import MULTIPLY_AND_ADD
 from sdy.blocks.registry import register
 from sdy.ir.shapes import shape_of
 from sdy.rules.builder import PASS_THROUGH, PERMUTATION, REDUCTION

@@ -1,4 +1,4 @@
-"""Syntax of axes and symbols: `"x"`, `"x":(2)4`, `{"x", "y"}`, `@mesh`."""
+"""Syntax of axes and symbols: `"x"`, `"x":(2)4`, `{"x", "y"}`, `@mesh`; short text of shardings for reports."""
 
 import re
 from collections.abc import Iterable
@@ -8,6 +8,7 @@ from xdsl.parser import AttrParser
 from sdy.axes import AxisRef, quoted
 from sdy.dialect.field import Field
 from sdy.parse_errors import parse_error
+from sdy.sharding import TensorSharding
 
 _LARGEST_INT = 2**63 - 1
 _BARE_SYMBOL = re.compile(r"[A-Za-z_][\w$.]*", re.ASCII)
@@ -131,3 +132,10 @@ def parse_axis_names(parser: AttrParser) -> tuple[str, ...]:
 def axis_names_text(names: Iterable[str]) -> str:
     """Format `{"x", "y"}`."""
     return f"{{{', '.join(map(quoted, names))}}}"
+
+
+def format_dims(sharding: TensorSharding | None) -> str:
+    """Format the axes of each dimension, or "replicated"."""
+    if sharding is None or sharding.is_fully_replicated:
+        return "replicated"
+    return f"[{', '.join(axes_text(dim.axes) for dim in sharding.dims)}]"

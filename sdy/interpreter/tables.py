@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 from xdsl.interpreter import Interpreter, InterpreterFunctions, PythonValues, impl, register_impls
 from xdsl.ir import Operation
 
-from sdy.callables import Function
 from sdy.interpreter.quantization import dequantized, on_expressed_types, quantization, quantized
 from sdy.interpreter.values import widened
+from sdy.type_helpers import Function
 
 Kernel: TypeAlias = Function[Any]
 """A function from the operands' arrays to the result's array, which is converted to the result's type."""

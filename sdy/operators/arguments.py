@@ -6,7 +6,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from sdy.type_guards import is_dict, is_list, is_tuple
+from sdy.type_helpers import is_dict, is_list, is_tuple
 
 
 def leaves(name: str, value: object) -> Iterator[tuple[str, Any]]:

@@ -11,7 +11,6 @@ from sdy.ir.shapes import shape_of
 from sdy.rules import (
     collectives,
     custom_call,
-    dot,
     elementwise,
     gather_scatter,
     linear_algebra,
@@ -50,7 +49,6 @@ __all__ = [
     "annotate",
     "collectives",
     "custom_call",
-    "dot",
     "elementwise",
     "gather_scatter",
     "identity_rule",

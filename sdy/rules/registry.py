@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar
 from xdsl.dialects.builtin import TensorType, UnregisteredOp
 from xdsl.ir import Attribute, Operation
 
-from sdy.diagnostics import warn
+from sdy.diagnostics import UnknownOperationWarning, warn
 from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
 from sdy.dialect.interfaces import ShardableDataFlow, ShardingRuleInterface
 from sdy.ir.fast_access import has_trait, is_terminator, trait_of
@@ -27,7 +27,6 @@ from sdy.ir.operation_key import MemoizedByKey, MemoizedByResultType
 from sdy.plugins import plugin_dialect
 from sdy.rule import OpShardingRule
 from sdy.rules.builder import Factors, RuleBuilder
-from sdy.warning_categories import UnknownOperationWarning
 
 RuleFunction = Callable[[Any, RuleBuilder], None]
 """A function that adds an operation's factors to a builder, or raises `NoRule`."""
@@ -50,7 +49,13 @@ class NoRule(Exception):  # noqa: N818  (not an error: most programs have such o
     """The operation has no rule, so no sharding propagates through it. A message, if any, is reported as a warning."""
 
 
-_FILES = {"arith": "arith", "chlo": "chlo", "linalg": "linalg", "math": "arith", "tensor": "tensor"}
+_FILES = {
+    "arith": "other_dialects",
+    "chlo": "other_dialects",
+    "linalg": "linalg",
+    "math": "other_dialects",
+    "tensor": "tensor",
+}
 """The file with the rules of each dialect, which is loaded at the first lookup of one of its operations."""
 
 _met = {"builtin", "func", "sdy", "stablehlo"}

@@ -16,8 +16,8 @@ from sdy.stablehlo.checks.inference import InferredResults, verify_inferred
 from sdy.stablehlo.checks.shape_checks import compatible_shapes, tensor_type
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.names import DefinedResultNames
-from sdy.stablehlo.types.bounds import bounded_type, bounds_of
 from sdy.stablehlo.types.element_types import ROUNDABLE
+from sdy.stablehlo.types.sizes import bounded_type, bounds_of
 from sdy.stablehlo.types.tensor_types import ranked, vector
 
 BATCH = ranked(ROUNDABLE)

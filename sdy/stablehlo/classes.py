@@ -21,7 +21,6 @@ from sdy.stablehlo.convolution import *
 from sdy.stablehlo.custom_call import *
 from sdy.stablehlo.dot import *
 from sdy.stablehlo.dynamic_shape import *
-from sdy.stablehlo.einsum import *
 from sdy.stablehlo.elementwise import *
 from sdy.stablehlo.fft import *
 from sdy.stablehlo.gather import *

@@ -17,7 +17,7 @@ from sdy.stablehlo.attributes.operation_attributes import BOOL_ARRAY, I64_ARRAY
 from sdy.stablehlo.attributes.precision import verify_precision
 from sdy.stablehlo.checks.conv_checks import verify_conv_dimensions, verify_groups
 from sdy.stablehlo.checks.inference import check_inferred_shape, message_only
-from sdy.stablehlo.checks.quantized_products import quantization, verify_quantized_product
+from sdy.stablehlo.checks.quantization_checks import quantization, verify_quantized_product
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.checks.windows import WindowDimension, padding_pairs, window_dimensions
 from sdy.stablehlo.definition import define

@@ -1,4 +1,4 @@
-"""Custom calls."""
+"""Custom calls, and the targets and arguments of those of LAPACK routines that JAX emits on CPU."""
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
@@ -37,9 +37,9 @@ from xdsl.printer import Printer
 from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind
 from xdsl.utils.exceptions import VerifyException
 
+from sdy.diagnostics import op_error
 from sdy.stablehlo.attributes.operation_attributes import FALSE, OutputOperandAliasAttr
-from sdy.stablehlo.checks.call_aliases import verify_aliases, verify_buffers
-from sdy.stablehlo.checks.call_layouts import verify_layouts
+from sdy.stablehlo.checks.custom_call_checks import verify_aliases, verify_buffers, verify_layouts
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.types.tensor_types import CUSTOM_CALL_VALUE
 
@@ -137,3 +137,25 @@ class CustomCallOp(IRDLOperation):
         if isinstance(self.backend_config, DictionaryAttr) != (version == TYPED_FFI):
             kind = "dictionary" if version == TYPED_FFI else "string"
             raise VerifyException(f"backend_config for api_version {API_VERSIONS[version]} must be a {kind} attribute.")
+
+
+TRIANGULAR_SOLVES = tuple(f"lapack_{kind}trsm_ffi" for kind in "sdcz")
+"""The targets equivalent to `stablehlo.triangular_solve`; the letter after `lapack_` is that of the element type."""
+
+
+def letter(op: CustomCallOp, name: str) -> str:
+    """Return a character argument of the routine, which the backend_config holds as its code.
+
+    Raises:
+        DiagnosticError: If the call has no such argument.
+    """
+    config = op.attributes.get("mhlo.backend_config", op.backend_config)
+    value = config.data.get(name) if isinstance(config, DictionaryAttr) else None
+    if not isinstance(value, IntegerAttr):
+        raise op_error(op, f"has no '{name}' in its backend_config")
+    return chr(value.value.data)
+
+
+def is_on_left(op: CustomCallOp) -> bool:
+    """Return whether the matrix of a triangular solve is on the left-hand side."""
+    return letter(op, "side") == "L"

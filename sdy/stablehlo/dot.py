@@ -1,8 +1,8 @@
-"""Dot products of vectors and matrices, and general dot products."""
+"""Dot products of vectors and matrices, general dot products, and the deprecated einsum operations."""
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ArrayAttr
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import IRDLOperation, operand_def, opt_prop_def, prop_def, result_def, traits_def
 from xdsl.traits import Pure
@@ -13,7 +13,7 @@ from sdy.stablehlo.attributes.enums import PrecisionAttr
 from sdy.stablehlo.attributes.operation_attributes import DotDimensionNumbers, DotDimensionNumbersAttr
 from sdy.stablehlo.attributes.precision import is_default, verify_precision
 from sdy.stablehlo.checks.inference import check_inferred_shape, message_only
-from sdy.stablehlo.checks.quantized_products import quantization, verify_quantized_product
+from sdy.stablehlo.checks.quantization_checks import quantization, verify_quantized_product
 from sdy.stablehlo.checks.shape_checks import compatible_shapes, tensor_type
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.syntax.dot_syntax import DotDimensions, OptionalPrecision, OptionalPrecisionAndAlgorithm
@@ -130,3 +130,28 @@ class DotOp(IRDLOperation):
             if not (1 <= len(lhs) <= 2 and 1 <= len(rhs) <= 2 and compatible_shapes(lhs[-1:], rhs[:1])):
                 raise VerifyException("expected both lhs/rhs ranks to be either 1 or 2")
             check_inferred_shape(self.result, (*lhs[:-1], *rhs[1:]))
+
+
+@define
+class EinsumOp(IRDLOperation):
+    """Einsum of two operands, `"ab,bc->ac"`."""
+
+    name = "stablehlo.einsum"
+    lhs = operand_def(TENSOR)
+    rhs = operand_def(TENSOR)
+    einsum_config = prop_def(StringAttr)
+    result = result_def(TENSOR)
+    traits = traits_def(Pure())
+    assembly_format = "$lhs `,` $rhs `,` `config` `=` $einsum_config attr-dict `:` functional-type(operands, results)"
+
+
+@define
+class UnaryEinsumOp(IRDLOperation):
+    """Einsum of one operand, `"ab->a"`."""
+
+    name = "stablehlo.unary_einsum"
+    operand = operand_def(TENSOR)
+    einsum_config = prop_def(StringAttr)
+    result = result_def(TENSOR)
+    traits = traits_def(Pure())
+    assembly_format = "$operand `,` `config` `=` $einsum_config attr-dict `:` functional-type(operands, results)"

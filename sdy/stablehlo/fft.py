@@ -14,9 +14,8 @@ from sdy.stablehlo.attributes.operation_attributes import I64_ARRAY
 from sdy.stablehlo.checks.inference import InferredResults
 from sdy.stablehlo.checks.shape_checks import compatible_shapes, tensor_type
 from sdy.stablehlo.definition import define
-from sdy.stablehlo.types.bounds import bounded_type, bounds_of
 from sdy.stablehlo.types.element_types import INEXACT
-from sdy.stablehlo.types.sizes import sizes_text
+from sdy.stablehlo.types.sizes import bounded_type, bounds_of, sizes_text
 from sdy.stablehlo.types.tensor_types import ranked
 
 MAX_RANK = 3

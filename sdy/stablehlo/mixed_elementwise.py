@@ -35,8 +35,7 @@ from sdy.stablehlo.checks.agreement import (
     verify_elementwise,
     verify_same_operand_elements,
 )
-from sdy.stablehlo.checks.inference import InferredResults, verify_inferred
-from sdy.stablehlo.checks.ranks import with_element_type
+from sdy.stablehlo.checks.inference import InferredResults, verify_inferred, with_element_type
 from sdy.stablehlo.checks.shape_checks import (
     compatible_shapes,
     tensor_type,

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Locator, Page, Request, expect
 
 import sdy
-from sdy.byte_sizes import format_bytes
+from sdy.formatting import format_bytes
 from sdy.passes.account.report.report import Report
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "transformer.mlir"

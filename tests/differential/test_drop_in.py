@@ -13,7 +13,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import sdy
-from sdy.callables import Function
+from sdy.type_helpers import Function
 
 sys.path.append(str(Path(__file__).parents[2] / "bench"))
 

@@ -21,10 +21,10 @@ from jax.sharding import PartitionSpec as P
 from cxx_versions import lacks, with_known_reductions
 from oracle import OracleError, assert_same, oracle, oracle_after_each
 from random_modules import random_module
-from sdy.callables import Function
 from sdy.passes.driver import run_passes
 from sdy.passes.spec import parse_pipeline
 from sdy.text import format, parse
+from sdy.type_helpers import Function
 
 ROOT = Path(__file__).parents[2]
 NUM_OPERATIONS = 16

@@ -15,7 +15,7 @@ from xdsl.ir import Operation
 
 import sdy
 from gspmd_in_jax import lowering_for_gspmd
-from sdy.callables import Function
+from sdy.type_helpers import Function
 
 MESH = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
 SPLIT = NamedSharding(MESH, P("data", "model"))

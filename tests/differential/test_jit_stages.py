@@ -14,7 +14,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import sdy
-from sdy.callables import Function
+from sdy.type_helpers import Function
 
 MESH = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
 X = np.linspace(-1, 1, 64, dtype=np.float32).reshape(8, 8)

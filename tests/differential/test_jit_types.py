@@ -10,7 +10,7 @@ from jax.sharding import AxisType, NamedSharding, SingleDeviceSharding
 from jax.sharding import PartitionSpec as P
 
 import sdy
-from sdy.callables import Function
+from sdy.type_helpers import Function
 
 X = np.arange(32, dtype=np.float32).reshape(8, 4)
 

@@ -12,7 +12,6 @@ from jax.sharding import PartitionSpec as P
 
 import sdy
 from oracle import oracle
-from sdy.callables import Function
 from sdy.common_mesh import CommonMesh
 from sdy.diagnostics import capture
 from sdy.passes.driver import run_passes
@@ -20,6 +19,7 @@ from sdy.passes.importing.unify_meshes import UnifyMeshesPass
 from sdy.passes.jax.hlo_collectives import collectives, total
 from sdy.passes.jax.to_bindings import module_to_bindings
 from sdy.passes.spmd.costs.communication import bytes_received
+from sdy.type_helpers import Function
 
 DEVICES = np.array(jax.devices())
 GRID = Mesh(DEVICES.reshape(4, 2), ("x", "y"))

@@ -14,7 +14,7 @@ from oracle import OracleError, assert_same, oracle
 from propagation_modules import MODULES
 from random_modules import random_module
 from sdy.axes import AxisRef
-from sdy.diagnostics import DiagnosticError
+from sdy.diagnostics import DiagnosticError, ShardingWarning
 from sdy.factors import project_tensor, unproject
 from sdy.mesh import Mesh
 from sdy.passes.driver import run_passes
@@ -30,7 +30,6 @@ from sdy.passes.propagation.user_priority_propagate import UserPriorityPropagate
 from sdy.rule import OpShardingRule
 from sdy.sharding import DimSharding, TensorSharding
 from sdy.text import context
-from sdy.warning_categories import ShardingWarning
 
 MESH = Mesh.of({"a": 2, "b": 8, "c": 3, "d": 2})
 

@@ -12,8 +12,8 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 from jaxlib.mlir import ir
 
-from sdy.callables import Function
 from sdy.text import format, parse
+from sdy.type_helpers import Function
 
 X = np.ones((4, 8), np.float32)
 IMAGES = np.ones((2, 8, 8, 3), np.float32)

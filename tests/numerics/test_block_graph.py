@@ -18,7 +18,6 @@ from jax import lax
 import sdy
 from sdy.blocks import block_operation
 from sdy.box import Box
-from sdy.callables import Function
 from sdy.diagnostics import DiagnosticError
 from sdy.passes.blocks import schedule
 from sdy.passes.blocks.block_shapes import of_shardings, within
@@ -32,6 +31,7 @@ from sdy.passes.blocks.schedule import MemoryLimitError, run
 from sdy.passes.blocks.split_reductions import SplitReductionsPass
 from sdy.passes.blocks.validation import BlockGraphError, validate
 from sdy.tools.sdy_blocks import main as sdy_blocks
+from sdy.type_helpers import Function
 
 
 def f32(*shape: int) -> np.ndarray[Any, Any]:

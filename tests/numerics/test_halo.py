@@ -18,11 +18,11 @@ from xdsl.dialects.builtin import ModuleOp
 
 import sdy
 from partitioned_programs import LINE, Argument, D, M, Program, X, constrain, ints, partitioned, program
-from sdy.callables import Function
 from sdy.diagnostics import capture
 from sdy.ir.walking import operations
 from sdy.passes.driver import partition, propagate
 from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.type_helpers import Function
 
 ROWS, ODD = ints((16, 4), D), ints((13, 4))
 IMAGES, KERNEL = ints((2, 16, 8, 3), None, D, M), ints((3, 3, 3, 4))

@@ -12,8 +12,8 @@ from jax.sharding import PartitionSpec as P
 
 import sdy
 from dearer.case import mesh_of
-from sdy.callables import Function
 from sdy.passes.jax.hlo_received import bytes_received
+from sdy.type_helpers import Function
 
 
 def shift(x: jax.Array) -> jax.Array:

@@ -15,7 +15,7 @@ from jax.sharding import AxisType, Mesh
 from jax.sharding import PartitionSpec as P
 from jaxlib.mlir import ir
 
-from sdy.callables import Function
+from sdy.type_helpers import Function
 
 _LAX: Any = import_module("jax._src.lax.lax")
 _PARALLEL: Any = import_module("jax._src.lax.parallel")

@@ -8,13 +8,13 @@ import jax
 import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from sdy.callables import Function
 from sdy.diagnostics import capture
 from sdy.passes.driver import partition, propagate
 from sdy.passes.jax.compile import compile, compile_unpartitioned
 from sdy.passes.jax.difference import largest_difference
 from sdy.passes.jax.from_jax import from_jax
 from sdy.passes.jax.inputs import random_inputs
+from sdy.type_helpers import Function
 
 D, M = "data", "model"
 X, Y, Z = "x", "y", "z"

@@ -13,6 +13,7 @@ from xdsl.rewriter import InsertPoint
 
 import sdy
 from sdy.diagnostics import capture
+from sdy.dialect.axis_syntax import format_dims
 from sdy.dialect.ops import MeshOp
 from sdy.dialect.shardings import func_arg_sharding, func_result_sharding
 from sdy.ir.editing import insert
@@ -24,7 +25,6 @@ from sdy.passes.auto.folded_program import FoldedProgram, fold
 from sdy.passes.auto.plan import Plan
 from sdy.passes.auto.truth import LayoutOfModule, truth_of
 from sdy.passes.common.call_graph import main_function
-from sdy.passes.common.format_sharding import format_dims
 from sdy.passes.spmd.costs.hardware import Link, hardware_of
 from sdy.passes.spmd.costs.step_time import StepCost
 from sdy.tools import sdy_auto

@@ -14,7 +14,7 @@ from jaxlib.cpu import _sparse
 import sdy
 from sdy.diagnostics import DiagnosticError
 from sdy.rules import AnnotationError, annotate, register_custom_call
-from sdy.rules.call_target_file import annotate_from
+from sdy.rules.annotated_operations import annotate_from
 from sdy.rules.elementwise import pointwise
 from sdy.tools import sdy_auto, sdy_diff, sdy_lint, sdy_opt, sdy_report, sdy_run
 

@@ -8,7 +8,7 @@ import pytest
 
 import sdy
 from sdy.diagnostics import Location, error, register_source
-from sdy.escaping import escape_line, escape_lines
+from sdy.formatting import escape_line, escape_lines
 from sdy.tools import sdy_blocks, sdy_diff, sdy_interpret, sdy_lint, sdy_opt, sdy_run
 
 TITLE = "\x1b]0;owned\x07"

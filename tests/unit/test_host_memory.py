@@ -13,8 +13,8 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import sdy
-from sdy.byte_sizes import format_bytes
 from sdy.diagnostics import capture
+from sdy.formatting import format_bytes
 
 DEVICES = 4
 PART = 1024 * 64 * 4 // DEVICES

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import sdy
-from sdy.callables import Function
 from sdy.rules.annotated_factors import AnnotationError
+from sdy.type_helpers import Function
 
 _NUMBERS = count()
 

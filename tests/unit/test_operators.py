@@ -11,11 +11,11 @@ import pytest
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import sdy
-from sdy.callables import Function
 from sdy.diagnostics import DiagnosticError
 from sdy.operators.call import OperatorCall, call_of, parse_call
 from sdy.operators.transforms import Batched, Gradient
 from sdy.rules import AnnotationError
+from sdy.type_helpers import Function
 
 
 @sdy.register_op("m^ kd+, kd+ n -> m^ n")

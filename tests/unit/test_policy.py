@@ -14,10 +14,10 @@ from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint, Rewriter
 
 import sdy
-from sdy.callables import Function
 from sdy.diagnostics import DiagnosticError, capture
 from sdy.dialect.ops import MeshOp
 from sdy.passes.policy.policy import Policy
+from sdy.type_helpers import Function
 
 
 @sdy.register_op("(h^ m^) kd+, kd+ n -> h^ m^ n", name="matmul_of_policy")

@@ -19,7 +19,7 @@ from sdy.passes.driver import run_passes
 from sdy.passes.pipelines import PartitionPipeline, Pipeline, PropagationPipeline
 from sdy.progress import report_to, task, track
 from sdy.tools import progress, sdy_auto, sdy_blocks, sdy_diff, sdy_interpret, sdy_opt, sdy_run
-from sdy.tools.command import INTERRUPTED, guarded
+from sdy.tools.entry import INTERRUPTED, guarded
 
 NEVER = 3600.0
 PATIENCE = 60.0

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from sdy.passes.auto.solver import Problem, Solution, solve
 from sdy.passes.auto.solver.annealing import anneal
-from sdy.passes.auto.solver.binding_times import binding_times
-from sdy.passes.auto.solver.cost_tables import tabulate
+from sdy.passes.auto.solver.cost_tables import binding_times, tabulate
 from sdy.passes.auto.solver.evaluation import cost_in, usage_in
 from sdy.passes.auto.solver.exact import solve_exactly
 from sdy.passes.auto.solver.problem import Assignment, cost_of, usage_of

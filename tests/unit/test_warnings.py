@@ -16,8 +16,8 @@ from jax.sharding import PartitionSpec as P
 
 import sdy
 from corpus import PROGRAMS
-from sdy.callables import Function
 from sdy.diagnostics import capture
+from sdy.type_helpers import Function
 
 MESH = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
 MATRIX = np.eye(8, dtype=np.float32) * 3

@@ -8,7 +8,7 @@ from jax._src.basearray import Array as Array
 from jax._src.basearray import ArrayLike, DTypeLike
 from jaxlib._jax import Device as Device
 
-from sdy.callables import Function
+from sdy.type_helpers import Function
 
 from . import debug as debug
 from . import distributed as distributed

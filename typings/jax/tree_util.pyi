@@ -1,7 +1,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
-from sdy.callables import Function
+from sdy.type_helpers import Function
 
 class PyTreeDef:
     num_leaves: int

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sdy.diagnostics import Location, error
 from sdy.passes.account.lint.findings import Findings
 from sdy.passes.driver import Source
-from sdy.type_guards import is_dict, is_list
+from sdy.type_helpers import is_dict, is_list
 
 _VERSION = 1
 _KEY_FIELDS = ("rule", "file", "what")

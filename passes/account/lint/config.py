@@ -7,12 +7,12 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from sdy.byte_sizes import parse_bytes
 from sdy.diagnostics import Location, error
+from sdy.formatting import parse_bytes
 from sdy.passes.account.lint.options import LintOptions, check_names, unknown
 from sdy.passes.account.lint.thresholds import Thresholds
 from sdy.passes.driver import Source, read
-from sdy.type_guards import is_dict, is_list
+from sdy.type_helpers import is_dict, is_list
 
 CONFIG, PROJECT = "sdy-lint.toml", "pyproject.toml"
 

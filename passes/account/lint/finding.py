@@ -8,8 +8,8 @@ from functools import cached_property
 from xdsl.ir import Operation, SSAValue
 
 from sdy.axes import AxisRef
-from sdy.byte_sizes import format_bytes
 from sdy.diagnostics import Diagnostic, Location, Severity
+from sdy.formatting import format_bytes
 
 
 @dataclass(frozen=True, eq=False)

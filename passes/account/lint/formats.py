@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sdy.diagnostics import Location, Severity
-from sdy.escaping import escape_line, escape_lines
+from sdy.formatting import escape_line, escape_lines
 from sdy.passes.account.lint.finding import Finding
 from sdy.passes.account.lint.findings import Findings
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from sdy.axes import AxisRef
-from sdy.passes.common.format_sharding import format_dims
+from sdy.dialect.axis_syntax import format_dims
 from sdy.sharding import TensorSharding
 
 

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 
-from sdy.escaping import escape_line
+from sdy.formatting import escape_line
 from sdy.mesh import Mesh
 from sdy.passes.account.causes import Purpose
 from sdy.passes.account.collectives import Collective

@@ -3,13 +3,11 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from sdy.byte_sizes import format_bytes
 from sdy.diagnostics import Where, location_of
-from sdy.escaping import escape_line
+from sdy.formatting import escape_line, format_bytes, format_seconds
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.report.exchanges import Groups
 from sdy.passes.account.summary import name_of_place
-from sdy.passes.common.format_seconds import format_seconds
 from sdy.passes.spmd.costs.footprint import Footprint
 
 _FEW = 3

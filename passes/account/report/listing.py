@@ -7,7 +7,7 @@ from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from sdy.dialect.shardings import get_sharding
-from sdy.escaping import escape_line
+from sdy.formatting import escape_line
 from sdy.ir.walking import operations
 from sdy.passes.account.report.numbering import NONE, Json, Numbering, Numbers
 from sdy.passes.account.report.repeats import repeats

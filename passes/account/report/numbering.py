@@ -9,11 +9,11 @@ from xdsl.ir import Attribute
 
 from sdy.device_groups import shard_indices
 from sdy.diagnostics import Location, Where, location_of
+from sdy.dialect.axis_syntax import format_dims
 from sdy.dialect.meshes import device_count, find_mesh
-from sdy.escaping import escape_line
+from sdy.formatting import escape_line
 from sdy.ir.shapes import shape
-from sdy.passes.common.format_sharding import format_dims
-from sdy.passes.common.num_bytes import num_bytes
+from sdy.passes.common.properties import num_bytes
 from sdy.passes.common.replication_cost import local_bytes
 from sdy.sharding import TensorSharding
 

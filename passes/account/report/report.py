@@ -13,7 +13,7 @@ from xdsl.ir import SSAValue
 from sdy import gc_control
 from sdy.diagnostics import Location, error, location_of
 from sdy.dialect.meshes import main_mesh, named_meshes
-from sdy.escaping import escape_line
+from sdy.formatting import escape_line
 from sdy.passes.account.causes import TracedProgram, traced_program
 from sdy.passes.account.collectives import collectives
 from sdy.passes.account.partitioned_program import Program, propagated_program

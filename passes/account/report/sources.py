@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from sdy.diagnostics import Location
-from sdy.escaping import escape_line
+from sdy.formatting import escape_line
 
 _SUFFIXES = {".py", ".mlir"}
 """Suffixes of the files that are read. A module can name any file, and reports are shared, so others are not read."""

@@ -6,7 +6,7 @@ alternately:
 
 - `reduction`: exact variable elimination. Nodes that their neighbors determine are merged into these. Some hundreds to
   thousands of the ten thousands of nodes of an instance of the IOPDDL contest remain.
-- `cost_tables`: the reduced problem as flat arrays for Numba, with the `binding_times` at which memory may be exceeded.
+- `cost_tables`: the reduced problem as flat arrays for Numba, with the binding times at which memory may be exceeded.
 - `relaxation`: Lagrangian relaxation of the memory limit, with lower bounds by message passing (`trws`). Strategies
   whose lower bound exceeds the best known cost are pruned, and the reduction continues.
 - `annealing`: local search over trees of nodes, with memory at the Lagrangian prices.

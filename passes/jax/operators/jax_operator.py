@@ -2,11 +2,12 @@
 
 import ast
 import inspect
+import types
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import lru_cache, update_wrapper
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Union, cast, get_args, get_origin
 
 import jax
 import jax.numpy as jnp
@@ -22,13 +23,12 @@ from sdy.operators.operator import AnnotationMaker, Operator
 from sdy.operators.transforms import KeyData, Tangent
 from sdy.passes.jax.operators.check import check_parts
 from sdy.passes.jax.operators.keys import is_key, keys_among, with_data, with_keys
-from sdy.passes.jax.operators.parameters import may_be_container, may_be_none
 from sdy.passes.jax.operators.place import Place
 from sdy.passes.jax.operators.primitive import apply
 from sdy.passes.jax.operators.program import program_of, refusal_of, sees_all_elements
 from sdy.passes.jax.operators.traced import traced_call
 from sdy.passes.jax.operators.transformed import transformed
-from sdy.type_guards import is_list, is_tuple
+from sdy.type_helpers import is_list, is_tuple
 
 _inside: ContextVar[bool] = ContextVar("inside_operator", default=False)
 """True while the function of an operator runs; other operators that it calls are then plain functions."""
@@ -267,3 +267,26 @@ def evaluate(operator: JaxOperator, call: OperatorCall, types: tuple[jax.ShapeDt
 def check_once(operator: JaxOperator, call: OperatorCall, types: tuple[jax.ShapeDtypeStruct, ...]) -> None:
     """Memoized `check_parts`."""
     check_parts(operator, call, types)
+
+
+_SINGLE = (jax.Array, np.ndarray, bool, int, float, complex, str, type(None))
+
+
+def may_be_none(parameter: inspect.Parameter) -> bool:
+    """Return true if a parameter may be None, by its default or its type."""
+    if parameter.default is None or isinstance(parameter.annotation, str):
+        return parameter.default is None or any(word in parameter.annotation for word in ("None", "Optional"))
+    return type(None) in _alternatives(parameter.annotation)
+
+
+def may_be_container(parameter: inspect.Parameter) -> bool:
+    """Return true if a parameter may be a dict, list or tuple of arrays, each with its own input in the annotation."""
+    if isinstance(parameter.annotation, str):
+        words = {each.__name__ for each in _SINGLE} | {"None", "jax.Array", "np.ndarray", "numpy.ndarray"}
+        return any(word.strip() not in words for word in parameter.annotation.split("|"))
+    return any(alternative not in _SINGLE for alternative in _alternatives(parameter.annotation))
+
+
+def _alternatives(annotation: Any) -> tuple[Any, ...]:
+    """Return the members of a union; any other type as the only member."""
+    return get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)

@@ -16,7 +16,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from jaxlib.mlir import ir
 
 from sdy.axes import AxisRef
-from sdy.diagnostics import warn
+from sdy.diagnostics import ComputedWholeWarning, warn
 from sdy.dialect.attributes import OPERATOR, SHARDING_RULE
 from sdy.dialect.rule_syntax import rule_text
 from sdy.mesh import Mesh
@@ -30,7 +30,6 @@ from sdy.passes.spmd.operator_parts import OperatorParts, evenly_split, factor_a
 from sdy.passes.spmd.reshards.operation_plan import Tensors, plan_operation
 from sdy.passes.spmd.uneven_factors import uneven_factors
 from sdy.sharding import DimSharding, TensorSharding
-from sdy.warning_categories import ComputedWholeWarning
 
 if TYPE_CHECKING:
     from sdy.passes.jax.operators.jax_operator import JaxOperator

@@ -20,7 +20,7 @@ from sdy.axes import AxisRef
 from sdy.dialect.attributes import PROPAGATION_EDGES, PropagationEdgesAttr
 from sdy.dialect.propagation_edges import AxisEdge, EdgeValue, PropagationStep
 from sdy.ir.walking import operations
-from sdy.passes.common.argument_attributes import set_result_attribute
+from sdy.passes.common.argument_names import set_result_attribute
 from sdy.passes.propagation.moves import Move
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from sdy.axes import AxisRef
 from sdy.diagnostics import Location
 from sdy.dialect.sharding_syntax import sharding_text
-from sdy.escaping import escape_line
-from sdy.passes.propagation.provenance.layout_choice import LayoutChoice
+from sdy.formatting import escape_line
+from sdy.passes.propagation.provenance.history import LayoutChoice
 from sdy.sharding import TensorSharding
 
 

@@ -1,4 +1,4 @@
-"""The propagation history of a module: a side table of the module and its clones."""
+"""The propagation history of a module, with its candidate layouts: a side table of the module and its clones."""
 
 import math
 from collections.abc import Iterator
@@ -14,9 +14,33 @@ from sdy.dialect.ops import DataFlowEdgeOp
 from sdy.ir.companions import Copies, companion
 from sdy.passes.propagation.binding import Binding
 from sdy.passes.propagation.moves import Move
-from sdy.passes.propagation.provenance.layout_choice import LayoutChoice
 from sdy.passes.propagation.snapshot import UNSHARDABLE
 from sdy.passes.propagation.solution import Change, Solution
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateLayout:
+    """The layout from propagating one form of a module, with the predicted costs of the partitioned program."""
+
+    form: str
+    """The form that was propagated, for example "as written"."""
+    bytes_received: float
+    """The bytes that a device receives on average, in all collectives of a run."""
+    peak_bytes: int
+    """The peak memory of a device in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutChoice:
+    """The selected layout and the rejected ones."""
+
+    best: CandidateLayout
+    others: tuple[CandidateLayout, ...]
+
+    def __str__(self) -> str:
+        clauses = [f"{self.best.form}: a device receives {self.best.bytes_received:,.0f} bytes"]
+        clauses += [f"{layout.form} it would receive {layout.bytes_received:,.0f}" for layout in self.others]
+        return "; ".join(clauses)
 
 
 class Arrival(NamedTuple):

@@ -22,7 +22,7 @@ from sdy.dialect.interfaces import defining_op
 from sdy.dialect.ops import DataFlowEdgeOp, ManualComputationOp, ShardingConstraintOp
 from sdy.dialect.shardings import func_result_sharding, get_sharding, shardable_value
 from sdy.ir.walking import operations, operations_inside_out
-from sdy.passes.common.argument_attributes import set_argument_attribute, set_result_attribute
+from sdy.passes.common.argument_names import set_argument_attribute, set_result_attribute
 from sdy.passes.common.data_flow_edges import edge_of
 from sdy.passes.propagation.moves import Move
 from sdy.sharding import TensorSharding

@@ -11,7 +11,7 @@ from sdy.dialect.interfaces import Sides
 from sdy.dialect.ops import PropagationBarrierOp
 from sdy.ir.fast_access import next_use, operands_of
 from sdy.ir.shapes import is_scalar, is_static_tensor, rank
-from sdy.passes.common.op_properties import is_elementwise
+from sdy.passes.common.properties import is_elementwise
 from sdy.passes.propagation.directions import Direction, Role
 from sdy.passes.propagation.snapshot import KindsByUse
 from sdy.passes.propagation.step import OperationKind

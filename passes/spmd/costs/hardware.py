@@ -24,10 +24,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from sdy.byte_sizes import parse_bytes
 from sdy.diagnostics import Location, error
+from sdy.formatting import parse_bytes
 from sdy.mesh import Mesh
-from sdy.type_guards import is_dict, is_list
+from sdy.type_helpers import is_dict, is_list
 
 _PRESETS = Path(__file__).with_name("presets")
 

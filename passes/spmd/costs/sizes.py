@@ -2,7 +2,7 @@
 
 from xdsl.ir import SSAValue
 
-from sdy.passes.common.num_bytes import num_bytes
+from sdy.passes.common.properties import num_bytes
 
 
 def value_bytes(value: SSAValue) -> int:

@@ -2,7 +2,7 @@
 
 from sdy.axes import AxisRef
 from sdy.dialect.meshes import enclosing_module, named_meshes
-from sdy.passes.common.num_bytes import num_bytes
+from sdy.passes.common.properties import num_bytes
 from sdy.passes.common.replication_cost import LocalBytes, warn_of_cost
 from sdy.passes.spmd.communication import all_reduce
 from sdy.passes.spmd.layout import Layout

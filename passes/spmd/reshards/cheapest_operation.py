@@ -46,7 +46,7 @@ from sdy.axes import total_size
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import rank, shape
 from sdy.mesh import Mesh
-from sdy.passes.common.num_bytes import element_bytes
+from sdy.passes.common.properties import element_bytes
 from sdy.passes.common.replication_cost import local_bytes
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.reshards.candidate_plans import (

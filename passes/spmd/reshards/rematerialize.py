@@ -22,7 +22,7 @@ from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.ir.editing import insert
 from sdy.ir.fast_access import has_trait
 from sdy.ir.shapes import is_scalar, num_elements, shape_of
-from sdy.passes.common.num_bytes import num_bytes
+from sdy.passes.common.properties import num_bytes
 from sdy.passes.common.reshard_reuse import layout_before
 from sdy.passes.spmd.reshards.reshard_cost import elements_resharded
 from sdy.sharding import DimSharding, TensorSharding

@@ -18,7 +18,7 @@ from sdy.dialect.shardings import get_sharding
 from sdy.ir.fast_access import has_trait
 from sdy.ir.shapes import is_scalar, shape
 from sdy.mesh import Mesh
-from sdy.passes.common.num_bytes import element_bytes
+from sdy.passes.common.properties import element_bytes
 from sdy.passes.spmd.reshards.exchange_cost import elements_exchanged
 from sdy.passes.spmd.reshards.reshard_cost import elements_behind
 from sdy.sharding import TensorSharding, equivalent

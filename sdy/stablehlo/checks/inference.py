@@ -13,13 +13,15 @@ StableHLO reports failed checks in three forms:
 from abc import abstractmethod
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from typing import cast
 
+from xdsl.dialects.builtin import TensorType, UnrankedTensorType
 from xdsl.ir import Attribute, Operation, OpResult
 from xdsl.irdl import IRDLOperation
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.diagnostics import DiagnosticError, error, inferred_types_error, op_error
-from sdy.stablehlo.checks.shape_checks import as_ranked, compatible_shapes, compatible_type_lists
+from sdy.stablehlo.checks.shape_checks import as_ranked, compatible_shapes, compatible_type_lists, same_shape
 
 
 class InferredResults(IRDLOperation):
@@ -70,3 +72,24 @@ def message_only(op: Operation) -> Generator[None]:
         yield
     except VerifyException as problem:
         raise error(op, str(problem)) from problem
+
+
+def with_element_type(
+    type_: Attribute, element_type: Attribute
+) -> TensorType[Attribute] | UnrankedTensorType[Attribute]:
+    """Return a tensor type with its element type replaced."""
+    if isinstance(type_, TensorType):
+        tensor = cast(TensorType[Attribute], type_)
+        return TensorType(element_type, tensor.shape, tensor.encoding)
+    return UnrankedTensorType(element_type)
+
+
+def verify_inferred_shapes(op: InferredResults) -> None:
+    """Raise DiagnosticError if the result shapes are incompatible with the inferred ones; element types may differ."""
+    try:
+        inferred = op.infer_types()
+    except VerifyException as problem:
+        raise not_inferred(op, str(problem)) from problem
+    result_types = op.result_types
+    if len(inferred) != len(result_types) or not all(map(same_shape, inferred, result_types)):
+        raise inferred_types_error(op, inferred, result_types)

@@ -1,12 +1,13 @@
-"""Verification of the scales and zero points of quantized tensors, with MLIR's messages."""
+"""Verification of quantized tensors: their scales and zero points, and operations on them, with MLIR's messages."""
 
 import math
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from sdy.stablehlo.checks.agreement import element_type
 from sdy.stablehlo.types.quantized import UniformQuantization, UniformQuantizedType
 
 
@@ -115,3 +116,28 @@ def verify_transposed_quantization(
             f"operand quantization_dimension {operand_q.axis} is not same as permutation[{result_q.axis}] = "
             f"{permutation[result_q.axis]}"
         )
+
+
+def quantization(value: SSAValue) -> UniformQuantization | None:
+    """Return the quantization of a tensor's elements, None if they are not quantized."""
+    return quantization_of(element_type(value))
+
+
+def verify_quantized_product(lhs: SSAValue, rhs: SSAValue, result: SSAValue) -> None:
+    """Raise VerifyException if the quantizations of operands and result are incompatible."""
+    lhs_quantization, rhs_quantization, result_quantization = map(quantization, (lhs, rhs, result))
+    if rhs_quantization is None or (lhs_quantization is None) != (result_quantization is None):
+        raise VerifyException(
+            "rhs should be quantized for quantized operations and is_quantized(lhs)=is_quantized(result) should hold"
+        )
+    if lhs_quantization is None or result_quantization is None:
+        types = {element_type(lhs), element_type(result), rhs_quantization.expressed}
+        if len(types) > 1:
+            raise VerifyException("mismatched rhs quantization expressed type and lhs and result element type")
+        return
+    if lhs_quantization.stored != rhs_quantization.stored:
+        raise VerifyException("mismatched lhs and rhs quantization storage types")
+    if len({lhs_quantization.expressed, rhs_quantization.expressed, result_quantization.expressed}) > 1:
+        raise VerifyException("mismatched lhs, rhs and result quantization expressed types")
+    if rhs_quantization.axis is None and result_quantization.axis is not None:
+        raise VerifyException("mismatched rhs and result quantization granularity")

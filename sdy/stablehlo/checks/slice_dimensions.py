@@ -1,4 +1,4 @@
-"""Verification of the dimension numbers of gather and scatter.
+"""Verification of dimension numbers: their range and uniqueness, and those of gather and scatter.
 
     gather      operand   start_indices     result         slices of the operand are read into the result
     scatter     inputs    scatter_indices   updates        the updates are combined into slices of the inputs
@@ -21,7 +21,6 @@ from xdsl.utils.exceptions import VerifyException
 
 from sdy.stablehlo.attributes.operation_attributes import GatherDimensionNumbers, ScatterDimensionNumbers
 from sdy.stablehlo.attributes.struct_attribute import dims_text
-from sdy.stablehlo.checks.dimension_checks import verify_distinct, verify_each_in_range, verify_in_range
 from sdy.stablehlo.checks.shape_checks import compatible_shapes
 
 SizeT = TypeVar("SizeT")
@@ -133,3 +132,27 @@ class SliceDimensions:
         return VerifyException(
             f"{style.expects} {dims.name} to {demand}{style.got}: {dims_text(dims.dims)}{style.stop}"
         )
+
+
+def verify_in_range(name: str, dim: int, last: int, last_name: str) -> None:
+    """Raise VerifyException unless `dim` is in [0, last]; `last_name` is the text of `last` in the message."""
+    if not 0 <= dim <= last:
+        raise VerifyException(f"Expects {name} to be in range [0, {last_name}] i.e. [0, {last}]. got: {dim}.")
+
+
+def verify_each_in_range(name: str, dims: Sequence[int], end: int, end_name: str) -> None:
+    """Raise VerifyException unless all `dims` are in [0, end); `end_name` is the text of `end` in the message."""
+    for dim in dims:
+        if not 0 <= dim < end:
+            raise VerifyException(
+                f"Expects each element of {name} to be in range [0, {end_name}) i.e. [0, {end}). got: {dim}."
+            )
+
+
+def verify_distinct(name: str, dims: Sequence[int], other_name: str, others: Sequence[int]) -> None:
+    """Raise VerifyException if a dimension occurs twice in the two lists together."""
+    seen: set[int] = set()
+    for dim in (*dims, *others):
+        if dim in seen:
+            raise VerifyException(f"has duplicated dimension from {name} and {other_name}: {dim}")
+        seen.add(dim)

@@ -17,8 +17,7 @@ from xdsl.ir import Attribute
 from xdsl.utils.exceptions import VerifyException
 
 from sdy.stablehlo.attributes.operation_attributes import I64Array
-from sdy.stablehlo.types.bounds import bounded_type, bounds_of
-from sdy.stablehlo.types.sizes import MAX_DIMENSIONS
+from sdy.stablehlo.types.sizes import MAX_DIMENSIONS, bounded_type, bounds_of
 
 
 @dataclass(frozen=True, slots=True)

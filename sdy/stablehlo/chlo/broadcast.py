@@ -13,8 +13,7 @@ from sdy.dialect.interfaces import Elementwise
 from sdy.stablehlo.attributes.operation_attributes import I64_ARRAY
 from sdy.stablehlo.checks.agreement import element_type, verify_compatible_elements, verify_same_elements
 from sdy.stablehlo.checks.broadcast_shapes import broadcast_along, numpy_broadcast
-from sdy.stablehlo.checks.inference import InferredResults, verify_inferred
-from sdy.stablehlo.checks.ranks import verify_inferred_shapes
+from sdy.stablehlo.checks.inference import InferredResults, verify_inferred, verify_inferred_shapes
 from sdy.stablehlo.checks.shape_checks import compatible_elements
 from sdy.stablehlo.chlo.attributes import ComparisonDirectionAttr, ComparisonTypeAttr
 from sdy.stablehlo.definition import define

@@ -10,8 +10,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from sdy.ir.constraints import TYPED
 from sdy.stablehlo.checks.agreement import element_type
-from sdy.stablehlo.checks.inference import InferredResults, verify_inferred
-from sdy.stablehlo.checks.ranks import with_element_type
+from sdy.stablehlo.checks.inference import InferredResults, verify_inferred, with_element_type
 from sdy.stablehlo.checks.shape_checks import as_ranked, verify_same_shape
 from sdy.stablehlo.constants import TensorConstantOp
 from sdy.stablehlo.definition import define

@@ -9,8 +9,7 @@ from xdsl.traits import Pure
 
 from sdy.dialect.interfaces import Elementwise
 from sdy.stablehlo.checks.agreement import verify_elementwise
-from sdy.stablehlo.checks.inference import InferredResults, verify_inferred
-from sdy.stablehlo.checks.ranks import with_element_type
+from sdy.stablehlo.checks.inference import InferredResults, verify_inferred, with_element_type
 from sdy.stablehlo.checks.shape_checks import verify_same_type
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.types.element_types import BOOLEANS, COMPLEX, FLOATS, INEXACT, INTEGERS

@@ -22,8 +22,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from sdy.ir.constraints import NON_NEGATIVE_I64
 from sdy.stablehlo.attributes.operation_attributes import FALSE
-from sdy.stablehlo.checks.inference import InferredResults
-from sdy.stablehlo.checks.ranks import verify_inferred_shapes
+from sdy.stablehlo.checks.inference import InferredResults, verify_inferred_shapes
 from sdy.stablehlo.checks.shape_checks import as_ranked, compatible_types, tensor_type
 from sdy.stablehlo.definition import define
 from sdy.stablehlo.names import ScanNames

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, TensorType, TupleTyp
 from xdsl.ir import Attribute, TypeAttribute
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.stablehlo.types.bounds import bounded_type, bounds_of
+from sdy.stablehlo.types.sizes import bounded_type, bounds_of
 
 
 class Dim(NamedTuple):

@@ -14,7 +14,7 @@ from jax import lax
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from sdy.callables import Function
+from sdy.type_helpers import Function
 from small_scope.choices import Choices, NoCaseError
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -6,7 +6,7 @@ import numpy as np
 from jax import lax
 
 from dearer.case import Case, Draft
-from sdy.callables import Function
+from sdy.type_helpers import Function
 
 
 def pooling(draft: Draft) -> Case:

@@ -8,7 +8,7 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from lint_programs.planted import Planted, Written, tensor
-from sdy.callables import Function
+from sdy.type_helpers import Function
 
 WIDTH, HEAD = 1024, 128
 

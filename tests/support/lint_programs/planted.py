@@ -9,7 +9,7 @@ import jax
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from sdy.callables import Function
+from sdy.type_helpers import Function
 
 GRID = {"data": 4, "model": 2}
 MISTAKE = "# mistake"

@@ -2,7 +2,7 @@ from typing import Any
 
 from jax.sharding import Sharding
 
-from sdy.callables import Function
+from sdy.type_helpers import Function
 
 def io_callback(
     callback: Function[Any],

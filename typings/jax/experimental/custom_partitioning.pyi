@@ -1,6 +1,6 @@
 from typing import Any
 
-from sdy.callables import Function
+from sdy.type_helpers import Function
 
 class custom_partitioning:
     fun: Function[Any]

@@ -3,7 +3,7 @@ from typing import Any
 
 from jax.extend.core import Primitive
 
-from sdy.callables import Function
+from sdy.type_helpers import Function
 
 primitive_jvps: dict[Primitive, Callable[..., Any]]
 primitive_transposes: dict[Primitive, Callable[..., Any]]

@@ -5,7 +5,7 @@ from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jaxlib.mlir import ir
 
-from sdy.callables import Function
+from sdy.type_helpers import Function
 
 class LoweringRuleContext:
     module_context: Any

@@ -8,7 +8,7 @@ from jax._src.lax.lax import RoundingMethod as RoundingMethod
 from jax._src.lax.lax import Tolerance as Tolerance
 from jax._src.lax.slicing import ScatterDimensionNumbers as ScatterDimensionNumbers
 
-from sdy.callables import Function
+from sdy.type_helpers import Function
 
 from . import linalg as linalg
 

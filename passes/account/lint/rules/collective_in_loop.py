@@ -31,7 +31,7 @@ from sdy.passes.account.lint.finding import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import quoted_axes
 from sdy.passes.common.loops import carried_unchanged, loops_around
-from sdy.passes.common.op_properties import is_pure
+from sdy.passes.common.properties import is_pure
 from sdy.rules import movement
 from sdy.stablehlo.control_flow import ReturnOp, WhileOp
 from sdy.stablehlo.elementwise import AddOp, ConvertOp, DivOp, MulOp, NegOp

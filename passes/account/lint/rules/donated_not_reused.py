@@ -20,9 +20,9 @@ from sdy.dialect.shardings import func_result_sharding, get_sharding
 from sdy.passes.account.lint.finding import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import sharded_as
-from sdy.passes.common.argument_attributes import is_donated
+from sdy.passes.common.argument_names import is_donated
 from sdy.passes.common.call_graph import main_function
-from sdy.passes.common.num_bytes import num_bytes
+from sdy.passes.common.properties import num_bytes
 
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:

@@ -18,13 +18,12 @@ from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
-from sdy.dialect.axis_syntax import axes_text
+from sdy.dialect.axis_syntax import axes_text, format_dims
 from sdy.dialect.shardings import func_result_sharding, get_sharding
 from sdy.ir.shapes import is_static_tensor, shape_of
 from sdy.passes.account.lint.finding import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import sharded_as
-from sdy.passes.common.format_sharding import format_dims
 from sdy.sharding import DimSharding, TensorSharding
 
 

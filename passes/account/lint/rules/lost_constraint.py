@@ -14,13 +14,13 @@ After::
 
 from collections.abc import Iterator
 
+from sdy.dialect.axis_syntax import format_dims
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
 from sdy.passes.account.causes import Cause, Purpose
 from sdy.passes.account.lint.finding import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import moves, sharded_as
-from sdy.passes.common.format_sharding import format_dims
 from sdy.sharding import equivalent
 
 

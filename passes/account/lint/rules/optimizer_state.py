@@ -25,7 +25,7 @@ from sdy.passes.account.lint.finding import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import sharded_as, spec_of
 from sdy.passes.auto.state import find_state
-from sdy.passes.common.op_properties import is_elementwise
+from sdy.passes.common.properties import is_elementwise
 from sdy.sharding import TensorSharding
 
 

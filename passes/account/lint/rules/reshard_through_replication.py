@@ -19,6 +19,7 @@ from collections.abc import Iterator
 
 from xdsl.ir import Operation, SSAValue
 
+from sdy.dialect.axis_syntax import format_dims
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import num_elements
 from sdy.passes.account.collectives import Collective
@@ -26,7 +27,6 @@ from sdy.passes.account.lint.finding import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.rules.gather_before_custom_call import is_kernel
 from sdy.passes.account.lint.wording import quoted_axes
-from sdy.passes.common.format_sharding import format_dims
 from sdy.passes.spmd.costs.sizes import value_bytes
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.reduce_window import ReduceWindowOp

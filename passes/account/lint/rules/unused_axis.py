@@ -19,7 +19,7 @@ from sdy.dialect.shardings import get_sharding
 from sdy.ir.walking import operations_of
 from sdy.passes.account.lint.finding import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
-from sdy.passes.common.num_bytes import num_bytes
+from sdy.passes.common.properties import num_bytes
 from sdy.stablehlo.constants import ConstantOp
 
 _FRACTION = 8

@@ -1,8 +1,11 @@
-"""torch's control of gradients, emulated for differentiation by JAX.
+"""torch function modes: torch's control of gradients, and scalars of optimizers as traced values.
 
 torch records on each tensor how to differentiate it; JAX differentiates the program. A value computed under
 `torch.no_grad()` is a constant for differentiation. A parameter that the loss does not use has no gradient in torch,
 and its optimizer does not update it, whereas JAX computes a gradient of zeros.
+
+Scalars of optimizers are read from tensors, as the step count, or from parameter groups, as the learning rate. A
+compiled program computes them as tensors, so that they may change from step to step.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -63,3 +66,25 @@ def _is_in_place(func: Callable[..., Any]) -> bool:
 def _constant(tensor: Any) -> torch.Tensor:
     """Detach `tensor` from its gradient; a view, which torchax cannot detach, is materialized first."""
     return (tensor.torch() if isinstance(tensor, View) else tensor).detach()
+
+
+class ScalarsMode(TorchFunctionMode):
+    """Mode in which `tensor.item()` returns the tensor, and tensors may replace numbers as scalar arguments.
+
+    Scalar arguments are `alpha=`, as in `add_(other, alpha=)`, and `value=`, as in `addcdiv_(tensor1, tensor2,
+    value=)`: factors of the first tensor argument.
+    """
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Sequence[type], args: Sequence[Any] = (), kwargs: Any = None
+    ) -> Any:
+        if func is torch.Tensor.item:
+            return args[0]
+        named = dict(kwargs or {})
+        for name in ("alpha", "value"):
+            if isinstance(named.get(name), torch.Tensor):
+                target, first, *others = args
+                args = target, first * named.pop(name), *others
+        if (out := named.pop("out", None)) is not None:  # torchax does not support `out`
+            return out.copy_(func(*args, **named))
+        return func(*args, **named)

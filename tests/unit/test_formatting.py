@@ -2,7 +2,7 @@
 
 import pytest
 
-from sdy.byte_sizes import format_bytes, parse_bytes
+from sdy.formatting import format_bytes, parse_bytes
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,15 @@
-"""Verification of a custom call's aliases between operands and results, and of its buffers (memrefs).
+"""Verification of a custom call's layouts, its aliases between operands and results, and its buffers (memrefs).
 
     output_operand_aliases = [#stablehlo.output_operand_alias<output_tuple_indices = [0], operand_index = 1,
                                                               operand_tuple_indices = []>]
 
-Multiple results are indexed as the elements of a tuple.
+Multiple results are indexed as the elements of a tuple. A layout is a permutation of dimensions, minor to major.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import cast
 
-from xdsl.dialects.builtin import ArrayAttr, MemRefType, ShapedType, TensorType, TupleType
+from xdsl.dialects.builtin import ArrayAttr, DenseIntOrFPElementsAttr, MemRefType, ShapedType, TensorType, TupleType
 from xdsl.ir import Attribute, TypeAttribute
 from xdsl.utils.exceptions import VerifyException
 
@@ -123,3 +123,35 @@ def _buffers(type_: Attribute, indices: tuple[int, ...] = ()) -> Iterator[tuple[
 def _shape_and_elements(type_: Attribute) -> tuple[Sequence[int], Attribute]:
     assert isinstance(type_, ShapedType)
     return type_.get_shape(), cast(TensorType[Attribute] | MemRefType[Attribute], type_).element_type
+
+
+Layouts = ArrayAttr[DenseIntOrFPElementsAttr]
+
+
+def verify_layouts(kind: str, types: Sequence[Attribute], layouts: Layouts) -> None:
+    """Raise VerifyException unless there is one layout per type, a permutation of its dimensions.
+
+    `kind`, "operand" or "result", appears in the messages.
+    """
+    if len(types) != len(layouts):
+        raise VerifyException(
+            f"Number of {kind}s must match the number of {kind} layouts, {len(types)} != {len(layouts)}"
+        )
+    for index, (type_, layout) in enumerate(zip(types, layouts, strict=True)):
+        if isinstance(type_, TupleType):
+            raise VerifyException("Tuple types are not fully supported with layout constraints yet")
+        dims = cast(Sequence[int], layout.get_values())
+        if isinstance(type_, TensorType):
+            _verify_permutation(cast(TensorType[Attribute], type_), layout, dims)
+        elif not isinstance(type_, ShapedType) and dims:
+            raise VerifyException(
+                f"Only tensor types can have non-empty layout: {kind} #{index} of type '{type_}' has layout {layout}"
+            )
+
+
+def _verify_permutation(type_: TensorType[Attribute], layout: DenseIntOrFPElementsAttr, dims: Sequence[int]) -> None:
+    rank = type_.get_num_dims()
+    if sorted(dims) != list(range(rank)):
+        raise VerifyException(
+            f"incorrect layout {layout} for type '{type_}', layout must be a permutation of [0, {rank})"
+        )
