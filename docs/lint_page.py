@@ -5,8 +5,7 @@ from itertools import groupby
 from textwrap import dedent
 from typing import TYPE_CHECKING
 
-from sdy.passes.account.lint.catalog import RULES
-from sdy.passes.account.lint.rule import Rule
+from sdy.passes.account.lint.catalog import RULES, Rule
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig

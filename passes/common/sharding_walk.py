@@ -11,7 +11,7 @@ from sdy.dialect.attributes import TensorShardingAttr, TensorShardingPerValueAtt
 from sdy.ir.walking import attributes_in, operations
 from sdy.mesh import Mesh
 from sdy.sharding import TensorSharding
-from sdy.stablehlo.replica_group_meshes import transform_mesh
+from sdy.stablehlo.attributes.replica_group_meshes import transform_mesh
 
 
 def shardings_in(root: Operation) -> Set[TensorSharding]:

@@ -8,7 +8,7 @@ from sdy.ir.editing import insert_for_other_uses, insert_for_use
 from sdy.ir.walking import operations_of
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.custom_call import CustomCallOp
-from sdy.stablehlo.fft import FftOp
+from sdy.stablehlo.linear_algebra import FftOp
 
 
 def constrain_fft_layouts(module: ModuleOp) -> None:

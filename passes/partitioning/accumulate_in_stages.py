@@ -26,7 +26,7 @@ from sdy.sharding import DimSharding, TensorSharding, equivalent
 from sdy.stablehlo.attributes.operation_attributes import i64_array
 from sdy.stablehlo.checks.windows import WindowDimension, padding_elements
 from sdy.stablehlo.emitter import Emitter, with_shape
-from sdy.stablehlo.reduce_window import ReduceWindowOp
+from sdy.stablehlo.windows import ReduceWindowOp
 
 
 @dataclass(frozen=True)

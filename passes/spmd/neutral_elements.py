@@ -29,8 +29,8 @@ from sdy.stablehlo.constants import ConstantOp
 from sdy.stablehlo.control_flow import ReturnOp
 from sdy.stablehlo.elementwise import AddOp, AndOp, MaxOp, MinOp, MulOp, OrOp, XorOp
 from sdy.stablehlo.emitter import before
-from sdy.stablehlo.reduce_window import ReduceWindowOp
 from sdy.stablehlo.reduction import ReduceOp
+from sdy.stablehlo.windows import ReduceWindowOp
 
 
 def identities_of(body: Region, element_types: Sequence[Attribute]) -> list[float] | None:

@@ -10,8 +10,8 @@ from sdy.device_groups import device_groups
 from sdy.mesh import Mesh
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.target import Target
+from sdy.stablehlo.attributes.replica_group_meshes import mesh_attribute
 from sdy.stablehlo.attributes.replica_groups import AxisRefAttr, ReplicaGroupMeshAxes, ReplicaGroupMeshAxesAttr
-from sdy.stablehlo.replica_group_meshes import mesh_attribute
 
 
 def replica_groups(

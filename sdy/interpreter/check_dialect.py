@@ -38,7 +38,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from sdy.stablehlo.definition import define
+from sdy.stablehlo.syntax.definition import define
 
 _UI32 = IntegerType(32, Signedness.UNSIGNED)
 _UI64 = IntegerType(64, Signedness.UNSIGNED)

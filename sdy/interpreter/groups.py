@@ -10,9 +10,9 @@ from sdy.device_groups import device_groups
 from sdy.dialect.meshes import enclosing_module, named_meshes
 from sdy.interpreter.grid import Grid, Group
 from sdy.stablehlo import ChannelHandleAttr
+from sdy.stablehlo.attributes.replica_group_meshes import axes_and_mesh
 from sdy.stablehlo.attributes.replica_groups import ReplicaGroupMeshAxesAttr
 from sdy.stablehlo.checks.process_groups import GloballyGroupedOp, GroupedOp
-from sdy.stablehlo.replica_group_meshes import axes_and_mesh
 
 
 class _Grouping(NamedTuple):

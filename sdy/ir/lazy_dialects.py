@@ -1,16 +1,14 @@
 """Dialects loaded lazily: a file of definitions is imported when one of its names is first looked up.
 
-    STABLEHLO = LazyDialect("stablehlo", __name__)
+    STABLEHLO = LazyDialect("stablehlo", __name__, {"dot": "dot dot_general", "sort": "sort"})
 
-A program that contains `stablehlo.dot` imports `dot.py`, the file of the package with `name = "stablehlo.dot"`, but not
-`sort.py`. Tools that iterate over all definitions, as xDSL's own do, see an ordinary dialect.
+A program that contains `stablehlo.dot` imports `dot.py`, which defines it, but not `sort.py`. Tools that
+iterate over all definitions, as xDSL's own do, see an ordinary dialect.
 """
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
 from importlib import import_module
-from pathlib import Path
 from typing import TypeVar
 
 from xdsl.context import Context
@@ -22,22 +20,27 @@ T = TypeVar("T")
 
 
 class LazyDialect(Dialect):
-    """A dialect whose definitions are in the files of `package`; each class has its name as a literal."""
+    """A dialect whose definitions are in the files of a package.
 
-    def __init__(self, name: str, package: str):
+    Args:
+        name: The name of the dialect, the prefix of the names that it defines.
+        package: The dotted name of the package.
+        definitions: For each file of the package, the names that it defines, separated by spaces. The same name may be
+            that of an operation and of an attribute.
+    """
+
+    def __init__(self, name: str, package: str, definitions: Mapping[str, str]):
         super().__init__(name)
         self._package = package
+        self._definitions = definitions
 
     @cached_property
     def _files(self) -> dict[str, list[str]]:
-        """The modules that define each name, found in the source text, since importing all of them takes long."""
-        name_definition = re.compile(rf'\n    name = "({re.escape(self.name)}\.[\w.-]+)"\n')
-        [folder] = map(Path, import_module(self._package).__path__)
+        """The modules that define each name."""
         files: dict[str, list[str]] = {}
-        for path in sorted(folder.rglob("*.py")):
-            module = ".".join((self._package, *path.relative_to(folder).with_suffix("").parts))
-            for name in name_definition.findall(path.read_text(encoding="utf-8")):
-                files.setdefault(name, []).append(module)
+        for file, names in self._definitions.items():
+            for name in names.split():
+                files.setdefault(f"{self.name}.{name}", []).append(f"{self._package}.{file}")
         return files
 
     @property

@@ -9,8 +9,7 @@ from sdy.stablehlo.attributes.enums import Transpose
 
 if TYPE_CHECKING:
     from sdy.stablehlo.dot import DotGeneralOp, DotOp
-    from sdy.stablehlo.fft import FftOp
-    from sdy.stablehlo.linear_algebra import CholeskyOp, TriangularSolveOp
+    from sdy.stablehlo.linear_algebra import CholeskyOp, FftOp, TriangularSolveOp
 
 
 @register("stablehlo.cholesky")

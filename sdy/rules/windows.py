@@ -11,8 +11,7 @@ from sdy.stablehlo.checks.windows import padding_pairs
 
 if TYPE_CHECKING:
     from sdy.stablehlo.convolution import ConvolutionOp
-    from sdy.stablehlo.reduce_window import ReduceWindowOp
-    from sdy.stablehlo.select_and_scatter import SelectAndScatterOp
+    from sdy.stablehlo.windows import ReduceWindowOp, SelectAndScatterOp
 
 
 @register("stablehlo.convolution")

@@ -12,9 +12,9 @@ from sdy.diagnostics import quoted
 from sdy.stablehlo.checks.inference import InferredResults
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.collectives import AllGatherOp, AllToAllOp, CollectiveBroadcastOp, CollectivePermuteOp
-from sdy.stablehlo.definition import define
 from sdy.stablehlo.reducing_collectives import AllReduceOp, CollectiveReduceOp, ReduceScatterOp
 from sdy.stablehlo.slicing import DynamicSliceOp, DynamicUpdateSliceOp, SliceOp
+from sdy.stablehlo.syntax.definition import define
 from sdy.stablehlo.types.special import FutureType
 from sdy.stablehlo.types.tensor_types import FUTURE, TENSOR
 

@@ -14,8 +14,8 @@ from sdy.ir.constraints import NON_NEGATIVE_I64
 from sdy.stablehlo.checks.agreement import verify_compatible_elements
 from sdy.stablehlo.checks.inference import InferredResults, verify_inferred
 from sdy.stablehlo.checks.shape_checks import compatible_shapes, tensor_type
-from sdy.stablehlo.definition import define
-from sdy.stablehlo.names import DefinedResultNames
+from sdy.stablehlo.syntax.definition import define
+from sdy.stablehlo.syntax.names import DefinedResultNames
 from sdy.stablehlo.types.element_types import ROUNDABLE
 from sdy.stablehlo.types.sizes import bounded_type, bounds_of
 from sdy.stablehlo.types.tensor_types import ranked, vector

@@ -15,7 +15,7 @@ from sdy.stablehlo.checks.inference import InferredResults, message_only, verify
 from sdy.stablehlo.checks.quantization_checks import verify_broadcast_quantization, verify_same_per_tensor_quantization
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.checks.shape_operands import constant_integers, verify_reinterpretable_elements, verify_shape_operand
-from sdy.stablehlo.definition import define
+from sdy.stablehlo.syntax.definition import define
 from sdy.stablehlo.syntax.directives import Dims
 from sdy.stablehlo.types.sizes import size_text
 from sdy.stablehlo.types.tensor_types import STATIC_DIMENSION_TENSOR, STATIC_OR_BOUNDED, TENSOR, TENSOR_BY_AXIS

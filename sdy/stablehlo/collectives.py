@@ -26,7 +26,7 @@ from sdy.stablehlo.checks.process_groups import (
     verify_replica_groups,
 )
 from sdy.stablehlo.checks.shape_checks import compatible_shapes, tensor_type
-from sdy.stablehlo.definition import define
+from sdy.stablehlo.syntax.definition import define
 from sdy.stablehlo.types.sizes import bounded_type, bounds_of
 from sdy.stablehlo.types.tensor_types import TENSOR
 

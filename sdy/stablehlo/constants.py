@@ -25,8 +25,8 @@ from sdy.diagnostics import inferred_types_error
 from sdy.ir.constraints import NON_NEGATIVE_I64
 from sdy.stablehlo.checks.inference import InferredResults, message_only
 from sdy.stablehlo.checks.shape_checks import tensor_type
-from sdy.stablehlo.definition import define
-from sdy.stablehlo.names import ConstantNames
+from sdy.stablehlo.syntax.definition import define
+from sdy.stablehlo.syntax.names import ConstantNames
 from sdy.stablehlo.types.element_types import NUMBERS
 from sdy.stablehlo.types.quantized import stored_type
 from sdy.stablehlo.types.tensor_types import STATIC_TENSOR, STATIC_TENSOR_BY_AXIS, UI32_TENSOR, static

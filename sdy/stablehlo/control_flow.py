@@ -32,9 +32,9 @@ from sdy.dialect.interfaces import ShardableDataFlow
 from sdy.parse_errors import explained
 from sdy.stablehlo.checks.inference import InferredResults
 from sdy.stablehlo.checks.shape_checks import compatible_type_lists, tensor_type
-from sdy.stablehlo.definition import define
-from sdy.stablehlo.names import LoopNames
+from sdy.stablehlo.syntax.definition import define
 from sdy.stablehlo.syntax.directives import SpacedOperands
+from sdy.stablehlo.syntax.names import LoopNames
 from sdy.stablehlo.types.specific_types import least_specific
 from sdy.stablehlo.types.tensor_types import (
     I32_TENSOR,

@@ -20,7 +20,7 @@ from sdy.stablehlo.checks.inference import check_inferred_shape, message_only
 from sdy.stablehlo.checks.quantization_checks import quantization, verify_quantized_product
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.checks.windows import WindowDimension, padding_pairs, window_dimensions
-from sdy.stablehlo.definition import define
+from sdy.stablehlo.syntax.definition import define
 from sdy.stablehlo.types.tensor_types import STATIC_INTEGERS_2D, TENSOR, TENSOR_BY_AXIS
 
 

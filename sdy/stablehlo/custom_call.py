@@ -40,7 +40,7 @@ from xdsl.utils.exceptions import VerifyException
 from sdy.diagnostics import op_error
 from sdy.stablehlo.attributes.operation_attributes import FALSE, OutputOperandAliasAttr
 from sdy.stablehlo.checks.custom_call_checks import verify_aliases, verify_buffers, verify_layouts
-from sdy.stablehlo.definition import define
+from sdy.stablehlo.syntax.definition import define
 from sdy.stablehlo.types.tensor_types import CUSTOM_CALL_VALUE
 
 API_VERSIONS = (

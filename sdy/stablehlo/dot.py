@@ -15,7 +15,7 @@ from sdy.stablehlo.attributes.precision import is_default, verify_precision
 from sdy.stablehlo.checks.inference import check_inferred_shape, message_only
 from sdy.stablehlo.checks.quantization_checks import quantization, verify_quantized_product
 from sdy.stablehlo.checks.shape_checks import compatible_shapes, tensor_type
-from sdy.stablehlo.definition import define
+from sdy.stablehlo.syntax.definition import define
 from sdy.stablehlo.syntax.dot_syntax import DotDimensions, OptionalPrecision, OptionalPrecisionAndAlgorithm
 from sdy.stablehlo.types.specific_types import dims_of, most_specific_dim
 from sdy.stablehlo.types.tensor_types import TENSOR, TENSOR_BY_AXIS

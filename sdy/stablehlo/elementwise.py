@@ -16,7 +16,7 @@ from sdy.stablehlo.checks.agreement import verify_elementwise
 from sdy.stablehlo.checks.inference import InferredResults, message_only, verify_inferred
 from sdy.stablehlo.checks.quantization_checks import verify_binary_quantization
 from sdy.stablehlo.checks.shape_checks import tensor_type, verify_same_shape, verify_same_type
-from sdy.stablehlo.definition import define
+from sdy.stablehlo.syntax.definition import define
 from sdy.stablehlo.syntax.directives import SameOperandsAndResultType, real_part_type
 from sdy.stablehlo.types.element_types import (
     BITS,

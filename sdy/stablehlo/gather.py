@@ -14,7 +14,7 @@ from sdy.stablehlo.checks.inference import InferredResults
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.checks.shape_operands import constant_integers
 from sdy.stablehlo.checks.slice_dimensions import GATHER, SliceDimensions, verify_each_in_range
-from sdy.stablehlo.definition import define
+from sdy.stablehlo.syntax.definition import define
 from sdy.stablehlo.types.element_types import INTEGERS
 from sdy.stablehlo.types.sizes import bounded_type, bounds_of, size_text
 from sdy.stablehlo.types.tensor_types import STATIC_INTEGERS_1D, TENSOR, ranked

@@ -9,7 +9,7 @@ from xdsl.utils.exceptions import VerifyException
 from sdy.stablehlo.attributes.operation_attributes import I64_ARRAY
 from sdy.stablehlo.checks.inference import InferredResults
 from sdy.stablehlo.checks.shape_checks import as_ranked, tensor_type, verify_same_shape
-from sdy.stablehlo.definition import define
+from sdy.stablehlo.syntax.definition import define
 from sdy.stablehlo.types.tensor_types import TENSOR
 
 

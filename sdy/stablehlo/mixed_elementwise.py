@@ -35,16 +35,18 @@ from sdy.stablehlo.checks.agreement import (
     verify_elementwise,
     verify_same_operand_elements,
 )
-from sdy.stablehlo.checks.inference import InferredResults, verify_inferred, with_element_type
+from sdy.stablehlo.checks.inference import InferredResults, message_only, verify_inferred, with_element_type
+from sdy.stablehlo.checks.quantization_checks import quantization_of
 from sdy.stablehlo.checks.shape_checks import (
     compatible_shapes,
     tensor_type,
     verify_same_shape,
     verify_same_type,
 )
-from sdy.stablehlo.definition import define
+from sdy.stablehlo.elementwise import UnaryElementwiseOp
+from sdy.stablehlo.syntax.definition import define
 from sdy.stablehlo.syntax.directives import ComplexOpType, SameOperandsAndResultType, SelectOpType
-from sdy.stablehlo.types.element_types import COMPLEX, PRECISE_FLOATS, ROUNDABLE
+from sdy.stablehlo.types.element_types import COMPLEX, FLOATS, PRECISE_FLOATS, QUANTIZED, QUANTIZED_BY_AXIS, ROUNDABLE
 from sdy.stablehlo.types.sizes import sizes_text
 from sdy.stablehlo.types.specific_types import most_specific
 from sdy.stablehlo.types.tensor_types import PREDICATE, TENSOR, ranked
@@ -231,3 +233,44 @@ class ReducePrecisionOp(IRDLOperation):
         """Verify that operand and result have the same type."""
         verify_elementwise(self)
         verify_same_type(self)
+
+
+@define
+class UniformDequantizeOp(UnaryElementwiseOp, InferredResults):
+    """Convert quantized to floating-point elements."""
+
+    name = "stablehlo.uniform_dequantize"
+    operand = operand_def(ranked(QUANTIZED + QUANTIZED_BY_AXIS))
+    result = result_def(ranked(FLOATS))
+
+    def verify_(self) -> None:
+        """Verify that the result has the operand's expressed type."""
+        verify_elementwise(self)
+        verify_inferred(self)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        """Return the operand's expressed type."""
+        type_ = tensor_type(self.operand)
+        return [TensorType(_expressed(type_.element_type), type_.shape)]
+
+
+@define
+class UniformQuantizeOp(UnaryElementwiseOp):
+    """Convert floating-point or quantized elements to another quantization."""
+
+    name = "stablehlo.uniform_quantize"
+    operand = operand_def(ranked(FLOATS + QUANTIZED + QUANTIZED_BY_AXIS))
+    result = result_def(ranked(QUANTIZED + QUANTIZED_BY_AXIS))
+
+    def verify_(self) -> None:
+        """Verify that operand and result have the same shape and expressed type."""
+        verify_elementwise(self)
+        expected, actual = (_expressed(tensor_type(value).element_type) for value in (self.operand, self.result))
+        if expected != actual:
+            with message_only(self):
+                raise VerifyException(f"Expressed type of result expected to be '{expected}', but got '{actual}'")
+
+
+def _expressed(element_type: Attribute) -> Attribute:
+    quantization = quantization_of(element_type)
+    return element_type if quantization is None else quantization.expressed

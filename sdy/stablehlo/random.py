@@ -15,8 +15,8 @@ from sdy.stablehlo.checks.agreement import element_type, verify_matching_element
 from sdy.stablehlo.checks.inference import InferredResults
 from sdy.stablehlo.checks.shape_checks import compatible_shapes, tensor_type
 from sdy.stablehlo.checks.shape_operands import constant_integers
-from sdy.stablehlo.definition import define
-from sdy.stablehlo.names import DefinedResultNames
+from sdy.stablehlo.syntax.definition import define
+from sdy.stablehlo.syntax.names import DefinedResultNames
 from sdy.stablehlo.types.element_types import REAL, REAL_NUMBERS
 from sdy.stablehlo.types.sizes import MAX_DIMENSIONS
 from sdy.stablehlo.types.tensor_types import STATIC_DIMENSION_TENSOR, ranked, scalar, static

@@ -28,7 +28,7 @@ from sdy.stablehlo.checks.process_groups import (
 )
 from sdy.stablehlo.checks.reducers import scalar, verify_reducer
 from sdy.stablehlo.checks.shape_checks import compatible_shapes, tensor_type, verify_same_type
-from sdy.stablehlo.definition import define
+from sdy.stablehlo.syntax.definition import define
 from sdy.stablehlo.types.tensor_types import TENSOR
 
 Tensor = TensorType[Attribute]

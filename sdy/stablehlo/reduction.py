@@ -27,8 +27,8 @@ from sdy.stablehlo.checks.reducers import (
 )
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.control_flow import ReturnOp
-from sdy.stablehlo.definition import define
 from sdy.stablehlo.elementwise import AddOp, AndOp, CommutativeElementwiseOp, MaxOp, MinOp, MulOp, OrOp, XorOp
+from sdy.stablehlo.syntax.definition import define
 from sdy.stablehlo.types.sizes import bounded_type, bounds_of
 from sdy.stablehlo.types.tensor_types import TENSOR
 from sdy.text.reading.tokens import TokenParser

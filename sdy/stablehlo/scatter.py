@@ -22,7 +22,7 @@ from sdy.stablehlo.checks.inference import InferredResults, message_only
 from sdy.stablehlo.checks.reducers import Tensor, reducer_element_types, scalar, verify_reducer
 from sdy.stablehlo.checks.shape_checks import compatible_shapes, tensor_type
 from sdy.stablehlo.checks.slice_dimensions import SCATTER, SliceDimensions, verify_each_in_range
-from sdy.stablehlo.definition import define
+from sdy.stablehlo.syntax.definition import define
 from sdy.stablehlo.types.element_types import ANY_INTEGERS
 from sdy.stablehlo.types.tensor_types import TENSOR, ranked
 

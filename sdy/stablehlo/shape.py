@@ -16,7 +16,7 @@ from sdy.stablehlo.checks.agreement import bit_width, verify_compatible_elements
 from sdy.stablehlo.checks.inference import InferredResults, message_only, verify_inferred
 from sdy.stablehlo.checks.quantization_checks import verify_reshaped_quantization, verify_transposed_quantization
 from sdy.stablehlo.checks.shape_checks import tensor_type
-from sdy.stablehlo.definition import define
+from sdy.stablehlo.syntax.definition import define
 from sdy.stablehlo.syntax.directives import Dims, OperandsBeforeAttribute, SameOperandsAndResultType
 from sdy.stablehlo.types.sizes import sizes_text
 from sdy.stablehlo.types.specific_types import Dim, dims_of, most_specific_dim, tensor_like

@@ -22,7 +22,7 @@ from sdy.stablehlo.attributes.operation_attributes import I64_ARRAY, I64Array, i
 from sdy.stablehlo.checks.agreement import verify_all_match, verify_matching_elements, verify_same_elements
 from sdy.stablehlo.checks.inference import InferredResults, message_only, verify_inferred
 from sdy.stablehlo.checks.shape_checks import tensor_type
-from sdy.stablehlo.definition import define
+from sdy.stablehlo.syntax.definition import define
 from sdy.stablehlo.syntax.directives import OperandsBeforeAttribute
 from sdy.stablehlo.types.element_types import INTEGERS
 from sdy.stablehlo.types.sizes import size_text

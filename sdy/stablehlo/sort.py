@@ -10,7 +10,7 @@ from sdy.stablehlo.attributes.operation_attributes import FALSE
 from sdy.stablehlo.checks.inference import InferredResults, message_only
 from sdy.stablehlo.checks.reducers import scalar
 from sdy.stablehlo.checks.shape_checks import tensor_type, verify_same_shape
-from sdy.stablehlo.definition import define
+from sdy.stablehlo.syntax.definition import define
 from sdy.stablehlo.types.tensor_types import TENSOR
 
 

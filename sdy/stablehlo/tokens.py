@@ -28,7 +28,7 @@ from sdy.diagnostics import quoted
 from sdy.ir.constraints import I64_ELEMENTS
 from sdy.stablehlo.attributes.operation_attributes import FALSE, ChannelHandleAttr
 from sdy.stablehlo.checks.inference import InferredResults, message_only
-from sdy.stablehlo.definition import define
+from sdy.stablehlo.syntax.definition import define
 from sdy.stablehlo.syntax.directives import SameOperandsAndResultType
 from sdy.stablehlo.types.special import TOKEN
 from sdy.stablehlo.types.tensor_types import STATIC_TENSOR_OR_TOKEN, TENSOR_BY_AXIS, TOKEN_TYPE

@@ -21,7 +21,7 @@ from xdsl.utils.exceptions import VerifyException
 from sdy.ir.constraints import NON_NEGATIVE_I32
 from sdy.parse_errors import parse_error
 from sdy.stablehlo.checks.inference import InferredResults
-from sdy.stablehlo.definition import define
+from sdy.stablehlo.syntax.definition import define
 from sdy.stablehlo.syntax.directives import SpacedOperands
 from sdy.stablehlo.types.tensor_types import TENSOR_TOKEN_TUPLE_OR_BUFFER, TUPLE
 

@@ -13,7 +13,7 @@ from jax.sharding import PartitionSpec as P
 import sdy
 from lint_programs.planted import Tensor, Written, tensor
 from sdy.diagnostics import capture
-from sdy.passes.account.lint.finding import Finding
+from sdy.passes.account.lint.findings import Finding
 
 GRID: Mapping[str, int] = {"data": 2, "model": 4}
 ROWS, WIDE = tensor(8192, 1024, split=P("data")), tensor(1024, 8192, split=P(None, "model"))

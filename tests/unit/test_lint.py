@@ -11,8 +11,7 @@ from sdy.diagnostics import Location, Severity
 from sdy.passes.account.lint.baseline import Baseline
 from sdy.passes.account.lint.catalog import RULES
 from sdy.passes.account.lint.config import options_in
-from sdy.passes.account.lint.finding import Finding
-from sdy.passes.account.lint.findings import Findings
+from sdy.passes.account.lint.findings import Finding, Findings
 from sdy.passes.account.lint.formats import as_json, github
 from sdy.passes.driver import Source
 from sdy.tools import sdy_lint

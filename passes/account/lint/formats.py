@@ -6,8 +6,7 @@ from typing import Any
 
 from sdy.diagnostics import Location, Severity
 from sdy.formatting import escape_line, escape_lines
-from sdy.passes.account.lint.finding import Finding
-from sdy.passes.account.lint.findings import Findings
+from sdy.passes.account.lint.findings import Finding, Findings
 
 _GITHUB = {Severity.WARNING: "warning", Severity.REMARK: "notice"}
 """The workflow command of each severity."""

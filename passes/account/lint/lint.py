@@ -7,8 +7,7 @@ from typing import Any
 
 from sdy.passes.account.causes import traced_program
 from sdy.passes.account.lint.catalog import RULES
-from sdy.passes.account.lint.finding import Finding
-from sdy.passes.account.lint.findings import Findings
+from sdy.passes.account.lint.findings import Finding, Findings
 from sdy.passes.account.lint.linter import findings
 from sdy.passes.account.lint.options import LintOptions
 from sdy.passes.account.lint.program import LintedProgram

@@ -6,9 +6,9 @@ from itertools import groupby
 from xdsl.ir import Operation
 
 from sdy.diagnostics import Diagnostic, Location, Severity
-from sdy.passes.account.lint.finding import Finding, GivenBy, Reason, Suspicion, without_numbers
+from sdy.passes.account.lint.catalog import Rule
+from sdy.passes.account.lint.findings import Finding, GivenBy, Reason, Suspicion, without_numbers
 from sdy.passes.account.lint.program import LintedProgram
-from sdy.passes.account.lint.rule import Rule
 
 _MOST_CHAINS = 4
 """Number of axes of a tensor whose origin is reported."""

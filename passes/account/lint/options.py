@@ -4,8 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sdy.diagnostics import DiagnosticError, Location, error
-from sdy.passes.account.lint.catalog import RULES
-from sdy.passes.account.lint.rule import Rule
+from sdy.passes.account.lint.catalog import RULES, Rule
 from sdy.passes.account.lint.thresholds import Thresholds
 from sdy.passes.options import nearest
 

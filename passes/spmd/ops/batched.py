@@ -4,8 +4,7 @@ from sdy.passes.spmd.operation_partitioning import OperationPartitioning, Partit
 from sdy.passes.spmd.padded_site import carries
 from sdy.stablehlo.batch_norm import BatchNormInferenceOp
 from sdy.stablehlo.chlo.creation import TopKOp
-from sdy.stablehlo.fft import FftOp
-from sdy.stablehlo.linear_algebra import CholeskyOp, TriangularSolveOp
+from sdy.stablehlo.linear_algebra import CholeskyOp, FftOp, TriangularSolveOp
 from sdy.stablehlo.shape import BitcastConvertOp, TransposeOp
 from sdy.stablehlo.sort import SortOp
 

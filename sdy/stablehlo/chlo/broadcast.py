@@ -16,7 +16,7 @@ from sdy.stablehlo.checks.broadcast_shapes import broadcast_along, numpy_broadca
 from sdy.stablehlo.checks.inference import InferredResults, verify_inferred, verify_inferred_shapes
 from sdy.stablehlo.checks.shape_checks import compatible_elements
 from sdy.stablehlo.chlo.attributes import ComparisonDirectionAttr, ComparisonTypeAttr
-from sdy.stablehlo.definition import define
+from sdy.stablehlo.syntax.definition import define
 from sdy.stablehlo.types.element_types import BITS, BOOLEANS, COMPLEX, FLOATS
 from sdy.stablehlo.types.tensor_types import ANY_TENSOR, PREDICATE, any_rank
 

@@ -19,8 +19,8 @@ from sdy.stablehlo.attributes.precision import verify_precision
 from sdy.stablehlo.checks.inference import check_inferred_shape, message_only
 from sdy.stablehlo.checks.shape_checks import as_ranked, tensor_type
 from sdy.stablehlo.chlo.attributes import PrecisionAttr, RaggedDotDimensionNumbers, RaggedDotDimensionNumbersAttr
-from sdy.stablehlo.definition import define
 from sdy.stablehlo.dot import verify_dot_dimensions
+from sdy.stablehlo.syntax.definition import define
 from sdy.stablehlo.types.element_types import INTEGERS
 from sdy.stablehlo.types.sizes import sizes_text
 from sdy.stablehlo.types.tensor_types import ANY_TENSOR, ranked

@@ -24,8 +24,8 @@ from sdy.ir.constraints import NON_NEGATIVE_I64
 from sdy.stablehlo.attributes.operation_attributes import FALSE
 from sdy.stablehlo.checks.inference import InferredResults, verify_inferred_shapes
 from sdy.stablehlo.checks.shape_checks import as_ranked, compatible_types, tensor_type
-from sdy.stablehlo.definition import define
-from sdy.stablehlo.names import ScanNames
+from sdy.stablehlo.syntax.definition import define
+from sdy.stablehlo.syntax.names import ScanNames
 from sdy.stablehlo.types.specific_types import dims_of, tensor_like
 from sdy.stablehlo.types.tensor_types import ANY_TENSOR
 

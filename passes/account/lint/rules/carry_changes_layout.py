@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from xdsl.ir import BlockArgument, SSAValue
 
 from sdy.passes.account.causes import Cause, Purpose
-from sdy.passes.account.lint.finding import GivenBy, Suspicion
+from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import from_to, moves, spec_of
 from sdy.passes.common.loops import carried_unchanged

@@ -31,7 +31,7 @@ from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import shape_of
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.dimensions import Dimension, sources
-from sdy.passes.account.lint.finding import GivenBy, Suspicion
+from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.fused_weight import FusedWeight
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.stablehlo.padding import PadOp

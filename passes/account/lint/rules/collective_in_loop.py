@@ -27,7 +27,7 @@ from sdy.diagnostics import location_of
 from sdy.dialect.constants import constant_number
 from sdy.ir.walking import captured_values
 from sdy.passes.account.collectives import Collective
-from sdy.passes.account.lint.finding import Suspicion
+from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import quoted_axes
 from sdy.passes.common.loops import carried_unchanged, loops_around

@@ -29,7 +29,7 @@ from sdy.dialect.shardings import get_sharding
 from sdy.factors import project
 from sdy.passes.account.causes import Cause, Purpose
 from sdy.passes.account.collectives import Collective
-from sdy.passes.account.lint.finding import GivenBy, Suspicion
+from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.rules.gather_before_custom_call import is_kernel
 from sdy.passes.account.lint.wording import from_to, spec_of

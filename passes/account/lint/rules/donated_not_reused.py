@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from sdy.dialect.shardings import func_result_sharding, get_sharding
-from sdy.passes.account.lint.finding import GivenBy, Suspicion
+from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import sharded_as
 from sdy.passes.common.argument_names import is_donated

@@ -22,7 +22,7 @@ from xdsl.ir import Operation
 
 from sdy.operators.call import operator_name
 from sdy.passes.account.collectives import Collective
-from sdy.passes.account.lint.finding import Suspicion
+from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import quoted_axes
 from sdy.passes.common.replication_cost import describe_op

@@ -21,7 +21,7 @@ from xdsl.ir import SSAValue
 from sdy.dialect.axis_syntax import axes_text, format_dims
 from sdy.dialect.shardings import func_result_sharding, get_sharding
 from sdy.ir.shapes import is_static_tensor, shape_of
-from sdy.passes.account.lint.finding import GivenBy, Suspicion
+from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import sharded_as
 from sdy.sharding import DimSharding, TensorSharding

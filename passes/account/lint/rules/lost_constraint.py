@@ -18,7 +18,7 @@ from sdy.dialect.axis_syntax import format_dims
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
 from sdy.passes.account.causes import Cause, Purpose
-from sdy.passes.account.lint.finding import Suspicion
+from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import moves, sharded_as
 from sdy.sharding import equivalent

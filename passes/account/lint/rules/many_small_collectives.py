@@ -19,7 +19,7 @@ from xdsl.ir import Block, Operation
 
 from sdy.diagnostics import Location
 from sdy.passes.account.collectives import Collective
-from sdy.passes.account.lint.finding import Suspicion
+from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import quoted_axes
 from sdy.passes.spmd.costs.sizes import value_bytes

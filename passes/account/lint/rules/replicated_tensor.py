@@ -21,7 +21,7 @@ from xdsl.ir import OpResult, SSAValue
 from sdy.axes import AxisRef, total_size
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import is_static_tensor, shape, shape_of
-from sdy.passes.account.lint.finding import GivenBy, Suspicion
+from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import quoted_axes, spec
 from sdy.stablehlo.constants import ConstantOp

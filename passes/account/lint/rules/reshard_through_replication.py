@@ -23,13 +23,13 @@ from sdy.dialect.axis_syntax import format_dims
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import num_elements
 from sdy.passes.account.collectives import Collective
-from sdy.passes.account.lint.finding import GivenBy, Suspicion
+from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.rules.gather_before_custom_call import is_kernel
 from sdy.passes.account.lint.wording import quoted_axes
 from sdy.passes.spmd.costs.sizes import value_bytes
 from sdy.sharding import TensorSharding
-from sdy.stablehlo.reduce_window import ReduceWindowOp
+from sdy.stablehlo.windows import ReduceWindowOp
 
 _End = tuple[SSAValue, TensorSharding | None]
 """A tensor and its sharding."""

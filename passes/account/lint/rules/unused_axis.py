@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from sdy.dialect.ops import ManualComputationOp
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.walking import operations_of
-from sdy.passes.account.lint.finding import Suspicion
+from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.common.properties import num_bytes
 from sdy.stablehlo.constants import ConstantOp

@@ -42,7 +42,7 @@ from sdy.stablehlo.elementwise import CommutativeElementwiseOp
 from sdy.stablehlo.emitter import before, with_shape
 from sdy.stablehlo.mixed_elementwise import CompareOp
 from sdy.stablehlo.padding import PadOp
-from sdy.stablehlo.select_and_scatter import SelectAndScatterOp
+from sdy.stablehlo.windows import SelectAndScatterOp
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ from sdy.stablehlo.attributes.operation_attributes import i64_array
 from sdy.stablehlo.checks.windows import WindowDimension, padding_elements
 from sdy.stablehlo.convolution import ConvolutionOp
 from sdy.stablehlo.emitter import with_shape
-from sdy.stablehlo.reduce_window import ReduceWindowOp
+from sdy.stablehlo.windows import ReduceWindowOp
 
 
 def _exchange_for_reduce_window(op: ReduceWindowOp, resolution: Resolution) -> bool:

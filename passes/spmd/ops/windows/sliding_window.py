@@ -23,8 +23,7 @@ from dataclasses import dataclass, replace
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.reach import Reach
 from sdy.stablehlo.checks.windows import WindowDimension, dilated, padding_pairs
-from sdy.stablehlo.reduce_window import ReduceWindowOp
-from sdy.stablehlo.select_and_scatter import SelectAndScatterOp
+from sdy.stablehlo.windows import ReduceWindowOp, SelectAndScatterOp
 
 
 @dataclass(frozen=True)
