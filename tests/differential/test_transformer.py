@@ -1,11 +1,10 @@
 """End-to-end test on a real training step: examples/transformer.py."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+import forked_commands
 import sdy
 from oracle import assert_same, oracle
 
@@ -13,8 +12,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def lowered(layers: int) -> str:
-    command = [sys.executable, str(EXAMPLES / "transformer.py"), "--layers", str(layers)]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
+    return forked_commands.run([EXAMPLES / "transformer.py", "--layers", str(layers)]).stdout
 
 
 def test_checked_in_text_has_the_signature_of_the_script() -> None:
@@ -34,8 +32,7 @@ def test_every_sharding_is_the_oracles(layers: int) -> None:
 
 @pytest.mark.parametrize("arguments", [["--layers", "0"], ["--layers", "many"]])
 def test_a_wrong_number_of_layers_is_refused(arguments: list[str]) -> None:
-    command = [sys.executable, str(EXAMPLES / "transformer.py"), *arguments]
-    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    result = forked_commands.run([EXAMPLES / "transformer.py", *arguments])
     assert result.returncode == 2
     assert "--layers" in result.stderr
     assert "Traceback" not in result.stderr

@@ -1,15 +1,17 @@
 """examples/automatic.py: the compiler chooses the shardings of a train step, which then trains."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
-EXAMPLE = Path(__file__).parents[2] / "examples/automatic.py"
+import forked_commands
+
+CHECKOUT = Path(__file__).parents[2]
+EXAMPLE = CHECKOUT / "examples/automatic.py"
+PAGE = CHECKOUT / "docs/concepts/auto.md"
 
 
 def test_a_person_sees_the_plan_and_the_loss_fall() -> None:
-    run = subprocess.run([sys.executable, EXAMPLE], capture_output=True, text=True, check=True)
+    run = forked_commands.run([EXAMPLE])
     assert "mesh          data=4, model=2" in run.stdout
     assert "argument 0 (params[0]['down'])" in run.stdout
     losses = [float(each) for each in re.findall(r"step \d: loss ([\d.]+)", run.stdout)]
@@ -22,3 +24,4 @@ def test_a_person_sees_the_plan_and_the_loss_fall() -> None:
     )
     assert planned[0] <= by_hand[0]
     assert planned[1] <= by_hand[1]
+    assert "".join(run.stdout.splitlines(keepends=True)[-2:]) in PAGE.read_text()

@@ -1,7 +1,5 @@
 """Programs that jax lowers for GSPMD give the same results here, and XLA runs what we export for GSPMD."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +7,7 @@ import jax
 import numpy as np
 import pytest
 
+import forked_commands
 import gspmd_in_jax
 import sdy
 from gspmd_in_jax import PROGRAMS
@@ -17,9 +16,7 @@ TOLERANCE = 1e-5
 
 
 def in_jax(command: str, folder: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, gspmd_in_jax.__file__, command, folder], capture_output=True, text=True, check=False
-    )
+    done = forked_commands.run([gspmd_in_jax.__file__, command, folder])
     if done.returncode == 3:
         pytest.skip("this jax has no GSPMD")
     assert done.returncode == 0, done.stderr

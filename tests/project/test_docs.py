@@ -1,15 +1,13 @@
 """Code blocks of the pages run and print what the pages show; generated pages are complete."""
 
-import os
 import re
-import subprocess
-import sys
 import tokenize
 from pathlib import Path
 
 import pytest
 
 import doc_blocks
+import forked_commands
 import lint_page
 import passes_page
 import sdy
@@ -19,10 +17,12 @@ from sdy.stablehlo import STABLEHLO
 
 CHECKOUT = Path(__file__).parents[2]
 DOCS = CHECKOUT / "docs"
+RUNNER = CHECKOUT / "tests/support/doc_blocks.py"
 PAGES = [*sorted(DOCS.rglob("*.md")), CHECKOUT / "README.md", CHECKOUT / "CONTRIBUTING.md", CHECKOUT / "CHANGELOG.md"]
 NAMES = [page.relative_to(CHECKOUT).as_posix() for page in PAGES]
 
 NOT_RUN = {
+    "docs/concepts/auto.md": ["tests/numerics/test_automatic_example.py compares it"],
     "docs/tutorial.md": ["installs packages"],
     "docs/guides/model_explorer.md": ["installs packages"],
     "docs/guides/torch.md": ["needs torch"] * 3,
@@ -44,14 +44,8 @@ NOT_RUN = {
 def test_the_code_blocks_of_a_page_run(page: str, tmp_path: Path):
     for name in ("bench", "examples"):
         (tmp_path / name).symlink_to(CHECKOUT / name)
-    done = subprocess.run(
-        [sys.executable, CHECKOUT / "tests/support/doc_blocks.py", CHECKOUT / page],
-        cwd=tmp_path,
-        env=os.environ | {"COLUMNS": "80"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = forked_commands.environment() | {"COLUMNS": "80"}
+    done = forked_commands.run([RUNNER, CHECKOUT / page], cwd=tmp_path, env=environment)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
 
 
@@ -82,8 +76,7 @@ def test_what_is_not_run_is_counted():
 def test_a_block_that_is_wrong_is_found(text: str, problem: str, tmp_path: Path):
     page = tmp_path / "page.md"
     page.write_text(text)
-    runner = CHECKOUT / "tests/support/doc_blocks.py"
-    done = subprocess.run([sys.executable, runner, page], capture_output=True, text=True, check=False)
+    done = forked_commands.run([RUNNER, page])
     assert done.returncode == 1
     assert problem in done.stdout + done.stderr
 
@@ -94,8 +87,7 @@ def test_blocks_of_a_page_share_their_names_and_count_their_lines(tmp_path: Path
         "```python\nx = 1\n```\n\n```python\nimport sys\nprint(x, sys._getframe().f_lineno, __name__)\n```\n\n"
         '```text\n1 4 __main__\n```\n\n```python title="not run: it fails"\n1 / 0\n```\n'
     )
-    runner = CHECKOUT / "tests/support/doc_blocks.py"
-    done = subprocess.run([sys.executable, runner, page], capture_output=True, text=True, check=False)
+    done = forked_commands.run([RUNNER, page])
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "", "")
 
 

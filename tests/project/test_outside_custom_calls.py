@@ -1,13 +1,12 @@
 """Sharding rules that another package registers for its custom-call targets by entry points, loaded on first use."""
 
-import sys
 from pathlib import Path
 
 import pytest
 
 from outside_packages import installed, run
 
-OPT = [sys.executable, "-m", "sdy", "opt", "-sdy-propagation-pipeline", "-sdy-partition-pipeline", "-"]
+OPT = ["-m", "sdy", "opt", "-sdy-propagation-pipeline", "-sdy-partition-pipeline", "-"]
 
 RULES = """
 SCALE = "... i -> ... i need_replication={i}"

@@ -1,6 +1,5 @@
 """A dialect registered by another package's entry points: parsed, propagated, partitioned and interpreted."""
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +10,8 @@ from wheels import make_wheel
 
 EXAMPLE = Path(__file__).parents[2] / "examples/dialect_from_outside"
 ROWS = EXAMPLE / "rows.mlir"
-OPT = [sys.executable, "-m", "sdy", "opt"]
-INTERPRET = [sys.executable, "-m", "sdy", "interpret"]
+OPT = ["-m", "sdy", "opt"]
+INTERPRET = ["-m", "sdy", "interpret"]
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +58,7 @@ sdy.propagate(module)
 sdy.partition(module)
 np.testing.assert_allclose(sdy.interpret(module, x, weight)[0], expected, rtol=1e-5)
 """
-    done = run([sys.executable, "-c", check], example)
+    done = run(["-c", check], example)
     assert done.stderr == ""
 
 
@@ -80,7 +79,7 @@ func.func @main(%x: tensor<10xf32>) -> tensor<10xf32> {
 
 
 def test_what_cannot_be_run_by_xla_is_refused_where_it_stands(example: Path):
-    done = run([sys.executable, "-m", "sdy", "run", str(ROWS)], example)
+    done = run(["-m", "sdy", "run", str(ROWS)], example)
     assert f"{ROWS}:4:8: error: 'norm.rms' op belongs to a dialect that XLA does not know" in done.stderr
     assert "Traceback" not in done.stderr
     assert done.returncode == 2
@@ -96,7 +95,7 @@ x, weight = TestOp(result_types=[TensorType(f32, [16, 64]), TensorType(f32, [64]
 rule = sharding_rule(RmsOp(operands=[x, weight], result_types=[x.type]))
 print(rule.operands, rule.results, rule.need_replication)
 """
-    done = run([sys.executable, "-c", check], example)
+    done = run(["-c", check], example)
     assert done.stdout == "(((0,), (1,)), ((1,),)) (((0,), (1,)),) (1,)\n"
 
 

@@ -27,6 +27,8 @@ from typing import Any
 
 from markdown_it import MarkdownIt
 
+import fork_server
+
 _NOT_RUN = re.compile(r'title="not run: ([^"]+)"')
 _HOW = doctest.ELLIPSIS | doctest.REPORT_NDIFF
 
@@ -129,7 +131,8 @@ class _Runner:
 if __name__ == "__main__":
     os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
-    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    if fork_server.ADDRESS not in os.environ:  # else its commands come first
+        os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     found = list(run(Path(sys.argv[1]).resolve()))
     print(*found, sep="\n")
     sys.exit(bool(found))

@@ -5,6 +5,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+import forked_commands
+
 
 def installed(folder: Path, package: str, module: str, group: str, **entries: str) -> None:
     """Make `folder` an import path with `module` as a file and the entry points of `package` in `group`."""
@@ -17,6 +19,6 @@ def installed(folder: Path, package: str, module: str, group: str, **entries: st
 
 
 def run(words: Sequence[str], place: Path, text: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a command that can import the packages installed at `place`; `text` is its standard input."""
+    """Run a Python that can import the packages installed at `place`; `text` is its standard input."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(place), os.environ.get("PYTHONPATH", "")])}
-    return subprocess.run(words, env=environment, input=text, capture_output=True, text=True, check=False)
+    return forked_commands.run(words, stdin=text, env=environment)

@@ -1,7 +1,5 @@
 """Custom calls in files: libraries of known targets are loaded, and unknown targets are reported with a location."""
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ import numpy as np
 import pytest
 from jax import lax
 
+import forked_commands
 import sdy
 from sdy.diagnostics import DiagnosticError
 from sdy.tools import sdy_blocks, sdy_run
@@ -51,10 +50,7 @@ def test_fresh_process_runs_custom_calls_of_libraries(function: Callable[[jax.Ar
     """This process cannot test it: jax has loaded the libraries when lowering the program."""
     path = tmp_path / "program.mlir"
     path.write_text(jax.jit(function).lower(X).as_text())
-    command = "import sys; from sdy.tools.sdy_run import main; sys.exit(main())"
-    done = subprocess.run(
-        [sys.executable, "-c", command, str(path), "--check"], capture_output=True, text=True, check=False
-    )
+    done = forked_commands.run(["-m", "sdy", "run", path, "--check"])
     assert done.returncode == 0, done.stderr
     assert "largest difference from the unpartitioned program" in done.stdout
 

@@ -1,8 +1,6 @@
 """`sdy.to_model_explorer`: a propagated program as a graph of Google's Model Explorer."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +9,7 @@ import jax.numpy as jnp
 import pytest
 from jax.sharding import PartitionSpec as P
 
+import forked_commands
 import sdy
 from sdy.passes.driver import run_passes
 from sdy.passes.spec import parse_pipeline
@@ -160,8 +159,7 @@ def test_each_edge_is_between_nodes() -> None:
 
 
 def test_sdy_opt_prints_it() -> None:
-    command = [sys.executable, "-m", "sdy.tools.sdy_opt", "-sdy-propagation-pipeline", "--sdy-model-explorer"]
-    done = subprocess.run(command, input=PROGRAM, capture_output=True, text=True, check=True, timeout=120)
+    done = forked_commands.run(["-m", "sdy", "opt", "-sdy-propagation-pipeline", "--sdy-model-explorer"], stdin=PROGRAM)
     assert overlays(json.loads(done.stdout)["graphs"][0]).keys() == {"axis x", "axis y"}
 
 

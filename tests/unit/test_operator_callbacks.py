@@ -1,9 +1,6 @@
 """Python callbacks in annotated operators, and in operations with custom partitioning."""
 
 import json
-import os
-import subprocess
-import sys
 import warnings
 
 import jax
@@ -13,6 +10,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import callback_programs
+import forked_commands
 import sdy
 from samples import sample
 from sdy.passes.jax.compile import compile
@@ -21,9 +19,7 @@ from sdy.passes.jax.compile import compile
 def test_calls_and_values_are_those_of_the_function_under_jax_jit():
     """This runs in a separate process: a missing callback crashes jaxlib."""
     names = sample(callback_programs.programs(), 6)
-    command = [sys.executable, callback_programs.__file__, *names]
-    environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_PLATFORMS": "cpu"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = forked_commands.run([callback_programs.__file__, *names])
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == dict.fromkeys(names, 0)
 

@@ -1,22 +1,18 @@
 """Programs partitioned by one process are found by another in jax's persistent compilation cache."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import cached_programs
+import forked_commands
 
 
 def calls(folder: Path) -> dict[str, Any]:
     """Run the programs in a process with `folder` as its cache, and return the outcome of each call."""
-    command = [sys.executable, cached_programs.__file__, str(folder)]
-    environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_PLATFORMS": "cpu"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = forked_commands.run([cached_programs.__file__, folder])
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

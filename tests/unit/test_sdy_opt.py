@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import forked_commands
+
 MODULE = """\
 module {
   sdy.mesh @mesh = <["x"=2]>
@@ -18,8 +20,7 @@ module {
 
 
 def sdy_opt(*words: str | Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "sdy.tools.sdy_opt", *map(str, words)]
-    return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=120)
+    return forked_commands.run(["-m", "sdy", "opt", *words], stdin=stdin)
 
 
 def test_standard_input_to_standard_output() -> None:

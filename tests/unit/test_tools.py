@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import forked_commands
 import sdy
 from sdy.__main__ import TOOLS
 
@@ -17,8 +18,7 @@ CHECKOUT = Path(__file__).parents[2]
 
 
 def python_m_sdy(*words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "sdy", *words]
-    return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=120)
+    return forked_commands.run(["-m", "sdy", *words], stdin=stdin)
 
 
 def test_python_m_sdy_knows_each_command_that_is_installed() -> None:
