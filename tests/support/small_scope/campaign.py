@@ -12,6 +12,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from itertools import islice
 
+from small_scope.annotated import ANNOTATED
 from small_scope.check import Checker, Verdict
 from small_scope.choices import Choices, every, some
 from small_scope.contractions import CONTRACTIONS
@@ -37,6 +38,7 @@ FAMILIES = [
     *WINDOWS,
     *LINEAR_ALGEBRA,
     *CONTROL_FLOW,
+    *ANNOTATED,
     *MANUAL,
 ]
 OPERATIONS = {make.__name__.rstrip("_"): make for make in FAMILIES}

@@ -12,6 +12,7 @@ from math import prod
 import numpy as np
 
 from sdy.axes import AxisRef
+from small_scope.annotated import ANNOTATED
 from small_scope.choices import NoCaseError
 from small_scope.collectives import KEEP_SHAPE, MOVES, all_reduce
 from small_scope.contractions import CONTRACTIONS
@@ -257,6 +258,7 @@ _GROUPS: Mapping[str, Sequence[Family]] = {
     "indexing": INDEXING,
     "reductions": REDUCTIONS,
     "contractions": CONTRACTIONS,
+    "annotated": ANNOTATED,
     "windows": WINDOWS,
     "linear_algebra": LINEAR_ALGEBRA,
     "control_flow": CONTROL_FLOW,
