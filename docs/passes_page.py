@@ -27,6 +27,7 @@ FOLDERS = (
     "propagation",
     "exporting",
     "partitioning",
+    "for_xla",
     "operators",
     "blocks",
     "common",

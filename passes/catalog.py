@@ -96,6 +96,13 @@ _FOLDERS = {
         sdy-scatter-in-stages
         sdy-top-k-in-stages
     """,
+    "for_xla": """
+        sdy-combine-small-reductions
+        sdy-constrain-fft-layouts
+        sdy-draw-unsigned-bits
+        sdy-keep-nan-in-collectives
+        sdy-renumber-devices
+    """,
 }
 
 _PIPELINES = {
@@ -104,6 +111,7 @@ _PIPELINES = {
     "sdy-propagation-pipeline": "PropagationPipeline",
     "sdy-export-pipeline": "ExportPipeline",
     "sdy-partition-pipeline": "PartitionPipeline",
+    "sdy-for-xla-pipeline": "ForXlaPipeline",
 }
 
 

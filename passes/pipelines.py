@@ -5,6 +5,7 @@ sdy-import-pipeline        prepares a module for propagation: meshes, constants,
 sdy-propagation-pipeline   imports, propagates and exports: every value gets its final sharding
 sdy-export-pipeline        cleans up after propagation, and inserts reshards
 sdy-partition-pipeline     partitions a propagated module into the per-device program with collectives
+sdy-for-xla-pipeline       rewrites a per-device program for XLA, which compiles some operations wrongly or slowly
 
 Passes that most programs do not need are imported on use.
 """
@@ -378,3 +379,24 @@ class PartitionPipeline(Pipeline):
         yield HoistInvariantCollectivesPass()
         yield MergeEqualCollectivesPass()
         yield SymbolDcePass()
+
+
+@dataclass(frozen=True)
+class ForXlaPipeline(Pipeline):
+    """Rewrite a per-device program for XLA, which refuses some operations, or compiles them wrongly or slowly.
+
+    `sdy.jit` and `sdy.compile` run it after `sdy-partition-pipeline`.
+    """
+
+    name = "sdy-for-xla-pipeline"
+
+    def passes(self, module: ModuleOp) -> Iterator[ModulePass]:
+        from sdy.passes.for_xla.combine_small_reductions import CombineSmallReductionsPass
+        from sdy.passes.for_xla.constrain_fft_layouts import ConstrainFftLayoutsPass
+        from sdy.passes.for_xla.draw_unsigned_bits import DrawUnsignedBitsPass
+        from sdy.passes.for_xla.keep_nan_in_collectives import KeepNanInCollectivesPass
+
+        yield DrawUnsignedBitsPass()
+        yield KeepNanInCollectivesPass()
+        yield CombineSmallReductionsPass()
+        yield ConstrainFftLayoutsPass()

@@ -18,6 +18,7 @@ from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.regions import move_body
 from sdy.passes.jax.device_mesh import Device
 from sdy.passes.jax.interface import Port
+from sdy.passes.jax.plain_module import drop_shardings
 from sdy.passes.jax.sharded_program import make_local, prepare_for_xla
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.checks.shape_checks import tensor_type
@@ -63,6 +64,7 @@ def make_manual(
         DiagnosticError: `module` cannot be partitioned.
     """
     local_mesh, interface, grid = make_local(module, devices, like, tokens)
+    drop_shardings(module)
     prepare_for_xla(module)
     mesh = Mesh.of(dict(grid.mesh.shape), local_mesh.device_ids)
     inputs, outputs = interface.ports(grid)

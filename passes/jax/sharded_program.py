@@ -20,19 +20,16 @@ from sdy.dialect.meshes import device_count, named_meshes
 from sdy.ir.companions import clone_alone
 from sdy.ir.walking import operations
 from sdy.mesh import Mesh
-from sdy.passes.driver import partition
+from sdy.passes.driver import partition, run_passes
+from sdy.passes.for_xla.renumber_devices import RenumberDevicesPass
 from sdy.passes.jax.custom_calls import prepare_custom_calls
 from sdy.passes.jax.device_mesh import AnyMesh, Device, DeviceMesh
-from sdy.passes.jax.device_order import renumber_devices
-from sdy.passes.jax.fft_layouts import constrain_fft_layouts
 from sdy.passes.jax.interface import Interface, Port
 from sdy.passes.jax.jax_internals import without_mesh
 from sdy.passes.jax.local_program import LocalProgram
-from sdy.passes.jax.nan_in_collectives import keep_nan
 from sdy.passes.jax.plain_module import drop_shardings, for_xla, without_shardings
 from sdy.passes.jax.python_callbacks import callback_problem
-from sdy.passes.jax.small_reductions import combine_small_reductions
-from sdy.passes.jax.unsigned_bits import draw_unsigned_bits
+from sdy.passes.pipelines import ForXlaPipeline
 from sdy.passes.spmd.local_module import is_local
 from sdy.plugins import plugin_dialect
 from sdy.type_helpers import is_tuple
@@ -75,8 +72,9 @@ class ShardedProgram:
             DiagnosticError: there are too few devices, or the program cannot be run.
         """
         local = clone_alone(module)
-        mesh, interface, grid = make_local(local, jax.devices() if devices is None else devices, like, tokens)
-        renumber_devices(local, mesh)
+        _, interface, grid = make_local(local, jax.devices() if devices is None else devices, like, tokens)
+        run_passes(local, [RenumberDevicesPass()])
+        drop_shardings(local)
         return cls._of(local, interface, grid)
 
     @classmethod
@@ -196,7 +194,7 @@ def in_type(sharding: NamedSharding) -> NamedSharding:
 def make_local(
     module: ModuleOp, devices: Sequence[Device], like: AbstractMesh | None = None, tokens: int = 0
 ) -> tuple[Mesh, Interface, DeviceMesh]:
-    """Partition `module` into the program of one device and drop its shardings, in place.
+    """Partition `module` into the program of one device, in place; it keeps its meshes and shardings.
 
     Returns:
         The mesh, the interface, and the mesh over the first of `devices`.
@@ -214,12 +212,11 @@ def make_local(
         raise error(module, f"{needed}, but there are only {len(devices)} to run it on")
     placed = [*filter(None, (*interface.inputs, *interface.outputs))]
     grid = DeviceMesh.over(devices[:count] or None, meshes, placed, module, like)
-    drop_shardings(module)
     return meshes[0], interface, grid
 
 
 def prepare_for_xla(local: ModuleOp) -> None:
-    """Apply the rewrites that XLA needs to `local`, in place, and load the libraries that it calls.
+    """Run `sdy-for-xla-pipeline` on `local`, and load the libraries that it calls.
 
     Raises:
         DiagnosticError: an operation belongs to a plugin's dialect, which XLA does not know.
@@ -227,10 +224,7 @@ def prepare_for_xla(local: ModuleOp) -> None:
     if outside := [*filter(plugin_dialect, {op.dialect_name() for op in operations(local)})]:
         unknown = next(op for op in operations(local) if op.dialect_name() in outside)
         raise op_error(unknown, "belongs to a dialect that XLA does not know; lower it to StableHLO first")
-    draw_unsigned_bits(local)
-    keep_nan(local)
-    combine_small_reductions(local)
-    constrain_fft_layouts(local)
+    run_passes(local, [ForXlaPipeline()])
     prepare_custom_calls(local)
 
 

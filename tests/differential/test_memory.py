@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 import sdy
 from partitioned_programs import GRID, LINE, constrain, ints, partitioned, program
 from sdy.ir.walking import operations_of
-from sdy.passes.jax.small_reductions import combine_small_reductions
+from sdy.passes.driver import run_passes
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.reducing_collectives import AllReduceOp
 
@@ -160,7 +160,7 @@ def shapes_of_sums(module: ModuleOp) -> list[tuple[int, ...]]:
 def test_small_all_reduces_with_equal_dependences_are_combined():
     """Sums are not combined if one waits for the other, if they are large, or if they are unused."""
     module = sdy.parse(SMALL)
-    combine_small_reductions(module)
+    run_passes(module, "sdy-combine-small-reductions")
     module.verify()
     assert shapes_of_sums(module) == [(32, 16), (11,), (4, 2)]
 
@@ -180,7 +180,7 @@ module attributes {{mhlo.num_partitions = 2 : i32}} {{
 
 def test_independent_all_reduces_are_left_to_xla():
     module = sdy.parse(WAITING_FOR_NONE)
-    combine_small_reductions(module)
+    run_passes(module, "sdy-combine-small-reductions")
     assert shapes_of_sums(module) == [(4,), (4,), (32, 16)]
 
 
@@ -200,7 +200,7 @@ module attributes {{mhlo.num_partitions = 2 : i32}} {{
 def test_unmaterialized_broadcasts_do_not_count_for_the_size_threshold():
     """XLA may not materialize a broadcast, so no copy counts as small beside it."""
     module = sdy.parse(BESIDE_A_BROADCAST)
-    combine_small_reductions(module)
+    run_passes(module, "sdy-combine-small-reductions")
     assert shapes_of_sums(module) == [(4,), (4,), (4,)]
 
 
@@ -212,7 +212,7 @@ def test_combined_all_reduces_give_the_same_sums():
     whole = program(sums, *(ints((16, *rest), "x") for rest in ((4, 2), (3,), (32, 16))), mesh=LINE).module()
     local = partitioned(whole)
     assert len(shapes_of_sums(local)) == 4
-    combine_small_reductions(local)
+    run_passes(local, "sdy-combine-small-reductions")
     assert shapes_of_sums(local) == [(11,), (4, 2), (32, 16)]
     inputs = [np.random.default_rng(0).integers(-9, 9, (16, *rest), "int32") for rest in ((4, 2), (3,), (32, 16))]
     for found, expected in zip(sdy.interpret(local, *inputs), sdy.interpret(whole, *inputs), strict=True):

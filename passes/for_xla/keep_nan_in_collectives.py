@@ -1,9 +1,12 @@
-"""Maximum and minimum collectives that propagate NaN, as integer collectives on order-preserving keys."""
+"""`sdy-keep-nan-in-collectives`: compute maxima and minima of devices on integer keys, which preserve NaN."""
 
+from dataclasses import dataclass
 from typing import cast
 
+from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerType, ModuleOp, TensorType
 from xdsl.ir import OpResult, Region, SSAValue
+from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from sdy.ir.shapes import num_elements
@@ -21,11 +24,14 @@ from sdy.stablehlo.reduction import reducer_body
 from sdy.stablehlo.scatter import ScatterOp
 
 
-def keep_nan(module: ModuleOp) -> None:
-    """Rewrite each maximum or minimum collective of floats as one of integer keys, in place.
+@dataclass(frozen=True)
+class KeepNanInCollectivesPass(ModulePass):
+    """Rewrite each maximum or minimum collective of floats as one of integer keys.
 
     XLA's collectives, at least those of its CPU backend, drop a NaN of one device if another device has a number;
-    `stablehlo.maximum` and `stablehlo.minimum` propagate it. Before::
+    `stablehlo.maximum` and `stablehlo.minimum` propagate it.
+
+    Before::
 
         %1 = "stablehlo.all_reduce"(%0) ({maximum}) : (tensor<8xf32>) -> tensor<8xf32>
 
@@ -39,21 +45,27 @@ def keep_nan(module: ModuleOp) -> None:
     If `%0` is a scatter with the same reduction, and its updates are no larger than its input, the scatter computes on
     keys too.
     """
-    for op in (*operations_of(module, AllReduceOp), *operations_of(module, ReduceScatterOp)):
-        kind = region_reduction(op.computation)
-        element_type = tensor_type(op.operands[0]).element_type
-        has_nothing = any(0 in tensor_type(operand).get_shape() for operand in op.operands)
-        if kind not in ("max", "min") or not isinstance(element_type, IEEE_FLOATS) or has_nothing:
-            continue
-        bits = IntegerType(element_type.bitwidth)
-        for index, operand in enumerate(op.operands):
-            if isinstance(operand.owner, ScatterOp) and _can_have_keys(operand.owner, kind):
-                _scatter_keys(operand.owner, kind, bits)
-            else:
-                op.operands[index] = _key(before(op), operand, kind, bits)
-        _reduce_keys(op.computation, kind, op.operands[0])
-        for result in op.results:
-            _convert_to_float(result, bits)
+
+    name = "sdy-keep-nan-in-collectives"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for collective in (*operations_of(op, AllReduceOp), *operations_of(op, ReduceScatterOp)):
+            kind = region_reduction(collective.computation)
+            element_type = tensor_type(collective.operands[0]).element_type
+            has_nothing = any(0 in tensor_type(operand).get_shape() for operand in collective.operands)
+            if kind in ("max", "min") and isinstance(element_type, IEEE_FLOATS) and not has_nothing:
+                _reduce_as_keys(collective, kind, IntegerType(element_type.bitwidth))
+
+
+def _reduce_as_keys(op: AllReduceOp | ReduceScatterOp, kind: Reduction, bits: IntegerType) -> None:
+    for index, operand in enumerate(op.operands):
+        if isinstance(operand.owner, ScatterOp) and _can_have_keys(operand.owner, kind):
+            _scatter_keys(operand.owner, kind, bits)
+        else:
+            op.operands[index] = _key(before(op), operand, kind, bits)
+    _reduce_keys(op.computation, kind, op.operands[0])
+    for result in op.results:
+        _convert_to_float(result, bits)
 
 
 def _can_have_keys(op: ScatterOp, kind: Reduction) -> bool:

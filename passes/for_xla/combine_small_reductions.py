@@ -1,10 +1,13 @@
-"""Combination of small independent all-reduces into one."""
+"""`sdy-combine-small-reductions`: combine small independent all-reduces into one."""
 
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
+from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
@@ -25,11 +28,14 @@ _HELD = (*COLLECTIVES, DotGeneralOp, ConvolutionOp)
 """Operations that materialize their operands and results; XLA may fuse all others."""
 
 
-def combine_small_reductions(module: ModuleOp) -> None:
-    """Combine small all-reduces that do not depend on each other, in place.
+@dataclass(frozen=True)
+class CombineSmallReductionsPass(ModulePass):
+    """Combine small all-reduces that do not depend on each other.
 
     XLA's combiner merges all-reduces that are adjacent in its schedule. The later one may depend on much more, which
-    delays the users of the earlier one and extends the live ranges of its operands. Before::
+    delays the users of the earlier one and extends the live ranges of its operands.
+
+    Before::
 
         %2 = "stablehlo.all_reduce"(%0) ({add}) : (tensor<8xf32>) -> tensor<8xf32>
         %3 = "stablehlo.all_reduce"(%1) ({add}) : (tensor<4x2xf32>) -> tensor<4x2xf32>
@@ -40,12 +46,16 @@ def combine_small_reductions(module: ModuleOp) -> None:
         %5 = "stablehlo.all_reduce"(%4) ({add}) : (tensor<16xf32>) -> tensor<16xf32>
         %2 = stablehlo.slice %5 [0:8] : (tensor<16xf32>) -> tensor<8xf32>
     """
-    for block in dict.fromkeys(op.parent for op in operations_of(module, AllReduceOp)):
-        assert block is not None
-        _erase_dead(block)
-        for group in _groups(block):
-            if len(group) > 1:
-                _combine([op for op in block.ops if op in group])
+
+    name = "sdy-combine-small-reductions"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for block in dict.fromkeys(reduction.parent for reduction in operations_of(op, AllReduceOp)):
+            assert block is not None
+            _erase_dead(block)
+            for group in _groups(block):
+                if len(group) > 1:
+                    _combine([each for each in block.ops if each in group])
 
 
 def _erase_dead(block: Block) -> None:
