@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
 
 from sdy.diagnostics import Diagnostic, DiagnosticError, capture, report
-from sdy.dialect.attributes import SHARDING
+from sdy.dialect.attributes import SHARDING, TensorShardingPerValueAttr
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import ReshardOp
 from sdy.ir.companions import clone, clone_alone
@@ -155,11 +155,21 @@ def partitioned(module: ModuleOp, partitioner: Partitioner = partitioned_copy) -
 def is_propagated(module: ModuleOp) -> bool:
     """Return whether `module` has been propagated, in this process or before it was parsed.
 
-    A parsed module counts as propagated if any operation has a sharding attribute, or if it is a per-device program.
+    A parsed module counts as propagated if it is a per-device program, or if operations have shardings and another
+    propagation would not change them. Its author or `sdy.auto` may have set the shardings of a few operations.
     """
-    return (
-        bool(history_of(module).runs) or is_local(module) or any(SHARDING in op.attributes for op in operations(module))
-    )
+    if history_of(module).runs or is_local(module):
+        return True
+    if not any(SHARDING in op.attributes for op in operations(module)):
+        return False
+    copy = clone(module)
+    try:
+        with capture():
+            prepare(copy)
+            run_passes(copy, [_PROPAGATION])
+    except DiagnosticError:
+        return False
+    return _shardings(copy) == _shardings(module)
 
 
 def _as_in_hlo(module: ModuleOp) -> ModuleOp | None:
@@ -180,8 +190,15 @@ def _shardings(module: ModuleOp) -> list[tuple[str, Attribute | None, Attribute 
     Runs of equal entries count once, since operations may have been duplicated with the constants that they read.
     """
     shardings = (
-        (op.name, op.attributes.get(SHARDING), op.properties.get("res_attrs"))
+        (op.name, _split(op.attributes.get(SHARDING)), op.properties.get("res_attrs"))
         for op in operations(module)
         if op.__class__ not in _IN_SOME_FORMS
     )
     return [one for one, _ in groupby(shardings)]
+
+
+def _split(attribute: Attribute | None) -> Attribute | None:
+    """Return the shardings of an operation's results; None, as without shardings, if all results are replicated."""
+    if isinstance(attribute, TensorShardingPerValueAttr):
+        return attribute if any(not each.is_fully_replicated for each in attribute.data) else None
+    return attribute

@@ -5,11 +5,13 @@ from dataclasses import replace
 from warnings import warn
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, OpResult
+from xdsl.transforms.dead_code_elimination import would_be_trivially_dead
 
 from sdy.diagnostics import LostShardingWarning
 from sdy.dialect.meshes import enclosing_module, named_meshes
 from sdy.dialect.shardings import get_sharding, set_sharding
+from sdy.ir.walking import operations
 from sdy.mesh import Mesh
 from sdy.passes.auto.origins import choosable_results
 from sdy.passes.policy.policy import Policy
@@ -18,12 +20,12 @@ from sdy.passes.policy.policy import Policy
 def policies_of_results(module: ModuleOp) -> Sequence[Policy]:
     """Return a policy that applies the shardings of operation results in `module` to other traces of the program.
 
-    The policy recognizes the program by its sequence of choosable results. If the function is traced as part of a
+    The policy recognizes the program by its sequence of live choosable results. If the function is traced as part of a
     larger program, the policy applies nothing and warns. Without sharded results, there is no policy.
     """
     shardings = {
         number: sharding
-        for number, result in enumerate(choosable_results(module))
+        for number, result in enumerate(_live_results(module))
         if (sharding := get_sharding(result)) is not None
     }
     if not shardings:
@@ -38,7 +40,7 @@ def policies_of_results(module: ModuleOp) -> Sequence[Policy]:
             warn(lost, LostShardingWarning, stacklevel=2)
             return
         name = _name_of(mesh, target)
-        results = choosable_results(target)
+        results = _live_results(target)
         for number, sharding in shardings.items():
             set_sharding(results[number], replace(sharding, mesh=name))
 
@@ -46,7 +48,16 @@ def policies_of_results(module: ModuleOp) -> Sequence[Policy]:
 
 
 def _kinds(module: ModuleOp) -> Sequence[tuple[str, Attribute]]:
-    return [(result.op.name, result.type) for result in choosable_results(module)]
+    return [(result.op.name, result.type) for result in _live_results(module)]
+
+
+def _live_results(module: ModuleOp) -> Sequence[OpResult]:
+    """Return the choosable results that affect the program's results; traces differ in whether they have others."""
+    dead = set[Operation]()
+    for op in reversed(operations(module)):
+        if would_be_trivially_dead(op) and all(use.operation in dead for result in op.results for use in result.uses):
+            dead.add(op)
+    return [result for result in choosable_results(module) if result.op not in dead]
 
 
 def _name_of(mesh: Mesh, module: ModuleOp) -> str | Mesh:

@@ -22,6 +22,7 @@ from sdy.passes.common.call_graph import main_function
 from sdy.passes.jax.device_mesh import AnyMesh
 from sdy.passes.jax.from_jax import from_jax
 from sdy.passes.jax.given_shardings import GivenShardings, Tree, leaf_for_each
+from sdy.passes.jax.positional_call import PositionalCall, positional_call
 from sdy.passes.jax.stages import Lowerable, Lowered
 from sdy.passes.policy.policy import Policy, apply_policy, chain_policies
 from sdy.passes.spmd.costs.hardware import Hardware
@@ -87,9 +88,6 @@ class Planned(Lowerable):
     ) -> None:
         if mesh is None:
             raise ValueError("automatic sharding requires a mesh: mesh=...")
-        static = [name for name in options if name.startswith("static_")]
-        if static:
-            raise TypeError(f"{static[0]}: automatic sharding takes no static arguments; bind them with a partial")
         choose = choice_in(trees[0])
         assert choose is not None
         update_wrapper(self, fun, updated=())
@@ -99,33 +97,41 @@ class Planned(Lowerable):
         self._mesh = _without_explicit_axes(of_jax)
         self._arguments, self._results = trees
         self._choose = choose
-        self._compiled = compiled  # called with the function, the trees of shardings, and a policy
+        self._compiled = compiled  # called with the function, the trees of shardings, a policy and the options
+        self._options = options
         self._policies = [] if policy is None else [policy]
         self._made: dict[Any, _Made] = {}
 
-    def __call__(self, *args: Any) -> Any:
-        return self._planned(args).compiled(*args)
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        call = self._call(args, kwargs)
+        return self._planned(call).compiled(*call.arguments)
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
-        return self._planned(args).compiled.lower(*args, **kwargs)
+        call = self._call(args, kwargs)
+        return self._planned(call).compiled.lower(*call.arguments)
 
-    def plan(self, *args: Any) -> Plan:
+    def plan(self, *args: Any, **kwargs: Any) -> Plan:
         """Return the plan for arguments of these types, arrays or `jax.ShapeDtypeStruct`s."""
-        return self._planned(args).plan
+        return self._planned(self._call(args, kwargs)).plan
 
-    def shardings(self, *args: Any) -> Tree:
-        """Return the tree of given and chosen argument shardings for arguments of these types."""
-        return self._planned(args).arguments
+    def shardings(self, *args: Any, **kwargs: Any) -> Tree:
+        """Return the tuple of trees of given and chosen shardings of the arguments that are not static."""
+        return self._planned(self._call(args, kwargs)).arguments
 
-    def _planned(self, args: tuple[Any, ...]) -> _Made:
-        leaves, tree = tree_flatten(args)
-        key = tree, tuple([(leaf.shape, leaf.dtype) for leaf in map(_type_of, leaves)])
+    def _call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> PositionalCall:
+        return positional_call(self._fun, args, kwargs, self._options)
+
+    def _planned(self, call: PositionalCall) -> _Made:
+        leaves, tree = tree_flatten(call.arguments)
+        key = tree, tuple([(leaf.shape, leaf.dtype) for leaf in map(_type_of, leaves)]), call.static
         if key not in self._made:
-            self._made[key] = self._make_plan(args)
+            self._made[key] = self._make_plan(call)
         return self._made[key]
 
-    def _make_plan(self, args: tuple[Any, ...]) -> _Made:
-        jitted = jax.jit(self._fun, keep_unused=True)
+    def _make_plan(self, call: PositionalCall) -> _Made:
+        function, args, options, _ = call
+        with_all_arguments: dict[str, Any] = {**options, "keep_unused": True}
+        jitted = jax.jit(function, **with_all_arguments)
         types = tree_map(_type_of, args)
         module = from_jax(jitted, *types)
         self._give(module, args)
@@ -145,7 +151,7 @@ class Planned(Lowerable):
             results = tree_unflatten(tree_structure(jax.eval_shape(jitted, *types)), func_result_shardings(main))
         shardings = {"in_shardings": arguments, "out_shardings": results}
         policy = chain_policies([*self._policies, *policies_of_results(module)])
-        return _Made(plan, arguments, self._compiled(self._fun, mesh=self._mesh, policy=policy, **shardings))
+        return _Made(plan, arguments, self._compiled(function, mesh=self._mesh, policy=policy, **shardings, **options))
 
     def _give(self, module: ModuleOp, args: tuple[Any, ...]) -> None:
         """Insert the mesh into `module` and set the given argument shardings."""

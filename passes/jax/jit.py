@@ -72,7 +72,7 @@ def jit(
         A `Jitted` function.
     """
     if choice_in(in_shardings) is not None:
-        compiled = partial(jit, compare_layouts=compare_layouts, **options)
+        compiled = partial(jit, compare_layouts=compare_layouts)
         trees = (in_shardings, out_shardings)
         make = partial(Planned, mesh=mesh, trees=trees, compiled=compiled, policy=policy, options=options)
         return make if fun is None else make(fun)

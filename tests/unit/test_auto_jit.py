@@ -1,6 +1,8 @@
 """`sdy.jit` with automatic shardings of arguments."""
 
+import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -75,9 +77,38 @@ def test_a_mesh_is_needed() -> None:
         sdy.jit(step, in_shardings=sdy.AUTO)
 
 
-def test_static_arguments_are_refused() -> None:
-    with pytest.raises(TypeError, match="static_argnums: automatic sharding takes no static arguments"):
-        sdy.jit(step, mesh=MESH, in_shardings=sdy.AUTO, static_argnums=1)
+def scaled(params: Params, x: jax.Array, depth: int, *, scale: float = 1.0, name: str = "tanh") -> Any:
+    for _ in range(depth):
+        x = getattr(jnp, name)(x @ params["up"]) @ params["down"] * scale
+    return params, x
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs"),
+    [((2,), {}), ((), {"depth": 2}), ((1,), {"scale": 0.5}), ((1,), {"name": "cos", "scale": 0.5})],
+)
+def test_static_and_keyword_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    auto = sdy.Auto("cpu-8", time_limit=10)
+    planned = sdy.jit(
+        scaled, mesh=MESH, in_shardings=auto, static_argnums=2, static_argnames="name", donate_argnames="params"
+    )
+    params, x, _ = arguments()
+    expected = np.asarray(scaled(params, x, *args, **kwargs)[1])
+    np.testing.assert_allclose(planned(params, x, *args, **kwargs)[1], expected, rtol=2e-3, atol=1e-3)
+    assert jax.tree.leaves(params)[0].is_deleted()
+
+
+def test_a_donated_state_is_planned_as_updated_in_place() -> None:
+    def append(cache: jax.Array, row: jax.Array, index: jax.Array) -> jax.Array:
+        return jax.lax.dynamic_update_slice(cache, row, (index, 0))
+
+    args = [jax.ShapeDtypeStruct(shape, "float32") for shape in ((1 << 16, 1 << 10), (1, 1 << 10))]
+    index = jax.ShapeDtypeStruct((), "int32")
+    kept, donated = (
+        sdy.jit(append, mesh=MESH, in_shardings=sdy.Auto("cpu-8"), donate_argnums=numbers).plan(*args, index)
+        for numbers in ((), 0)
+    )
+    assert donated.cost.seconds < kept.cost.seconds / 10
 
 
 def product(x: jax.Array, w: jax.Array, scale: jax.Array) -> jax.Array:
@@ -97,6 +128,19 @@ def test_results_of_operations_are_split_as_chosen() -> None:
     assert [(row.arguments, row.type) for row in rows] == [((), "tensor<4096x256xf32>")]
     assert "f32[4096,32]" in planned.lower(*args).compile().as_text()
     np.testing.assert_allclose(planned(*args), jax.jit(product)(*args), rtol=1e-4)
+
+
+def test_shardings_of_results_are_applied_where_a_trace_has_dead_operations() -> None:
+    def gradient(x: jax.Array, w: jax.Array, scale: jax.Array) -> jax.Array:
+        return jax.grad(lambda scale: jnp.mean((jnp.tanh(x @ w) * scale) ** 2))(scale)
+
+    whole = PartitionSpec()
+    planned = sdy.jit(gradient, mesh=MESH, in_shardings=(whole, whole, sdy.Auto("cpu-8", time_limit=10)))
+    args = product_arguments()
+    assert any(not row.arguments for row in planned.plan(*args).rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", sdy.LostShardingWarning)
+        assert "f32[4096,32]" in planned.lower(*args).compile().as_text()
 
 
 def test_what_was_chosen_for_results_is_lost_in_a_larger_program() -> None:

@@ -20,7 +20,7 @@ from sdy.passes.common.inline import inline_calls
 from sdy.passes.driver import partition, propagate, run_passes
 from sdy.passes.importing.rewrite_as_hlo import RewriteAsHloPass
 from sdy.passes.jax.sharded_program import ShardedProgram
-from sdy.passes.layouts import AS_IN_HLO, AS_WRITTEN, PropagatedLayout, cheapest, propagated_layouts
+from sdy.passes.layouts import AS_IN_HLO, AS_WRITTEN, PropagatedLayout, cheapest, is_propagated, propagated_layouts
 from sdy.tools import sdy_run
 
 
@@ -195,6 +195,23 @@ def test_sdy_run_prints_the_selected_layout(tmp_path: Path, capsys: pytest.Captu
     assert "layout as in XLA's HLO: a device receives" in " ".join(capsys.readouterr().out.split())
     assert sdy_run.main([str(path), "--no-compare-layouts"]) == 0
     assert "layout" not in capsys.readouterr().out
+
+
+PARTLY_SHARDED = """sdy.mesh @mesh = <["x"=4]>
+func.func @main(%x: tensor<64x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<64x16xf32> {
+  %0 = stablehlo.tanh %x {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : tensor<64x16xf32>
+  %1 = stablehlo.cosine %0 : tensor<64x16xf32>
+  return %1 : tensor<64x16xf32>
+}"""
+
+
+def test_a_module_with_a_few_shardings_is_not_propagated() -> None:
+    module = sdy.parse(PARTLY_SHARDED)
+    assert not is_propagated(module)
+    assert sdy.account(module).bytes_received == 0
+    propagate(module)
+    assert is_propagated(module)
+    assert is_propagated(sdy.parse(sdy.format(module)))
 
 
 def test_a_policy_is_called_once():
