@@ -17,7 +17,7 @@ needs are contiguous in the buffer.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ def whole_shards(reach: Reach, furthest: int | None = None) -> Exchange:
 def needed_rows(reach: Reach) -> Exchange:
     """Plan the exchange in which neighbors send only the needed rows, to the devices that need them.
 
-    It pays if a device receives at most as many rows as in an all-gather.
+    It pays if devices receive fewer rows than in an all-gather, or as many in as few permutes.
     """
     needed = [reach.rows(part) for part in range(reach.parts)]
     pieces = _needed_pieces(reach, needed)
@@ -206,8 +206,9 @@ def needed_rows(reach: Reach) -> Exchange:
     low = reach.length if only_outside else max(0, -min(inside))
     high = max(0, max(inside) + reach.length - size)
     offsets = tuple(low + offset if rows else 0 for offset, rows in zip(unpadded, needed, strict=True))
-    sent = sum(piece.size for piece in pieces if not piece.is_own)
-    return Exchange(reach, pieces, low, high, offsets, sent <= (reach.parts - 1) * reach.shard, is_trimmed=True)
+    sent, gathered = sum(piece.size for piece in pieces if not piece.is_own), (reach.parts - 1) * reach.shard
+    exchange = Exchange(reach, pieces, low, high, offsets, sent <= gathered, is_trimmed=True)
+    return replace(exchange, pays=exchange.pays or exchange.received < reach.parts * gathered)
 
 
 def _needed_pieces(reach: Reach, needed: Sequence[range]) -> tuple[Piece, ...]:

@@ -55,7 +55,12 @@ from sdy.passes.spmd.reshards.candidate_plans import (
     plans_of_tensors,
 )
 from sdy.passes.spmd.reshards.collective_cost import local_elements
-from sdy.passes.spmd.reshards.exchange_cost import elements_exchanged, elements_exchanged_in_reshape
+from sdy.passes.spmd.reshards.convolution_factors import rule_of_split_kernel
+from sdy.passes.spmd.reshards.exchange_cost import (
+    elements_exchanged,
+    elements_exchanged_in_reshape,
+    elements_exchanged_in_windows,
+)
 from sdy.passes.spmd.reshards.operation_plan import Meshes, OperationShardings, Tensors, plan_operation, summed_axes
 from sdy.passes.spmd.reshards.rematerialize import bytes_received
 from sdy.passes.spmd.reshards.reshard_cost import (
@@ -71,9 +76,13 @@ from sdy.stablehlo.dot import DotGeneralOp, DotOp
 from sdy.stablehlo.padding import PadOp
 from sdy.stablehlo.shape import ReshapeOp
 from sdy.stablehlo.slicing import DynamicSliceOp, SliceOp
+from sdy.stablehlo.windows import ReduceWindowOp
 
 _WORK = 1000
 """Multiply-adds that a device computes in about the time that it takes to receive one element."""
+
+_EXCHANGING = (SliceOp, PadOp, ConvolutionOp, ReduceWindowOp)
+"""Operations whose exchange of rows along permutation factors `_cost` counts."""
 
 _DOTS = (DotGeneralOp, DotOp)
 """Matrix products: `plans_of_tensors` proposes no candidates for them, since compute dominates their cost."""
@@ -109,7 +118,7 @@ def cheapest_operation(
         plans.append(plan_operation(tensors, mesh_name, meshes, reshapes, moves_axes=False))
     if same_devices:
         has_elements = 0 not in (tensors.sizes[0], tensors.sizes[-1])
-        permutes = isinstance(op, SliceOp | PadOp) and has_elements
+        permutes = isinstance(op, _EXCHANGING) and has_elements
         moves_whole = rule.reduction or rule.need_replication or (rule.permutation and not permutes)
         most = _bytes_held(op, tensors, plan, mesh) if moves_whole else math.inf
         # A convolution is never split into fewer shards to save communication: compute dominates its cost.
@@ -120,6 +129,9 @@ def cheapest_operation(
             for each in candidates
             if _bytes_held(op, tensors, each, mesh) <= most and _num_parts(each, mesh) >= fewest
         )
+        if isinstance(op, ConvolutionOp) and (split := rule_of_split_kernel(op, rule, tensors.shardings)):
+            candidates = plans_of_tensors(replace(tensors, rule=split), mesh_name, mesh, permutes)
+            plans += (each for each in candidates if each.reduction_axes and _num_parts(each, mesh) >= fewest)
     if isinstance(op, DynamicSliceOp) and (summed := _summed_slice(op, tensors, mesh_name)):
         plans.append(summed)
     alternatives = tuple(dict.fromkeys(plans))
@@ -159,11 +171,15 @@ def _cheapest_reshape(
 
 def _received_in_reshape(op: ReshapeOp, shardings: Sequence[TensorSharding | None], mesh: Mesh) -> int:
     """Return the bytes that all devices receive in a reshape whose operand and result have `shardings`."""
-    before, after = (
-        Layout(value.type, sharding or TensorSharding.replicated_closed(mesh, rank(value.type)), mesh)
-        for value, sharding in zip((op.operand, op.result), shardings, strict=True)
-    )
+    before, after = _layouts((op.operand, op.result), shardings, mesh)
     return elements_exchanged_in_reshape(before, after) * element_bytes(op.result.type)
+
+
+def _layouts(values: Sequence[SSAValue], shardings: Sequence[TensorSharding | None], mesh: Mesh) -> list[Layout]:
+    return [
+        Layout(value.type, sharding or TensorSharding.replicated_closed(mesh, rank(value.type)), mesh)
+        for value, sharding in zip(values, shardings, strict=True)
+    ]
 
 
 def _cost(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh) -> float:
@@ -177,6 +193,9 @@ def _cost(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh)
             tuple(axis for factor in dim for axis in plan.axes_per_factor[factor]) for dim in tensors.rule.operands[0]
         )
         summed += elements_exchanged(op, axes_per_dim, mesh) * element_bytes(op.result.type)
+    if isinstance(op, ConvolutionOp | ReduceWindowOp):
+        layouts = _layouts((*op.operands, *op.results), shardings, mesh)
+        summed += elements_exchanged_in_windows(op, layouts) * element_bytes(op.operands[0].type)
     if isinstance(op, ReshapeOp):
         summed += _received_in_reshape(op, shardings, mesh)
     devices = mesh.size / _num_parts(plan, mesh)

@@ -1,6 +1,7 @@
-"""Communication cost of pads, slices and reshapes along split dimensions, in elements received."""
+"""Communication cost of pads, slices, windows and reshapes along split dimensions, in elements received."""
 
 import math
+from collections.abc import Collection, Sequence
 
 from sdy.axes import total_size
 from sdy.ir.shapes import shape
@@ -12,8 +13,11 @@ from sdy.passes.spmd.reshards.cheapest_plan import cheapest_plan
 from sdy.passes.spmd.reshards.collective_cost import elements_received
 from sdy.passes.spmd.reshards.collective_steps import AxesPerDim
 from sdy.passes.spmd.sliced_dims import sliced_dims
+from sdy.passes.spmd.sliding_window import halo_exchanges, num_windowed_operands, sliding_windows, windowed_dims
+from sdy.stablehlo.convolution import ConvolutionOp
 from sdy.stablehlo.padding import PadOp
 from sdy.stablehlo.slicing import SliceOp
+from sdy.stablehlo.windows import ReduceWindowOp
 
 
 def elements_exchanged(op: PadOp | SliceOp, axes_per_dim: AxesPerDim, mesh: Mesh) -> int:
@@ -41,6 +45,42 @@ def elements_exchanged(op: PadOp | SliceOp, axes_per_dim: AxesPerDim, mesh: Mesh
         received += rows * math.prod(local) // local[dim] * mesh.size // parts
         local[dim] = reach.length
     return received
+
+
+def elements_exchanged_in_windows(op: ConvolutionOp | ReduceWindowOp, layouts: Sequence[Layout]) -> int:
+    """Return the number of elements that all devices receive of the operands of `op`, for halos of its windows.
+
+    If the partitioner cannot exchange halos, it gathers each operand along its windowed dimensions.
+
+    Args:
+        op: A convolution or a window reduction.
+        layouts: The layouts of its operands, then of its results, in which it runs.
+    """
+    mesh = next((layout.mesh for layout in layouts if layout.is_split), None)
+    if mesh is None or any(min(layout.shape, default=1) < 1 for layout in layouts):
+        return 0
+    windows = sliding_windows(op, layouts)
+    exchanges = halo_exchanges(op, layouts, needed_rows, least_communication=True)
+    if exchanges is None:
+        dims = windowed_dims(op, windows)[: len(op.operands)]
+        return sum(_elements_gathered(layout, of_layout) for layout, of_layout in zip(layouts, dims, strict=False))
+    operand, received = layouts[0], 0
+    local = [size // operand.parts(dim) for dim, size in enumerate(operand.padded_shape)]
+    for sliding, exchange in exchanges.items():
+        rest = math.prod(local) // local[sliding.before]
+        received += exchange.received * rest * mesh.size // exchange.reach.parts
+        local[sliding.before] = exchange.reach.length
+    return received * num_windowed_operands(op)
+
+
+def _elements_gathered(layout: Layout, dims: Collection[int]) -> int:
+    """Return the number of elements that all devices receive in a gather along `dims`."""
+    gathered = layout.without(dims)
+    if layout.sharding is None or gathered.sharding is None:
+        return 0
+    before = layout.sharding.dim_axes
+    plan = cheapest_plan(before, gathered.sharding.dim_axes, layout.shape, layout.mesh)
+    return elements_received(plan, before, layout.shape, layout.mesh)
 
 
 def elements_exchanged_in_reshape(before: Layout, after: Layout) -> int:

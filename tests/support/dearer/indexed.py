@@ -66,6 +66,28 @@ def put(draft: Draft) -> Case:
     return draft.case(f"at[].{method}", updated)
 
 
+def segments(draft: Draft) -> Case:
+    """Combine rows of equal index by sum, product or maximum, or differentiate the sum."""
+    shape = draft.choices.of((draft.shape(1, 2), (8,), (16,), (16, 8), (8, 16)))
+    draft.operand(shape)
+    count = draft.choices.of((1, 2, 3, 8))
+    draft.operand(shape[:1], "int32", _indices(shape[:1], count))
+    name, function = draft.choices.of(tuple(_SEGMENTS.items()))
+    text = f"{name} of {count} segments"
+
+    def combined(x: jax.Array, indices: jax.Array) -> jax.Array:
+        return function(x % 3, indices, num_segments=count)
+
+    return _case(draft, text, combined) if name == "segment_sum" else draft.case(text, combined)
+
+
+_SEGMENTS: dict[str, Callable[..., jax.Array]] = {
+    "segment_sum": jax.ops.segment_sum,
+    "segment_prod": jax.ops.segment_prod,
+    "segment_max": jax.ops.segment_max,
+}
+
+
 def _indices(shape: tuple[int, ...], size: int) -> Array:
     """Return unordered indices into a dimension of this size, some repeated."""
     return (np.arange(np.prod(shape)) * 7 % 31 % size).reshape(shape)
@@ -82,4 +104,4 @@ def _case(draft: Draft, name: str, function: Callable[..., jax.Array]) -> Case:
     return draft.case(f"gradient of {name}", jax.grad(loss))
 
 
-INDEXED = [take, take_elements, take_along_axis, put]
+INDEXED = [take, take_elements, take_along_axis, put, segments]

@@ -49,25 +49,46 @@ def sort(draft: Draft) -> Case:
 
 
 def running(draft: Draft) -> Case:
-    """Compute a cumulative sum, product, maximum or minimum along a dimension."""
-    x = draft.operand(draft.shape(1, 3), draft.choices.of(("float32", "int32")))
+    """Compute a cumulative sum, product, maximum, minimum or log-sum-exp along a dimension, or differentiate that."""
+    x = draft.operand(_shape(draft), draft.choices.of(("float32", "int32")))
     dim, reverse = draft.choices.below(x.ndim), draft.choices.of((False, True))
-    function = draft.choices.of((lax.cumsum, lax.cummax, lax.cummin, lax.cumprod))
-    return draft.case(f"{function.__name__} along {dim}, {reverse=}", lambda x: function(x % 3, dim, reverse))
+    functions = (lax.cumsum, lax.cummax, lax.cummin, lax.cumprod, *[lax.cumlogsumexp] * (x.dtype == "float32"))
+    function = draft.choices.of(functions)
+    name = f"{function.__name__} along {dim}, {reverse=}"
+
+    def accumulate(x: jax.Array) -> jax.Array:
+        return function(x % 3, dim, reverse)
+
+    if x.dtype == "float32" and draft.choices.of((False, True)):
+        return draft.case(f"gradient of {name}", jax.grad(lambda x: (accumulate(x) ** 2).sum()))
+    return draft.case(name, accumulate)
 
 
 def fourier_transform(draft: Draft) -> Case:
-    """Transform real or complex numbers along a dimension."""
-    x = draft.operand(draft.shape(1, 3), "float32")
+    """Transform real or complex numbers along a dimension, or differentiate that."""
+    x = draft.operand(_shape(draft), "float32")
     dim = draft.choices.below(x.ndim)
-    kinds = ("rfft", "fft") if x.shape[dim] == 1 else ("rfft", "fft", "irfft")
+    kinds = ("rfft", "fft", "ifft") if x.shape[dim] == 1 else ("rfft", "fft", "ifft", "irfft")
     kind = draft.choices.of(kinds)
-    return draft.case(f"{kind} along {dim}", lambda x: _TRANSFORMS[kind](x, dim))
+    name = f"{kind} along {dim}"
+
+    def transform(x: jax.Array) -> list[jax.Array]:
+        return _TRANSFORMS[kind](x, dim)
+
+    if draft.choices.of((False, True)):
+        return draft.case(f"gradient of {name}", jax.grad(lambda x: sum((part**2).sum() for part in transform(x))))
+    return draft.case(name, transform)
+
+
+def _shape(draft: Draft) -> tuple[int, ...]:
+    """Choose a shape of small, also uneven, dimensions, or of dimensions that every mesh divides."""
+    return draft.choices.of((draft.shape(1, 3), (16, 8), (8, 16), (8, 8, 8)))
 
 
 _TRANSFORMS: dict[str, Callable[[jax.Array, int], list[jax.Array]]] = {
     "rfft": lambda x, dim: _parts(jnp.fft.rfft(x, axis=dim)),
     "fft": lambda x, dim: _parts(jnp.fft.fft(x + 1j * x, axis=dim)),
+    "ifft": lambda x, dim: _parts(jnp.fft.ifft(x - 2j * x, axis=dim)),
     "irfft": lambda x, dim: [jnp.fft.irfft(x + 1j * x, axis=dim)],
 }
 

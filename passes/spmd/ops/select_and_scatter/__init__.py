@@ -21,7 +21,6 @@ from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.neutral_elements import identities_of
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.ops.select_and_scatter.edges import Edges
-from sdy.passes.spmd.ops.windows.sliding_window import windows_stay
 from sdy.passes.spmd.padded_site import carries
 from sdy.passes.spmd.parts import shape_of
 from sdy.passes.spmd.reach import Exchange, Reach
@@ -34,6 +33,7 @@ from sdy.passes.spmd.resolution import (
     padded_along,
     zero_filler,
 )
+from sdy.passes.spmd.sliding_window import windows_stay
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.attributes.enums import ComparisonDirection
 from sdy.stablehlo.checks.shape_checks import tensor_type

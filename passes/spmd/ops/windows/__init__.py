@@ -6,7 +6,7 @@ have neither.
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,14 +20,12 @@ from sdy.dialect.attributes import SHARDING, AxisRefListAttr
 from sdy.dialect.collectives import AllReduceOp
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import rank
-from sdy.ir.walking import captured_values
 from sdy.mesh import Mesh
 from sdy.passes.spmd.compatibility import factors_made, why_not_by_dims, why_not_by_rule
 from sdy.passes.spmd.exchange import DimExchange, Filler
 from sdy.passes.spmd.exchange_builder import ExchangeBuilder, Tensor
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
-from sdy.passes.spmd.ops.windows.sliding_window import SlidingWindow, windows_stay
 from sdy.passes.spmd.padded_site import PaddedSite, carries
 from sdy.passes.spmd.padding import Insertion
 from sdy.passes.spmd.parts import shape_of
@@ -43,6 +41,7 @@ from sdy.passes.spmd.resolution import (
     zero_filler,
 )
 from sdy.passes.spmd.site import Site
+from sdy.passes.spmd.sliding_window import SlidingWindow, halo_exchanges, local_windows, windowed_dims, windows_stay
 from sdy.rule import FactorKind, OpShardingRule
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.attributes.operation_attributes import i64_array
@@ -54,8 +53,7 @@ from sdy.stablehlo.windows import ReduceWindowOp
 
 def _exchange_for_reduce_window(op: ReduceWindowOp, resolution: Resolution) -> bool:
     """Exchange halos of the inputs, padded with their initial values."""
-    sliding_windows = [SlidingWindow(window, dim, dim) for dim, window in enumerate(op.window())]
-    return _WindowedOperation(op, op.inputs, op.init_values, sliding_windows, "base_dilations").resolve(resolution)
+    return _WindowedOperation(op, op.inputs, op.init_values, "base_dilations").resolve(resolution)
 
 
 def _exchange_for_convolution(op: ConvolutionOp, resolution: Resolution) -> bool:
@@ -64,31 +62,7 @@ def _exchange_for_convolution(op: ConvolutionOp, resolution: Resolution) -> bool
     With least communication, the kernel may be split like the input. This case, and that of windows without halos, are
     handled here because the sharding rule does not allow these shardings.
     """
-    numbers, kernel = op.dimension_numbers.data, layout_of(op.rhs)
-    spatial = numbers.input_spatial_dimensions, numbers.output_spatial_dimensions, numbers.kernel_spatial_dimensions
-    sliding_windows = [
-        SlidingWindow(window, before, after, within if kernel.axes[within] else None)
-        for window, before, after, within in zip(op.window(op.padding), *spatial, strict=True)
-    ]
-    windows_split = [sliding for sliding in sliding_windows if sliding.within is not None]
-    if windows_split and not (resolution.least_communication and _splits_alike(op, windows_split)):
-        return False
-    windows = _WindowedOperation(
-        op, (op.lhs,), (), sliding_windows, "lhs_dilation", leaves_parts=not resolution.least_communication
-    )
-    return windows.resolve(resolution)
-
-
-def _splits_alike(op: ConvolutionOp, sliding_windows: Sequence[SlidingWindow]) -> bool:
-    """Return whether the kernel elements are split over the same axes as the input rows, in the same order."""
-    lhs, kernel, result = map(layout_of, (op.lhs, op.rhs, op.result))
-    reverses = op.window_reversal is not None and any(op.window_reversal.get_values())
-    return not reverses and all(
-        sliding.within is not None
-        and kernel.axes[sliding.within] == lhs.axes[sliding.before]
-        and not result.axes[sliding.after]
-        for sliding in sliding_windows
-    )
+    return _WindowedOperation(op, (op.lhs,), (), "lhs_dilation").resolve(resolution)
 
 
 @dataclass(frozen=True)
@@ -99,80 +73,27 @@ class _WindowedOperation:
         op: The operation.
         operands: The operands that its windows slide over.
         padding_values: The padding value of each of these operands; zero if empty.
-        sliding_windows: The window along each dimension.
         dilation: The name of the property with the base dilation.
-        leaves_parts: Whether to leave the operation unchanged along dimensions that need no halo.
     """
 
     op: ReduceWindowOp | ConvolutionOp
     operands: Sequence[SSAValue]
     padding_values: Sequence[SSAValue]
-    sliding_windows: Sequence[SlidingWindow]
     dilation: str
-    leaves_parts: bool = True
 
     def resolve(self, resolution: Resolution) -> bool:
         """Exchange the rows that each device's windows cover; return False if that is impossible or does not pay."""
-        operands, results = ([layout_of(value) for value in values] for values in (self.operands, self.op.results))
-        operand, result = operands[0], results[0]
-        moving = [
-            sliding for sliding in self.sliding_windows if operand.axes[sliding.before] or result.axes[sliding.after]
-        ]
-        if (
-            any(layout.axes != operand.axes for layout in operands)
-            or any(layout.axes != result.axes for layout in results)
-            or any(
-                sliding.within is None and operand.axes[sliding.before] != result.axes[sliding.after]
-                for sliding in moving
-            )
-            or any(layout.mesh != operand.mesh for layout in map(layout_of, self._tensors) if layout.is_split)
-            or 0 in (*operand.shape, *result.shape)
-            or captured_values(self.op)
-        ):
-            return False
-        parts = {sliding: sliding.part(operand, result) for sliding in moving}
-        exchanges = {
-            sliding: resolution.plan(reach)
-            for sliding, (reach, _) in parts.items()
-            if not (self.leaves_parts and reach.is_identity)
-            or sliding.before in operand.uneven_dims
-            or sliding.after in result.uneven_dims
-        }
-        # A split kernel always pays: the alternative would gather the kernel as well.
-        pays = all(exchange.pays or sliding.within is not None for sliding, exchange in exchanges.items())
-        if not pays or self._shares_axes(exchanges):
+        layouts = [layout_of(value) for value in self._tensors]
+        exchanges = halo_exchanges(self.op, layouts, resolution.plan, resolution.least_communication)
+        if exchanges is None:
             return False
         if exchanges:
-            windows = [
-                parts[sliding][1] if sliding in exchanges else sliding.window for sliding in self.sliding_windows
-            ]
-            self._compute(exchanges, windows, resolution)
+            self._compute(exchanges, local_windows(self.op, layouts, exchanges), resolution)
         return True
 
     @property
     def _tensors(self) -> Sequence[SSAValue]:
         return (*self.op.operands, *self.op.results)
-
-    def _axis_names(self, exchanges: Mapping[SlidingWindow, Exchange]) -> set[str]:
-        axes = layout_of(self.operands[0]).axes
-        return {axis.name for sliding in exchanges for axis in axes[sliding.before]}
-
-    def _shares_axes(self, exchanges: Mapping[SlidingWindow, Exchange]) -> bool:
-        """Return whether an axis of an exchange, or a sub-axis of it, also splits a dimension without exchange."""
-        names = self._axis_names(exchanges)
-        return any(
-            dim not in windowed and any(axis.name in names for axis in axes)
-            for value, windowed in self._windowed_dims(exchanges)
-            for dim, axes in enumerate(layout_of(value).axes)
-        )
-
-    def _windowed_dims(self, sliding_windows: Collection[SlidingWindow]) -> list[tuple[SSAValue, set[int]]]:
-        """Return each operand and result, with its dimensions that belong to these windows."""
-        before, after = {sliding.before for sliding in sliding_windows}, {sliding.after for sliding in sliding_windows}
-        within = {sliding.within for sliding in sliding_windows if sliding.within is not None}
-        others = len(self.op.operands) - len(self.operands)
-        dims = [before] * len(self.operands) + [within] * others + [after] * len(self.op.results)
-        return list(zip(self._tensors, dims, strict=True))
 
     def _compute(
         self, exchanges: Mapping[SlidingWindow, Exchange], windows: Sequence[WindowDimension], resolution: Resolution
@@ -181,13 +102,16 @@ class _WindowedOperation:
         assert input_sharding is not None
         fillers = [filler_of(value) for value in self.padding_values] or [zero_filler(op, self.operands[0])]
         tensors: list[Tensor] = []
-        for (value, windowed), filler in zip(self._windowed_dims(exchanges), fillers * 2, strict=False):
+        windowed = zip(self._tensors, windowed_dims(op, exchanges), strict=True)
+        for (value, dims), filler in zip(windowed, fillers * 2, strict=False):
             sharding = _sharding(value, input_sharding.mesh)
-            tensors.append((filled_up(op, value, padded_along(value, windowed), filler, sharding), sharding))
+            tensors.append((filled_up(op, value, padded_along(value, dims), filler, sharding), sharding))
         scalar = TensorSharding.replicated_open(input_sharding.mesh, 0)
         devices = resolution.devices(layout_of(self.operands[0]).mesh)
         all_tensors = [*tensors, *((filler.value, scalar) for filler in fillers)]
-        builder = ExchangeBuilder(op, all_tensors, self._axis_names(exchanges), devices)
+        axes = layout_of(self.operands[0]).axes
+        names = {axis.name for sliding in exchanges for axis in axes[sliding.before]}
+        builder = ExchangeBuilder(op, all_tensors, names, devices)
         count = len(op.operands)
         operands, inner_fillers = list(builder.arguments[:count]), builder.arguments[count:]
         for index, (filler, inner) in enumerate(zip(fillers, inner_fillers, strict=True)):
