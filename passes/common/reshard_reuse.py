@@ -83,14 +83,14 @@ def layout_before(op: Operation, sharding: TensorSharding, mesh: Mesh) -> Tensor
 def _before_reshape(
     sharding: TensorSharding, shape: Sequence[int], shape_before: Sequence[int], mesh: Mesh
 ) -> TensorSharding | None:
-    axis_strides = strides(sharding, shape, mesh)
+    axis_strides = _strides(sharding, shape, mesh)
     dims: list[DimSharding] = []
     for index, size in enumerate(shape_before):
         first = math.prod(shape_before[index + 1 :])
         parts = (_sub_axis_between(axis, stride, first, first * size, mesh) for axis, stride in reversed(axis_strides))
         dims.append(DimSharding(tuple(part for part in parts if part is not None)))
     before = replace(sharding, dims=tuple(dims))
-    return before if strides(before, shape_before, mesh) == axis_strides else None
+    return before if has_same_parts(before, shape_before, sharding, shape, mesh) else None
 
 
 def _sub_axis_between(axis: AxisRef, stride: int, low: int, high: int, mesh: Mesh) -> AxisRef | None:
@@ -127,10 +127,28 @@ def _same_layout(
         return False
     if first_sharding.rank != len(shape(first.type)) or second_sharding.rank != len(shape(second.type)):
         return False
-    return strides(first_sharding, shape(first.type), mesh) == strides(second_sharding, shape(second.type), mesh)
+    return has_same_parts(first_sharding, shape(first.type), second_sharding, shape(second.type), mesh)
 
 
-def strides(sharding: TensorSharding, shape: Sequence[int], mesh: Mesh) -> list[tuple[AxisRef, int]]:
+def has_same_parts(
+    first: TensorSharding, first_shape: Sequence[int], second: TensorSharding, second_shape: Sequence[int], mesh: Mesh
+) -> bool:
+    """Return whether each device has the same elements of a tensor and of its reshape, in row-major order.
+
+    Equal strides are not sufficient: over 8 devices, the columns of 2x4 and the elements of 8 have stride 1, but a
+    shard of columns has two elements.
+    """
+    return _strides(first, first_shape, mesh) == _strides(second, second_shape, mesh) and (
+        _shard_size(first, first_shape, mesh) == _shard_size(second, second_shape, mesh)
+    )
+
+
+def _shard_size(sharding: TensorSharding, shape: Sequence[int], mesh: Mesh) -> int:
+    """Return the number of elements of a shard, padding included."""
+    return math.prod(-(-size // dim.sharded_size(mesh)) for size, dim in zip(shape, sharding.dims, strict=True))
+
+
+def _strides(sharding: TensorSharding, shape: Sequence[int], mesh: Mesh) -> list[tuple[AxisRef, int]]:
     """Return the row-major stride in elements between adjacent shards along each axis, smallest first.
 
     Adjacent sub-axes are merged.

@@ -57,6 +57,14 @@ class Reach:
         matters = tuple(range(max(0, min(length, total - begin))) for begin in begins)
         return cls(size, -(-size // parts), tuple(begin - low for begin in begins), matters, length, dilation)
 
+    @classmethod
+    def resized(cls, size: int, parts: int, before: int, after: int) -> "Reach":
+        """Return the reach of the shards of a dimension whose padded size changes from `before` to `after`."""
+        length = after // parts
+        starts = tuple(part * length for part in range(parts))
+        matters = tuple(range(max(0, min(length, size - start))) for start in starts)
+        return cls(size, before // parts, starts, matters, length)
+
     @property
     def parts(self) -> int:
         """The number of shards."""

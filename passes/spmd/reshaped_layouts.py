@@ -22,7 +22,7 @@ from typing import TypeVar
 
 from sdy.axes import AxisRef, merge_sub_axes
 from sdy.mesh import Mesh
-from sdy.passes.common.reshard_reuse import strides
+from sdy.passes.common.reshard_reuse import has_same_parts
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.reach import Exchange, Reach
 from sdy.sharding import DimSharding, TensorSharding
@@ -63,11 +63,19 @@ class ReshapedLayouts:
 
     def has_same_parts(self, groups: Sequence[Group]) -> bool:
         """Return whether, along `groups`, each device's shards of operand and result have the same elements."""
-        before = self.before.without({dim for group in self.groups if group not in groups for dim in group.before})
-        after = self.after.without({dim for group in self.groups if group not in groups for dim in group.after})
+        return all(map(self._has_same_parts, groups))
+
+    def _has_same_parts(self, group: Group) -> bool:
+        if self.is_uneven(group):
+            before, after = _intervals(self.before, group.before), _intervals(self.after, group.after)
+            return before is not None and before == after
+        before, after = (
+            layout.without({dim for dim in layout.split_dims if dim not in dims})
+            for layout, dims in ((self.before, group.before), (self.after, group.after))
+        )
         assert before.sharding is not None
         assert after.sharding is not None
-        return strides(before.sharding, before.shape, before.mesh) == strides(after.sharding, after.shape, after.mesh)
+        return has_same_parts(before.sharding, before.shape, after.sharding, after.shape, before.mesh)
 
     def axes(self, groups: Sequence[Group]) -> list[AxisRef]:
         """Return the axes of the dimensions of `groups`, in the operand and then in the result."""
@@ -145,7 +153,7 @@ class _Intervals:
     """The shards of a group as intervals in row-major order.
 
     Shard t, numbered along `axes`, has `length` positions from `starts[t]` on, the first `counts[t]` of them elements
-    and the others padding.
+    and the others padding. A shard without elements starts at 0.
     """
 
     axes: tuple[AxisRef, ...]
@@ -202,8 +210,8 @@ def _intervals(layout: Layout, dims: Sequence[int]) -> _Intervals | None:
     counts: list[int] = []
     for places in product(*map(range, parts)):
         begins = [place * shard for place, shard in zip(places, shards, strict=True)]
-        starts.append(_row_major(begins, shape))
         is_inside = all(begin < size for begin, size in zip(begins, shape, strict=True))
+        starts.append(_row_major(begins, shape) if is_inside else 0)
         counts.append(min(shards[last], shape[last] - begins[last]) * inner if is_inside else 0)
     return _Intervals(axes, shards[last] * inner, tuple(starts), tuple(counts))
 

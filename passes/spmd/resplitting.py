@@ -43,7 +43,9 @@ def resplit(
         The resized value, or None if replicating the dimensions would move fewer bytes.
     """
     old = shape_of(value)
-    exchanges = {dim: needed_rows(_reach(layout, dim, old[dim], shape[dim])) for dim in dims}
+    exchanges = {
+        dim: needed_rows(Reach.resized(layout.shape[dim], layout.parts(dim), old[dim], shape[dim])) for dim in dims
+    }
     sharding = sharding_without_partials(layout)
     if sharding is None or not all(exchange.pays for exchange in exchanges.values()):
         return None
@@ -58,12 +60,3 @@ def resplit(
     sizes = [shape[dim] if dim in dims else size for dim, size in enumerate(old)]
     [result] = builder.finish([part], [with_shape(value, sizes)], [sharding], at.point)
     return result
-
-
-def _reach(layout: Layout, dim: int, old: int, new: int) -> Reach:
-    """Return the rows that shards of the padded size `new` need of shards of the padded size `old`."""
-    size, parts = layout.shape[dim], layout.parts(dim)
-    length = new // parts
-    starts = tuple(part * length for part in range(parts))
-    matters = tuple(range(max(0, min(length, size - start))) for start in starts)
-    return Reach(size, old // parts, starts, matters, length)

@@ -46,6 +46,7 @@ RESHAPES = {
     "columns gathered": ("8", "5,6/x,7", "5,42"),
     "over two axes, then one": ("2x4", "6/x.y,6,3", "12/x,1,9"),
     "dimensions of two axes that change": ("2x2x2", "2/y.x,6", "12/x,1/y"),
+    "replicated to rows on some devices only": ("4", "8,8", "2/x,32"),
 }
 
 
@@ -57,6 +58,8 @@ def test_uneven_reshape(name: str) -> None:
 
 
 RESHARDS = {
+    "columns to uneven rows and columns": ("2x4", "9,8,7/x", "9/x,8,7/y"),
+    "uneven rows to shorter uneven rows": ("2x2x2", "9/z,8", "9/y.x,8"),
     "rows to rows over fewer devices": ("8", "6/x,35", "6,35"),
     "rows to columns": ("2x4", "7/x.y,9", "7,9/y"),
     "uneven to even": ("2x2x2", "9/x.y,8", "9,8/x.z"),
@@ -66,3 +69,7 @@ RESHARDS = {
 @pytest.mark.parametrize("name", RESHARDS)
 def test_uneven_reshard(name: str) -> None:
     _check(*RESHARDS[name], lambda x: x)
+
+
+def test_uneven_transpose() -> None:
+    _check("8", "4/x,5,2", "2,4/x,5", lambda x: x.transpose(2, 0, 1))

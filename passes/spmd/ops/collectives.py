@@ -8,7 +8,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
-from math import lcm
 from typing import cast
 
 from xdsl.dialects.builtin import IntegerAttr, i64
@@ -24,7 +23,7 @@ from sdy.mesh import Mesh
 from sdy.passes.common.replication_cost import LocalBytes, warn_of_cost
 from sdy.passes.spmd.communication import all_reduce, all_reduce_bits, between, gather, reducer
 from sdy.passes.spmd.compatibility import why_not_by_rule
-from sdy.passes.spmd.layout import Layout, round_up
+from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.operation_partitioning import Lower, OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.padded_site import PaddedSite
 from sdy.passes.spmd.padding import Insertion, Padding
@@ -41,6 +40,7 @@ from sdy.passes.spmd.parts import (
     take_part,
 )
 from sdy.passes.spmd.replica_groups import device_list, replica_groups
+from sdy.passes.spmd.reshards.resize_cost import collective_size
 from sdy.passes.spmd.reshards.unreduced_plan import in_mesh_order
 from sdy.passes.spmd.resplitting import resplit
 from sdy.passes.spmd.site import Site, unless_empty
@@ -212,8 +212,8 @@ def _pad(padded: PaddedSite[CollectiveOp]) -> bool:
     """Pad the operand to sizes that the numbers of shards before and after the collective both divide."""
     op, padding = padded.op, padded.padding
     [before], [after], target = padded.operands, padded.results, padded.site.target
-    sizes = map(max, before.padded_shape, after.padded_shape)
-    shape = [round_up(size, lcm(before.parts(dim), after.parts(dim))) for dim, size in enumerate(sizes)]
+    sizes = enumerate(zip(before.padded_shape, after.padded_shape, strict=True))
+    shape = [collective_size(*size, before.parts(dim), after.parts(dim)) for dim, size in sizes]
     op.operands[0] = _resized(Insertion.before(op), op.tensor, before, shape, padding, target)
     users = list(op.result.uses)
     result = Rewriter.replace_value_with_new_type(op.result, op.tensor.type)

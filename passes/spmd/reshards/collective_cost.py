@@ -7,8 +7,8 @@ from itertools import chain
 from sdy.axes import total_size
 from sdy.device_groups import grid_positions
 from sdy.mesh import MOST_DEVICES, Mesh
-from sdy.passes.spmd.layout import round_up
 from sdy.passes.spmd.reshards.collective_steps import AllGather, AllSlice, AllToAll, AxesPerDim, Collective
+from sdy.passes.spmd.reshards.resize_cost import resizes_around
 
 
 def elements_received(steps: Iterable[Collective], source: AxesPerDim, shape: Sequence[int], mesh: Mesh) -> int:
@@ -46,7 +46,13 @@ def _fused(steps: Iterable[Collective]) -> Iterator[list[Collective]]:
 
 
 def _received(fused: Sequence[Collective], before: AxesPerDim, shape: Sequence[int], mesh: Mesh) -> int:
-    local = local_elements(before, shape, mesh)
+    parts, new_parts = (tuple(total_size(axes, mesh) for axes in each) for each in (before, fused[-1].after))
+    resized, local = resizes_around(tuple(shape), parts, new_parts, mesh.size)
+    return resized + _received_in_collective(fused, before, local, mesh)
+
+
+def _received_in_collective(fused: Sequence[Collective], before: AxesPerDim, local: int, mesh: Mesh) -> int:
+    """Return the elements that all devices receive in a collective whose operand has shards of `local` elements."""
     match fused[0]:
         case AllSlice():
             return 0
@@ -54,24 +60,12 @@ def _received(fused: Sequence[Collective], before: AxesPerDim, shape: Sequence[i
             return local * mesh.size * (total_size(chain(*axes), mesh) - 1)
         case AllToAll():
             parts = math.prod(total_size(step.axes, mesh) for step in fused if isinstance(step, AllToAll))
-            counts = ([total_size(axes, mesh) for axes in side] for side in (before, fused[-1].after))
-            return elements_in_exchange(shape, *counts) * mesh.size * (parts - 1) // parts
+            return local * mesh.size * (parts - 1) // parts
         case _ if mesh.size > MOST_DEVICES:
             return local * mesh.size
         case _:
             old, new = (grid_positions(tuple(chain(*axes)), mesh) for axes in (before, fused[0].after))
             return local * sum(here != there for here, there in zip(old, new, strict=True))
-
-
-def elements_in_exchange(shape: Sequence[int], parts_before: Sequence[int], parts_after: Sequence[int]) -> int:
-    """Return the size of a device's shard in an all-to-all.
-
-    Each dimension is padded to a multiple of its numbers of shards before and after.
-    """
-    return math.prod(
-        round_up(size, math.lcm(before, after)) // before
-        for size, before, after in zip(shape, parts_before, parts_after, strict=True)
-    )
 
 
 def local_elements(axes_per_dim: AxesPerDim, shape: Sequence[int], mesh: Mesh) -> int:

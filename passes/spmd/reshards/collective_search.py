@@ -1,7 +1,8 @@
 """A* search for the sequence of collectives that receives the fewest elements.
 
 The nodes of the graph are layouts: for each dimension, the sub-axes ("pieces") that split it, major to minor. The edges
-are collectives, weighted by the elements that all devices receive. All nodes but source and target are even layouts.
+are collectives, weighted by the elements that all devices receive. In all nodes between source and target, each
+dimension is even, or has as many shards as in one of these two.
 The heuristic is the number of elements of the target shards that devices do not hold yet. It is a lower bound on what
 any sequence of collectives receives, and consistent, so the search expands no layout twice.
 """
@@ -10,13 +11,13 @@ import heapq
 import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache, reduce
-from itertools import chain, combinations, permutations
+from itertools import chain, combinations, permutations, product
 
 import numpy as np
 
 from sdy.box import Ints
 from sdy.passes.spmd.layout import round_up
-from sdy.passes.spmd.reshards.collective_cost import elements_in_exchange
+from sdy.passes.spmd.reshards.resize_cost import resizes_around
 
 Layout = tuple[tuple[int, ...], ...]
 """For each dimension, the pieces that split it, as indices into the list of piece sizes."""
@@ -41,7 +42,7 @@ def cheapest_path(
         The path that receives the fewest elements, ties broken by the number of collectives that communicate, or None
         if no path is below `limit`.
     """
-    graph = _Graph(shape, _grid(sizes), target)
+    graph = _Graph(shape, _grid(sizes), source, target)
     best = {source: (0, 0)}
     previous: dict[Layout, Layout] = {}
     queue = [(graph.missing(source), 0, source)]
@@ -54,7 +55,12 @@ def cheapest_path(
             continue
         expanded.add(layout)
         received = best[layout][0]
+        before = previous.get(layout)
+        # Gathers in a row become one, of padded parts: it would cost more than the sum of theirs.
+        is_gathered = before is not None and _begins(layout, before)
         for after, cost in graph.edges(layout):
+            if is_gathered and _begins(after, layout):
+                continue
             total = received + cost, exchanges + (cost > 0)
             bound = total[0] + graph.missing(after)
             if bound < limit and (after not in best or total < best[after]):
@@ -130,29 +136,34 @@ _grid = lru_cache(2**6)(_Grid)
 class _Graph:
     """The graph of layouts of a tensor over a grid, with collectives as weighted edges."""
 
-    def __init__(self, shape: Sequence[int], grid: _Grid, target: Layout) -> None:
+    def __init__(self, shape: tuple[int, ...], grid: _Grid, source: Layout, target: Layout) -> None:
         self.shape, self.grid, self.target = shape, grid, target
+        self._parts_at_ends = [
+            {grid.parts(first), grid.parts(last)} for first, last in zip(source, target, strict=True)
+        ]
         self._overlaps: dict[tuple[int, tuple[int, ...]], Ints] = {}
         self._missing: dict[Layout, int] = {}
         self._needed = int(self._held(target).sum())
 
     def edges(self, layout: Layout) -> Iterator[tuple[Layout, int]]:
         """Yield each layout that one collective produces, and the elements that all devices receive in it."""
-        local, devices = self._local(layout), self.grid.devices
-        place = self.grid.place(layout)
+        devices, parts = self.grid.devices, self._parts(layout)
 
         def is_next(after: Layout) -> bool:
-            return self._is_node(after) and self._keeps_padding(layout, after)
+            return self._is_node(after) and self._resizes_to_end(layout, after)
 
         for after in filter(is_next, self._sliced(layout)):
-            yield after, 0
+            yield after, resizes_around(self.shape, parts, self._parts(after), devices).received
         for after in filter(is_next, self._gathered(layout)):
-            yield after, local * (self._parts(layout) // self._parts(after) - 1) * devices
-        for after, parts in self._exchanged(layout):
+            new_parts = self._parts(after)
+            resized, local = resizes_around(self.shape, parts, new_parts, devices)
+            yield after, resized + local * (math.prod(parts) // math.prod(new_parts) - 1) * devices
+        for after, groups in self._exchanged(layout):
             if is_next(after):
-                counts = (tuple(map(self.grid.parts, side)) for side in (layout, after))
-                yield after, elements_in_exchange(self.shape, *counts) * (devices - devices // parts)
-        for after in filter(is_next, self.grid.layouts(tuple(map(self.grid.parts, layout)))):
+                resized, local = resizes_around(self.shape, parts, self._parts(after), devices)
+                yield after, resized + local * (devices - devices // groups)
+        local, place = resizes_around(self.shape, parts, parts, devices).local, self.grid.place(layout)
+        for after in filter(self._is_node, self.grid.layouts(parts)):
             yield after, local * int(np.count_nonzero(place != self.grid.place(after)))
 
     def missing(self, layout: Layout) -> int:
@@ -181,38 +192,39 @@ class _Graph:
         start = np.minimum(self.grid.index(pieces) * length, size)
         return start, np.minimum(start + length, size)
 
-    def _local(self, layout: Layout) -> int:
-        """Return the number of elements of a shard, padding included."""
-        return math.prod(-(-size // self.grid.parts(pieces)) for size, pieces in zip(self.shape, layout, strict=True))
-
     def _is_node(self, layout: Layout) -> bool:
-        if layout == self.target:
-            return True
-        return not any(size % self.grid.parts(pieces) for size, pieces in zip(self.shape, layout, strict=True))
-
-    def _keeps_padding(self, before: Layout, after: Layout) -> bool:
-        """Return whether each dimension that is split before and after has the same padded size in both layouts.
-
-        Otherwise its rows would have to be redistributed.
-        """
+        """Return whether each dimension is even, or has as many shards as in the source or the target."""
         return all(
-            not (old and new) or round_up(size, self.grid.parts(old)) == round_up(size, self.grid.parts(new))
-            for size, old, new in zip(self.shape, before, after, strict=True)
+            size % (parts := self.grid.parts(pieces)) == 0 or parts in ends
+            for size, pieces, ends in zip(self.shape, layout, self._parts_at_ends, strict=True)
         )
 
-    def _parts(self, layout: Layout) -> int:
-        return math.prod(map(self.grid.parts, layout))
+    def _resizes_to_end(self, before: Layout, after: Layout) -> bool:
+        """Return whether each dimension that is padded to another size goes from one end's shards to the other's.
+
+        Otherwise its rows would be exchanged for the sake of a layout in between, by collectives that save few bytes.
+        """
+        return all(
+            not (old and new)
+            or round_up(size, self.grid.parts(old)) == round_up(size, self.grid.parts(new))
+            or {self.grid.parts(old), self.grid.parts(new)} <= ends
+            for size, old, new, ends in zip(self.shape, before, after, self._parts_at_ends, strict=True)
+        )
+
+    def _parts(self, layout: Layout) -> tuple[int, ...]:
+        return tuple(map(self.grid.parts, layout))
 
     def _sliced(self, layout: Layout) -> Iterator[Layout]:
         free = self.grid.free(layout)
         for dim, pieces in enumerate(layout):
-            for piece in free:
-                yield _with(layout, {dim: (*pieces, piece)})
+            most = 1 if self.shape[dim] % self.grid.devices == 0 else len(free)
+            for count in range(1, most + 1):
+                for more in permutations(free, count):
+                    yield _with(layout, {dim: (*pieces, *more)})
 
     def _gathered(self, layout: Layout) -> Iterator[Layout]:
-        for dim, pieces in enumerate(layout):
-            if pieces:
-                yield _with(layout, {dim: pieces[:-1]})
+        kept = product(*([pieces[:end] for end in range(len(pieces) + 1)] for pieces in layout))
+        yield from (after for after in kept if after != layout)
 
     def _exchanged(self, layout: Layout) -> Iterator[tuple[Layout, int]]:
         """Yield the layouts that an all-to-all produces, and its group size.
@@ -235,6 +247,11 @@ class _Graph:
             changed = {dim: layout[dim][:start] for dim, start, _ in group}
             changed |= {to: (*layout[to], *moved[dim]) for dim, _, to in group}
             yield _with(layout, changed), math.prod(map(self.grid.parts, moved.values()))
+
+
+def _begins(first: Layout, second: Layout) -> bool:
+    """Return whether the pieces of each dimension in `first` are a prefix of those in `second`."""
+    return all(longer[: len(pieces)] == pieces for pieces, longer in zip(first, second, strict=True))
 
 
 def _with(layout: Layout, dims: dict[int, tuple[int, ...]]) -> Layout:
