@@ -37,12 +37,20 @@ def only_new_objects_are_collected() -> Iterator[None]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--thorough", action="store_true", help="all cases where some are a sample")
-    parser.addoption("--random-modules", type=int, default=8, help="how many random modules each pass is compared on")
-    parser.addoption("--damaged-bytecode", type=int, default=100, help="how many damaged bytecodes are read")
+    parser.addoption("--random-modules", type=int, default=4, help="how many random modules each pass is compared on")
+    parser.addoption("--damaged-bytecode", type=int, default=25, help="how many damaged bytecodes are read")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     samples.choose(thorough=config.option.thorough)
+    config.addinivalue_line("markers", f"{samples.covering.name}: run enough combinations that each value occurs")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Remove the combinations of parameters that only `--thorough` runs."""
+    if removed := samples.deselected(items):
+        config.hook.pytest_deselected(items=[*removed])
+        items[:] = [item for item in items if item not in removed]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -14,7 +14,7 @@ from sdy.text import context, format, parse, verify
 
 EXAMPLE = Path(__file__).parents[2] / "examples/transformer.mlir"
 PASSES = ("canonicalize", "cse", "symbol-dce")
-SEEDS = sample(range(100))
+SEEDS = sample(range(100), one_in=15)
 
 DEAD = """
     sdy.mesh @mesh = <["x"=2, "y"=2]>
@@ -139,7 +139,7 @@ def compare(text: str, name: str) -> None:
 
 @pytest.fixture(scope="module")
 def programs() -> list[str]:
-    lowered_programs = [lowered(name).pretty for name in sample(PROGRAMS, one_in=3)]
+    lowered_programs = [lowered(name).pretty for name in sample(PROGRAMS, one_in=9)]
     return [EXAMPLE.read_text(), DEAD, TWICE, *lowered_programs]
 
 

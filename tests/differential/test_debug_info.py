@@ -10,7 +10,7 @@ import sdy
 from oracle import OracleError, oracle
 from propagation_modules import MODULES
 from random_modules import random_module
-from samples import sample
+from samples import covering, sample
 from sdy.dialect.attributes import RESULT_PROPAGATION_EDGES, RESULT_SHARDING_ORIGINS, SHARDING, ValueAttr
 from sdy.dialect.ops import DataFlowEdgeOp, ShardingGroupOp
 from sdy.dialect.shardings import stores_result_shardings
@@ -85,6 +85,7 @@ def without_empty_entries(module: ModuleOp) -> None:
                 op.attributes[name] = ArrayAttr([entry for entry in entries if entry.data])
 
 
+@covering
 @pytest.mark.parametrize("option", OPTIONS)
 @pytest.mark.parametrize("name", PASSES)
 @pytest.mark.parametrize("module", MODULES)
@@ -92,6 +93,7 @@ def test_a_module_is_explained_as_by_the_oracle(module: str, name: str, option: 
     compare(MODULES[module], name, option)
 
 
+@covering
 @pytest.mark.parametrize("option", OPTIONS)
 @pytest.mark.parametrize("seed", sample(range(60)))
 def test_a_random_module_is_explained_as_by_the_oracle(seed: int, option: str) -> None:

@@ -21,6 +21,7 @@ from jax.sharding import PartitionSpec as P
 from cxx_versions import lacks, with_known_reductions
 from oracle import OracleError, assert_same, oracle, oracle_after_each
 from random_modules import random_module
+from samples import covering
 from sdy.passes.driver import run_passes
 from sdy.passes.spec import parse_pipeline
 from sdy.text import format, parse
@@ -226,12 +227,14 @@ def compare_pipeline(text: str, pipeline: str) -> None:
     compare(text, with_options(pipeline, options) if options else pipeline, texts[1])
 
 
+@covering
 @pytest.mark.parametrize("sequence", SEQUENCES)
 @pytest.mark.parametrize("program", ["transformer", *PROGRAMS])
 def test_each_pass_on_programs(program: str, sequence: str) -> None:
     compare_each(text_of(program), SEQUENCES[sequence])
 
 
+@covering
 @pytest.mark.parametrize("pipeline", PIPELINES)
 @pytest.mark.parametrize("program", ["transformer", *PROGRAMS])
 def test_pipelines_on_programs(program: str, pipeline: str) -> None:

@@ -13,6 +13,7 @@ from jax.sharding import PartitionSpec as P
 from xdsl.ir import Operation
 
 import sdy
+from samples import covering
 from sdy.passes.jax.compile import compile_unpartitioned
 
 AUTO, EXPLICIT = AxisType.Auto, AxisType.Explicit
@@ -128,6 +129,7 @@ ENTRIES: dict[str, tuple[Callable[[jax.Array], Any], Callable[[Any], Any]]] = {
 """Functions of an array on the mesh of the context, each with its unpartitioned reference."""
 
 
+@covering
 @pytest.mark.parametrize("types", MESHES)
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_all_runs_on_the_mesh_that_is_set(entry: str, types: str):

@@ -12,6 +12,7 @@ from jax.sharding import PartitionSpec as P
 
 import sdy
 from dearer.case import mesh_of
+from samples import covering
 from sdy.passes.jax.hlo_received import bytes_received
 
 Shape = tuple[int, ...]
@@ -36,6 +37,7 @@ RESHARDS = [
 ]
 
 
+@covering
 @pytest.mark.parametrize("name", RESHAPES)
 @pytest.mark.parametrize("differentiated", [False, True])
 def test_a_reshape(name: str, differentiated: bool) -> None:

@@ -12,6 +12,7 @@ from jax.sharding import PartitionSpec as P
 from xdsl.ir import Operation
 
 import sdy
+from samples import covering
 from sdy.type_helpers import Function
 
 MESH = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
@@ -75,6 +76,7 @@ def assert_close(given: Any, expected: Any) -> None:
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), given, expected)
 
 
+@covering
 @pytest.mark.parametrize("transform", TRANSFORMATIONS.values(), ids=list(TRANSFORMATIONS))
 @pytest.mark.parametrize("given", [{"mesh": MESH}, {"in_shardings": (SPLIT, None)}], ids=["mesh", "shardings"])
 def test_transformed_function_is_compiled_with_the_options_of_the_function(

@@ -15,7 +15,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import sdy
-from samples import sample
+from samples import covering, sample
 
 MESH = jax.make_mesh((2, 4), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
 X = np.arange(64, dtype=np.float32).reshape(8, 8) % 5 - 2
@@ -112,6 +112,7 @@ LAYOUTS = [
 """Shardings of the arguments, and of all results."""
 
 
+@covering
 @pytest.mark.parametrize(("body", "out_specs"), RESULTS.items())
 @pytest.mark.parametrize("layout", sample(range(len(LAYOUTS)), one_in=2))
 def test_layouts_outside_change_no_result(

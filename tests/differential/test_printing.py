@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from oracle import oracle
+from samples import covering
 from sdy.diagnostics import DiagnosticError
 from sdy.text import context, format, parse
 
@@ -150,6 +151,7 @@ module @m attributes {a.name = loc("x"), a.range = loc("f":1:2 to :7), a.unknown
 }
 
 
+@covering
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", TEXTS)
 def test_prints_what_mlir_prints(name: str, form: str):

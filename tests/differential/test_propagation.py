@@ -13,6 +13,7 @@ import sdy
 from oracle import OracleError, assert_same, oracle
 from propagation_modules import MODULES
 from random_modules import random_module
+from samples import covering
 from sdy.axes import AxisRef
 from sdy.diagnostics import DiagnosticError, ShardingWarning
 from sdy.factors import project_tensor, unproject
@@ -212,6 +213,7 @@ def propagated(text: str, pass_: PropagationPass) -> str:
     return sdy.format(module)
 
 
+@covering
 @pytest.mark.parametrize("name", PASSES)
 @pytest.mark.parametrize("module", MODULES)
 def test_a_module_is_propagated_as_by_the_oracle(name: str, module: str) -> None:

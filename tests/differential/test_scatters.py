@@ -12,6 +12,7 @@ from jax.sharding import PartitionSpec as P
 
 from dearer.case import Case, mesh_of
 from dearer.measure import measure
+from samples import covering
 
 FACTORS = np.linspace(0.5, 1.5, 64 * 4, dtype="float32").reshape(64, 4)
 ROWS = np.arange(64, dtype="int32") * 7919 % 8
@@ -31,6 +32,7 @@ def assert_not_dearer(
     assert not measured.problem, measured.why
 
 
+@covering
 @pytest.mark.parametrize("rows", [P(), P(("x", "y")), P(None, "y")], ids=str)
 @pytest.mark.parametrize("axes", ["x", ("y", "x")])
 @pytest.mark.parametrize("update", ["multiply", "add"])
@@ -68,6 +70,7 @@ def test_products_of_uneven_parts():
     assert_not_dearer(multiplied, [INPUT, ROWS, FACTORS], [P(), P(("x", "y")), P(("x", "y"))], P())
 
 
+@covering
 @pytest.mark.parametrize("update", ["add", "min", "multiply"])
 @pytest.mark.parametrize("result", [P("x"), P(None, "x"), P()], ids=str)
 @pytest.mark.parametrize("columns", [P(None, "x"), P(None, ("x", "y"))], ids=str)

@@ -12,6 +12,7 @@ from jax.sharding import PartitionSpec as P
 
 import sdy
 from dearer.case import mesh_of
+from samples import covering
 from sdy.passes.jax.hlo_received import bytes_received
 
 Slice = Callable[[Any], jax.Array]
@@ -127,6 +128,7 @@ def test_the_smaller_side_of_a_slice_is_resharded(name: str):
     received(function, ROWS[:, :8], NamedSharding(GRID, before), NamedSharding(GRID, after))
 
 
+@covering
 @pytest.mark.parametrize("spec", [P(None, "x"), P(None, "y"), P(None, ("x", "y")), P("x", "y")])
 @pytest.mark.parametrize("cuts", [2, 3, 6, (24, 36)], ids=str)
 def test_chunks_and_their_gradients(cuts: int | tuple[int, ...], spec: P):

@@ -13,6 +13,7 @@ from jax.sharding import PartitionSpec as P
 
 from dearer.case import Case, mesh_of
 from dearer.measure import measure
+from samples import covering
 
 WHOLE = P()
 ROWS, COLUMNS = P("x"), P(None, "x")
@@ -83,6 +84,7 @@ def test_equal_elements_keep_their_order_in_a_search_of_each_part(shape: tuple[i
     assert_not_dearer(lambda x: lax.top_k(x % 3, 4)[1], shape, split, mesh=mesh)
 
 
+@covering
 @pytest.mark.parametrize("result", [WHOLE, ROWS, COLUMNS], ids=str)
 @pytest.mark.parametrize("accumulate", [lax.cummax, lax.cumprod, lax.cumlogsumexp])
 def test_running_results_along_a_split_dimension(accumulate: Callable[..., Any], result: P):

@@ -14,7 +14,7 @@ from vague_sizes import with_vague_sizes
 from wrong_operations import with_mistakes
 from wrong_regions import has_region, with_wrong_region
 
-_COUNT = len(sample(range(6), one_in=2))
+_COUNT = len(sample(range(6), one_in=6))
 """Number of operations compared per family."""
 
 _NEWER = "collective_broadcast"

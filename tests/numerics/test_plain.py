@@ -17,7 +17,7 @@ RUNNER = Path(__file__).parents[1] / "support" / "plain_runner.py"
 
 @pytest.mark.parametrize("form", ["mlir", "hlo"])
 def test_programs_run_by_pjrt_alone(form: str, tmp_path: Path) -> None:
-    programs = [PlainProgram.of(name) for name in sample(PROGRAMS, one_in=20)]
+    programs = [PlainProgram.of(name) for name in sample(PROGRAMS, one_in=60)]
     folders = [written(program, tmp_path / str(number), form) for number, program in enumerate(programs)]
     done = subprocess.run([sys.executable, RUNNER, *folders], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sdy
-from samples import sample
+from samples import covering, sample
 from sdy.passes.driver import partition, propagate
 from sdy.passes.interpret import interpret
 
@@ -118,6 +118,7 @@ func.func private @f(%a: TENSOR) -> TENSOR {{
     return text
 
 
+@covering
 @pytest.mark.parametrize("size", _SIZES)
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("place", PLACES)

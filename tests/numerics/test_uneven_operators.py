@@ -15,6 +15,7 @@ import pytest
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import sdy
+from samples import covering
 
 D, M = "data", "model"
 
@@ -136,6 +137,7 @@ TRANSFORMS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
 }
 
 
+@covering
 @pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
 @pytest.mark.parametrize("name", CASES)
 def test_uneven_operators_compute_what_jax_does(

@@ -1,8 +1,8 @@
 """Every program of the corpus has the shardings and the costs in tests/golden.
 
 A review thus shows each sharding that a change of the compiler alters, and its cost.
-`SDY_GOLDEN=update pytest tests/project/test_golden_layouts.py` regenerates the files, with jax 0.10: newer versions
-lower programs to other operations.
+`SDY_GOLDEN=update pytest --thorough tests/project/test_golden_layouts.py` regenerates the files, with jax 0.10: newer
+versions lower programs to other operations.
 """
 
 import re
@@ -13,6 +13,7 @@ import pytest
 
 import sdy
 from corpus import PROGRAMS
+from samples import sample
 from sdy.diagnostics import capture
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -24,7 +25,7 @@ def file_of(name: str) -> Path:
 
 
 @pytest.mark.skipif(not jax.__version__.startswith("0.10."), reason="the files are of what jax 0.10 lowers programs to")
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", sample(PROGRAMS))
 def test_a_program_lies_as_it_did(name: str) -> None:
     with capture():
         sdy.check_golden(file_of(name), PROGRAMS[name].module())

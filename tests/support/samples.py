@@ -1,15 +1,17 @@
 """Samples of the cases of large tests, and all cases with `pytest --thorough`."""
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
+import pytest
 from hypothesis import settings
 
 T = TypeVar("T")
 
 _SAMPLE, _THOROUGH = "sample", "thorough"
-settings.register_profile(_SAMPLE, max_examples=20, deadline=None)
-settings.register_profile(_THOROUGH, max_examples=200, deadline=None)
+settings.register_profile(_SAMPLE, max_examples=10, deadline=None)
+settings.register_profile(_THOROUGH, max_examples=100, deadline=None)
 
 
 def choose(thorough: bool) -> None:
@@ -25,3 +27,30 @@ def is_thorough() -> bool:
 def sample(cases: Iterable[T], one_in: int = 5) -> Sequence[T]:
     """Return every `one_in`-th of `cases`, or all of them with `--thorough`."""
     return [*cases][:: 1 if is_thorough() else one_in]
+
+
+covering = pytest.mark.covering
+"""Decorator of a test with several parameters: runs enough combinations that each value occurs, or all `--thorough`."""
+
+
+def deselected(items: Iterable[pytest.Item]) -> set[pytest.Item]:
+    """Return the items of tests marked as `covering` that do not run."""
+    by_test: defaultdict[str, dict[pytest.Item, Sequence[str]]] = defaultdict(dict)
+    for item in items:
+        if item.get_closest_marker(covering.name) and not is_thorough():
+            assert isinstance(item, pytest.Function)
+            # One identifier for each `parametrize`, unique among its own.
+            values = item.callspec._idlist  # pyright: ignore[reportPrivateUsage]
+            by_test[item.nodeid.partition("[")[0]][item] = values
+    return {item for values in by_test.values() for item in values.keys() - _cover(values)}
+
+
+def _cover(values: Mapping[pytest.Item, Sequence[str]]) -> set[pytest.Item]:
+    """Return the items with the n-th value of each parameter for some n, modulo the number of its values."""
+    numbers = [{value: n for n, value in enumerate(dict.fromkeys(each))} for each in zip(*values.values(), strict=True)]
+    return {
+        item
+        for item, each in values.items()
+        for n in range(max(map(len, numbers)))
+        if all(of[value] == n % len(of) for of, value in zip(numbers, each, strict=True))
+    }

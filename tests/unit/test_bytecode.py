@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import jax
@@ -12,6 +13,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import sdy
+from samples import covering
 from sdy.passes.common.argument_names import argument_names
 from sdy.passes.common.call_graph import main_function
 from sdy.text.bytecode import conversion
@@ -74,17 +76,20 @@ def test_saved_export_is_read_with_its_devices(tmp_path: Path, capsys: pytest.Ca
     assert capsys.readouterr().out == text
 
 
+@covering
+@pytest.mark.parametrize("main", [sdy_opt.main, sdy_report.main, sdy_lint.main])
 @pytest.mark.parametrize("size", [4, 60, 250])
-def test_truncated_export_is_an_error(size: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_truncated_export_is_an_error(
+    size: int, main: Callable[[list[str]], int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     pytest.importorskip("flatbuffers")
     path = tmp_path / "saved"
     path.write_bytes(saved_by_export()[:size])
-    for main in (sdy_opt.main, sdy_report.main, sdy_lint.main):
-        assert main([str(path)]) == 2
-        assert capsys.readouterr().err == (
-            f"{path}:1:1: error: this looks like an artifact of jax.export but cannot be read: "
-            "its bytes are damaged or truncated\n"
-        )
+    assert main([str(path)]) == 2
+    assert capsys.readouterr().err == (
+        f"{path}:1:1: error: this looks like an artifact of jax.export but cannot be read: "
+        "its bytes are damaged or truncated\n"
+    )
 
 
 def test_export_converts_to_a_module_with_devices_and_names():

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import sdy
+from samples import covering
 from sdy.diagnostics import Location, error, register_source
 from sdy.formatting import escape_line, escape_lines
 from sdy.tools import sdy_blocks, sdy_diff, sdy_interpret, sdy_lint, sdy_opt, sdy_run
@@ -127,6 +128,7 @@ def test_the_text_of_an_unknown_attribute_is_harmless(name: str, tmp_path: Path,
         path.write_text(printed)
 
 
+@covering
 @named
 @pytest.mark.parametrize("tool", TOOLS)
 def test_tools_print_no_control_characters(tool: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -17,6 +17,7 @@ class Node:
         self.content = [object() for _ in range(100_000)]
 
 
+@pytest.mark.usefixtures("only_new_objects_are_collected")
 def test_garbage_of_earlier_blocks_is_collected_when_memory_has_grown():
     gc.collect()
     references: list[ref[Node]] = []

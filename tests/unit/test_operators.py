@@ -11,6 +11,7 @@ import pytest
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import sdy
+from samples import covering
 from sdy.diagnostics import DiagnosticError
 from sdy.operators.call import OperatorCall, call_of, parse_call
 from sdy.operators.transforms import Batched, Gradient
@@ -182,6 +183,7 @@ TRANSFORMS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
 }
 
 
+@covering
 @pytest.mark.parametrize("name", SEED)
 @pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
 def test_traced_it_computes_the_same(name: str, transform: Callable[[Callable[..., Any]], Callable[..., Any]]):

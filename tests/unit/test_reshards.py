@@ -10,6 +10,7 @@ import pytest
 from collective_paths import Collectives
 from cxx_versions import SINCE, lacks
 from oracle import oracle
+from samples import covering
 from sdy.axes import AxisRef, merge_sub_axes, total_size
 from sdy.mesh import Mesh
 from sdy.passes.spmd.reshards.cheapest_plan import cheapest_plan
@@ -79,6 +80,7 @@ def carry_out(step: Collective, before: AxesPerDim, mesh: Mesh) -> None:
             assert [total_size(dim, mesh) for dim in before] == [total_size(dim, mesh) for dim in after]
 
 
+@covering
 @pytest.mark.parametrize("planner", [plan_collectives, cheapest_plan])
 @pytest.mark.parametrize(("mesh", "pieces", "shape"), SAMPLES)
 def test_plans_lead_from_source_to_target(

@@ -12,6 +12,7 @@ import pytest
 
 import forked_commands
 import sdy
+from samples import covering
 from sdy.__main__ import TOOLS
 
 CHECKOUT = Path(__file__).parents[2]
@@ -74,6 +75,7 @@ def test_a_tool_that_there_is_not() -> None:
 AS_TEXT = "expected StableHLO as MLIR text, for example from jax.jit(f).lower(...).as_text()"
 
 
+@covering
 @pytest.mark.parametrize("name", TOOLS)
 @pytest.mark.parametrize(
     ("content", "problem"),
@@ -131,6 +133,7 @@ def test_sdy_opt_has_the_options_that_all_tools_have() -> None:
 VALID = "func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> { return %a : tensor<8xf32> }"
 
 
+@covering
 @pytest.mark.parametrize("name", TOOLS)
 @pytest.mark.parametrize("words", [("--no-such-flag",), ("/no/such/file.mlir",)])
 def test_the_exit_status_is_2_without_an_answer(name: str, words: tuple[str, ...]) -> None:

@@ -9,6 +9,7 @@ from xdsl.ir import Operation
 from xdsl.traits import IsTerminator, Pure, SymbolOpInterface
 
 from random_modules import random_module
+from samples import covering
 from sdy.dialect.interfaces import ShardableDataFlow
 from sdy.ir.editing import AnalysisPreservingPass, erase
 from sdy.ir.fast_access import has_trait, is_terminator, trait_of
@@ -135,6 +136,7 @@ def test_an_edit_that_is_not_told_is_found():
             operations(module)
 
 
+@covering
 @pytest.mark.parametrize("pipeline", PIPELINES)
 @pytest.mark.parametrize("text", [TRANSFORMER.read_text(), *map(random_module, range(30))], ids=lambda text: len(text))
 def test_passes_tell_of_their_edits(text: str, pipeline: str):
