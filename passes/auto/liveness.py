@@ -1,16 +1,17 @@
 """Liveness: the number of live values of each node of a folded program over time."""
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from sdy.box import Ints
 from sdy.passes.common.call_graph import main_function
-from sdy.passes.spmd.costs.fusion import FusedValues
 from sdy.passes.spmd.costs.host_memory import host_values
+from sdy.passes.spmd.costs.lifetimes import Lifetimes
 from sdy.passes.spmd.costs.sizes import value_bytes
 
 
@@ -29,9 +30,8 @@ def peak_candidates(
 ) -> LiveCounts:
     """Return the live values at each time that can be the memory peak.
 
-    Liveness is that of `peak_bytes`: arguments and results of the main function are always live, other values from
-    their definition to their last use, and fused values and values on the host never. For each class of equal
-    operations, the result has the time at which the unpartitioned live values take the most bytes.
+    Lifetimes are those of `peak_bytes`, without values on the host. For each class of equal operations, the result has
+    the time at which the unpartitioned live values take the most bytes.
 
     Args:
         module: The module.
@@ -39,42 +39,47 @@ def peak_candidates(
         node_of: Returns the node of a value.
         places: The positions of the operations that run, by their `id`; others are skipped.
     """
-    return _Liveness(num_nodes, node_of, places, host_values(module)).of(main_function(module).body.block)
+    return _Liveness(num_nodes, node_of, places, main_function(module), host_values(module)).counts()
 
 
 class _Liveness:
     def __init__(
-        self, num_nodes: int, node_of: Callable[[SSAValue], int], places: Mapping[int, int], host: Set[SSAValue]
+        self,
+        num_nodes: int,
+        node_of: Callable[[SSAValue], int],
+        places: Mapping[int, int],
+        main: FuncOp,
+        host: Set[SSAValue],
     ) -> None:
         self._host = host
         self._node_of = node_of
         self._places = places
-        self._fused = FusedValues()
+        self._main = main
+        self._lifetimes = Lifetimes(main, host)
         self._alive = np.zeros(num_nodes, np.int64)
         self._bytes = 0
         self._most: dict[tuple[int, ...], tuple[int, Ints, int]] = {}
 
-    def of(self, block: Block) -> LiveCounts:
-        returned = dict.fromkeys(block.last_op.operands if block.last_op is not None else ())
-        for value in dict.fromkeys((*block.args, *returned)):
+    def counts(self) -> LiveCounts:
+        for value in self._lifetimes.outside:
             self._change(value, 1)
-        self._block(block, {*returned})
+        self._block(self._main.body.block, self._lifetimes.elsewhere)
         most = sorted(self._most.values(), key=lambda each: each[2]) or [(0, self._alive, 0)]
         return LiveCounts(np.array([alive for _, alive, _ in most]), np.array([place for _, _, place in most]))
 
-    def _block(self, block: Block, elsewhere: set[SSAValue]) -> None:
+    def _block(self, block: Block, elsewhere: Set[SSAValue] = frozenset()) -> None:
         operations = [op for op in block.ops if id(op) in self._places]
-        last_use = {operand: number for number, op in enumerate(operations) for operand in _used(op)}
+        last_use = self._lifetimes.last_uses(block, operations, elsewhere)
         ending: dict[int, list[SSAValue]] = {}
         for number, op in enumerate(operations):
             for result in op.results:
-                if result not in elsewhere and result in last_use and result not in self._fused:
+                if result in last_use:
                     self._change(result, 1)
                     ending.setdefault(last_use[result], []).append(result)
             self._record(op)
             for region in op.regions:
                 for inner in region.blocks:
-                    self._block(inner, set())
+                    self._block(inner)
             for value in ending.pop(number, ()):
                 self._change(value, -1)
 
@@ -89,8 +94,3 @@ class _Liveness:
         kind = tuple(map(self._node_of, (*op.operands, *op.results)))
         if kind not in self._most or self._most[kind][0] < self._bytes:
             self._most[kind] = self._bytes, self._alive.copy(), self._places[id(op)]
-
-
-def _used(op: Operation) -> Sequence[SSAValue]:
-    """Return the operands of an operation, including those of the operations in its regions."""
-    return op.operands if not op.regions else [operand for inner in op.walk() for operand in inner.operands]

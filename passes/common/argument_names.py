@@ -2,7 +2,7 @@
 
 from collections.abc import Set
 
-from xdsl.dialects.builtin import ArrayAttr, BoolAttr, DictionaryAttr, IntegerAttr, NameLoc
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, NameLoc
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, BlockArgument
 
@@ -16,30 +16,6 @@ def argument_names(main: FuncOp) -> list[str]:
 def given_name(argument: BlockArgument) -> str:
     """Return the name that JAX gave an argument, as `params['layers'][3]['kernel']`; empty if it has none."""
     return argument.location.desc.data if isinstance(argument.location, NameLoc) else ""
-
-
-_DONOR, _ALIASED = "jax.buffer_donor", "tf.aliasing_output"
-_DONATED = {_DONOR, _ALIASED}
-"""Attributes of a donated argument: its buffer may be reused by any result, or by a specified one."""
-
-
-def is_donated(function: FuncOp, index: int) -> bool:
-    """Return whether argument `index` of `function` is donated."""
-    return function.arg_attrs is not None and not _DONATED.isdisjoint(function.arg_attrs.data[index].data)
-
-
-def check_donations(function: FuncOp) -> None:
-    """Turn the alias of a donated argument into a plain donation if its result has another type by now."""
-    if function.arg_attrs is None:
-        return
-    entries = [*function.arg_attrs]
-    results = function.function_type.outputs.data
-    for index, (entry, type_) in enumerate(zip(function.arg_attrs, function.function_type.inputs, strict=True)):
-        alias = entry.data.get(_ALIASED)
-        if isinstance(alias, IntegerAttr) and results[alias.value.data : alias.value.data + 1] != (type_,):
-            others = {name: value for name, value in entry.data.items() if name != _ALIASED}
-            entries[index] = DictionaryAttr({**others, _DONOR: BoolAttr.from_bool(True)})
-    function.arg_attrs = ArrayAttr(entries)
 
 
 def set_argument_attribute(function: FuncOp, index: int, name: str, value: Attribute) -> None:

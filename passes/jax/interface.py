@@ -16,8 +16,9 @@ from sdy.array_types import array_type
 from sdy.diagnostics import error
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.shardings import func_arg_sharding, func_result_sharding
-from sdy.passes.common.argument_names import argument_names, is_donated
+from sdy.passes.common.argument_names import argument_names
 from sdy.passes.common.call_graph import find_main_function
+from sdy.passes.common.donations import is_donated
 from sdy.passes.jax.device_mesh import DeviceMesh, PlacedSharding
 from sdy.passes.spmd.local_module import is_local
 from sdy.sharding import TensorSharding

@@ -14,7 +14,7 @@ from sdy.diagnostics import error, warn
 from sdy.dialect.interfaces import data_flow_of
 from sdy.ir.fast_access import is_terminator
 from sdy.ir.walking import cached_walks, operations
-from sdy.passes.common.argument_names import check_donations
+from sdy.passes.common.donations import check_donations
 from sdy.passes.spmd.compatibility import INCOMPATIBLE_SHARDINGS
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.layouts import Layouts

@@ -10,7 +10,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from sdy.ir.fast_access import is_terminator
-from sdy.passes.common.argument_names import is_donated
+from sdy.passes.common.donations import is_donated
 from sdy.passes.spmd.costs.fusion import FusedValues
 from sdy.passes.spmd.costs.sizes import value_bytes
 from sdy.stablehlo import (

@@ -13,28 +13,23 @@ After::
     step = jax.jit(update, donate_argnums=0, out_shardings=NamedSharding(mesh, P("data")))
 """
 
-from collections import Counter
 from collections.abc import Iterator
 
 from sdy.dialect.shardings import func_result_sharding, get_sharding
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import sharded_as
-from sdy.passes.common.argument_names import is_donated
 from sdy.passes.common.call_graph import main_function
+from sdy.passes.common.donations import aliases, is_donated
 from sdy.passes.common.properties import num_bytes
 
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
-    """Find donated arguments without a result of the same local type to alias, in the order in which XLA aliases."""
-    main, local = program.main, main_function(program.local).function_type
-    unaliased = Counter(local.outputs)
+    """Find donated arguments without a result of the same local type to alias."""
+    main, local = program.main, main_function(program.local)
+    reused = aliases(local)
     for index, argument in enumerate(main.args):
-        if not is_donated(main, index) or argument in program.host_values:
-            continue
-        type_ = local.inputs.data[index]
-        if unaliased[type_]:
-            unaliased[type_] -= 1
+        if not is_donated(main, index) or index in reused or argument in program.host_values:
             continue
         alike = [other for other, result in enumerate(main.function_type.outputs) if result == argument.type]
         end = main.get_return_op()
@@ -50,5 +45,5 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             f"{sharded_as(get_sharding(argument))}, and {why}",
             cure,
             [GivenBy(argument)],
-            held=num_bytes(type_),
+            held=num_bytes(local.function_type.inputs.data[index]),
         )
