@@ -230,3 +230,28 @@ def test_sharded_scatter_maximum_keeps_nan():
     expected = table.copy()
     expected[6, 56] = np.nan
     np.testing.assert_array_equal(result, expected)
+
+
+def append(cache: jax.Array, row: jax.Array, index: jax.Array) -> jax.Array:
+    return jax.lax.dynamic_update_slice(cache, row, (index, 0))
+
+
+def filled(cache: jax.Array, row: jax.Array, index: jax.Array) -> jax.Array:
+    return jax.lax.fori_loop(0, 4, lambda turn, cache: cache.at[index + turn].set(row[0] * turn), cache)
+
+
+def unmatched(cache: jax.Array, row: jax.Array, index: jax.Array) -> jax.Array:
+    return cache[:256] + row[0, index]
+
+
+@pytest.mark.parametrize("function", [append, filled, unmatched])
+@pytest.mark.parametrize("donated", [(), (0,)], ids=["kept", "donated"])
+def test_the_predicted_memory_of_a_donated_argument_is_that_of_xla(
+    function: Callable[..., jax.Array], donated: tuple[int, ...]
+) -> None:
+    mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
+    arrays = [jax.ShapeDtypeStruct(shape, "float32") for shape in ((512, 512), (1, 512))]
+    step = sdy.jit(function, mesh=mesh, in_shardings=(P(None, "x"), P(), P()), donate_argnums=donated)
+    account = sdy.account(step, *arrays, jax.ShapeDtypeStruct((), "int32"))
+    assert account.compiled is not None
+    assert account.memory == pytest.approx(account.compiled.memory, rel=0.05)
