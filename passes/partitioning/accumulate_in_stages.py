@@ -1,19 +1,21 @@
 """`sdy-accumulate-in-stages`: two-stage prefix sums and other scans along a sharded dimension."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from sdy.axes import subtract
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.ir.editing import AnalysisPreservingPass
 from sdy.ir.shapes import is_static_tensor, shape
 from sdy.ir.walking import invalidate, operations_of
+from sdy.mesh import Mesh
 from sdy.passes.spmd.exchange_builder import TensorEmitter
 from sdy.passes.spmd.neutral_elements import has_neutral_starts
 from sdy.passes.spmd.pointwise import applied, is_pointwise
@@ -56,8 +58,9 @@ class AccumulateInStagesPass(AnalysisPreservingPass):
     so that devices receive one total per shard instead of the elements. An operation is unchanged if its initial values
     may not be neutral, or if its body is not elementwise.
 
-    If a result is resharded to as many shards of another dimension, the operand is resharded to that sharding instead,
-    without stages, if that moves fewer bytes.
+    If a result is resharded, the operation may run in the sharding of its use instead, or in that sharding with the
+    operand's axes of the dimension, if its shards of the dimension are even, no shard is larger, and fewer bytes
+    move. Stages are then needed only if the dimension is sharded.
     """
 
     name = "sdy-accumulate-in-stages"
@@ -67,10 +70,11 @@ class AccumulateInStagesPass(AnalysisPreservingPass):
             accumulation = _Accumulation.of(windows)
             if accumulation is None:
                 continue
-            if (sharding := accumulation.sharding_without_stages()) is not None:
-                accumulation.reshard(sharding)
-            else:
+            accumulation = replace(accumulation, sharding=accumulation.cheapest_sharding())
+            if accumulation.is_in_stages:
                 accumulation.replace_by_stages()
+            else:
+                accumulation.reshard()
 
 
 @dataclass(frozen=True)
@@ -97,41 +101,51 @@ class _Accumulation:
             return None
         return cls(op, dims[0], window == backward, splits[0])
 
-    def sharding_without_stages(self) -> TensorSharding | None:
-        """Return the sharding of a use that replicates `dim` and has shards no larger than `sharding`.
+    @property
+    def is_in_stages(self) -> bool:
+        """True if `sharding` splits `dim`."""
+        return bool(self.sharding.dims[self.dim].axes)
 
-        Returns:
-            The sharding that moves the fewest elements, or None if stages move fewer or no use has such a sharding.
-        """
+    def cheapest_sharding(self) -> TensorSharding:
+        """Return the sharding that moves the fewest elements: `sharding`, or one like that of a use."""
         if not all(map(get_sharding, self.op.results)):
-            return None
+            return self.sharding
         mesh, sizes = mesh_of(self.sharding, self.op), shape(self.op.inputs[0].type)
         held = local_elements(self.sharding.dim_axes, sizes, mesh)
-        others = [
-            used
-            for used in dict.fromkeys(used for result in self.op.results for used in shardings_of_uses(result))
-            if used is not None
-            and used.mesh == self.sharding.mesh
-            and not used.unreduced
-            and not used.dims[self.dim].axes
-            and local_elements(used.dim_axes, sizes, mesh) <= held
-        ]
-        best = min(others, key=self._received_around, default=None)
-        in_stages = self._received_around(self.sharding) + self._received_between()
-        return best if best is not None and self._received_around(best) < in_stages else None
+        fitting = (
+            each
+            for each in self._like_uses(mesh)
+            if local_elements(each.dim_axes, sizes, mesh) <= held
+            and sizes[self.dim] % each.dims[self.dim].sharded_size(mesh) == 0
+        )
+        return min((self.sharding, *fitting), key=self._received)
+
+    def _like_uses(self, mesh: Mesh) -> Iterator[TensorSharding]:
+        """Yield the shardings of uses, and these with the axes of `sharding` along `dim` that they leave free."""
+        for used in dict.fromkeys(used for result in self.op.results for used in shardings_of_uses(result)):
+            if used is not None and used.mesh == self.sharding.mesh and not used.unreduced:
+                yield used
+                others = [axis for dim, axes in enumerate(used.dim_axes) if dim != self.dim for axis in axes]
+                own = [axis for axis in self.sharding.dims[self.dim].axes if all(map(axis.can_coexist, others))]
+                yield used.with_dim(self.dim, DimSharding(subtract(own, others, mesh)))
+
+    def _received(self, sharding: TensorSharding) -> int:
+        """Return the elements that all devices receive if the operation has `sharding`."""
+        stages = self._received_between(sharding) if sharding.dims[self.dim].axes else 0
+        return self._received_around(sharding) + stages
 
     def _received_around(self, sharding: TensorSharding) -> int:
         """Return the elements received by all devices in reshards around the operation if it has `sharding`."""
         return elements_around(self.op, self._with_starts(sharding))
 
-    def _received_between(self) -> int:
-        """Return the elements received by all devices to exchange the totals of the shards."""
-        mesh, sizes = mesh_of(self.sharding, self.op), list(shape(self.op.inputs[0].type))
-        parts = self.sharding.dims[self.dim].sharded_size(mesh)
+    def _received_between(self, sharding: TensorSharding) -> int:
+        """Return the elements received by all devices to exchange the totals of the shards of `sharding`."""
+        mesh, sizes = mesh_of(sharding, self.op), list(shape(self.op.inputs[0].type))
+        parts = sharding.dims[self.dim].sharded_size(mesh)
         sizes[self.dim] = parts
-        return len(self.op.inputs) * (parts - 1) * local_elements(self.sharding.dim_axes, sizes, mesh) * mesh.size
+        return len(self.op.inputs) * (parts - 1) * local_elements(sharding.dim_axes, sizes, mesh) * mesh.size
 
-    def reshard(self, sharding: TensorSharding) -> None:
+    def reshard(self) -> None:
         """Compute the operation with `sharding`, by reshards around it."""
         invalidate(self.op)
         values = [*self.op.operands, *self.op.results]
@@ -139,7 +153,7 @@ class _Accumulation:
             self.op,
             [
                 None if wanted is None or equivalent(get_sharding(value), wanted) else wanted
-                for value, wanted in zip(values, self._with_starts(sharding), strict=True)
+                for value, wanted in zip(values, self._with_starts(self.sharding), strict=True)
             ],
         )
 

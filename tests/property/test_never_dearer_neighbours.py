@@ -36,6 +36,10 @@ def convolved(image: jax.Array, kernel: jax.Array) -> jax.Array:
     return lax.conv_general_dilated(image, kernel, (1,), "SAME", dimension_numbers=("NWC", "WIO", "NWC"))
 
 
+def every_third(image: jax.Array, kernel: jax.Array) -> jax.Array:
+    return lax.conv_general_dilated(image, kernel, (3,), "SAME", dimension_numbers=("NWC", "WIO", "NWC"))[:, :4]
+
+
 Arguments: TypeAlias = list[tuple[tuple[int, ...], P]]
 
 CASES: dict[str, tuple[tuple[int, ...], Function[Any], Arguments, P]] = {
@@ -44,6 +48,10 @@ CASES: dict[str, tuple[tuple[int, ...], Function[Any], Arguments, P]] = {
     "a pad that changes nothing": ((4,), jax.grad(pooled_sum), [((8, 8), P("x"))], P(None, "x")),
     "one row of a stride": ((4,), lambda x: x[::8], [((8, 8), P("x"))], P()),
     "a reverse": ((2, 2, 2), lambda x: x[::-1], [((16, 8), P("x", "z"))], P("y", "x")),
+    "a kernel split by its rows": ((2,), convolved, [((1, 8, 8), P(None, None, "x")), ((8, 8, 8), P("x"))], P()),
+    "a halo of most rows": ((2,), convolved, [((1, 8, 8), P(None, "x")), ((8, 8, 8), P())], P(None, "x")),
+    "every third window": ((4,), every_third, [((1, 16, 8), P(None, None, "x")), ((3, 8, 8), P())], P(None, "x")),
+    "log-sum-exps split anew": ((2, 2), lax.cumlogsumexp, [((8, 16), P(("y", "x")))], P(None, "x")),
     "a split window": ((4,), convolved, [((1, 8, 8), P()), ((4, 8, 8), P("x"))], P(None, None, "x")),
 }
 
