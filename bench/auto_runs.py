@@ -112,7 +112,7 @@ def _by_expert(module: ModuleOp) -> tuple[str, ModuleOp]:
     of_results = find_choices_of_results(program, _NAME, _MESH)
     estimator = Estimator(program, _NAME, _HARDWARE)
     search = Search(estimator, choices, of_results, math.inf, time.monotonic() + 60, lambda _: None)
-    known = [search.candidate(name, layout) for name, layout in expert_layouts(choices, _MESH, search).items()]
+    known = [search.candidate(name, layout) for name, layout in expert_layouts(choices, _MESH, search)]
     best = min(known, key=search.rank)
     layout_of(choices, of_results, search, best).write(local)
     return best.name, local

@@ -9,7 +9,6 @@
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, OpResult
@@ -99,11 +98,9 @@ def auto(
     _warn_of_unusable_axes(module, target_mesh, choices, of_results)
     estimator = Estimator(program, mesh_name, device)
     search = Search(estimator, choices, of_results, limit, deadline, progress or (lambda _: None))
-    experts = {_UNCHOSEN: search.candidate(_UNCHOSEN, {}).assignment}
-    with suppress(KeyboardInterrupt):
-        experts |= expert_layouts(choices, target_mesh, search)
+    given = search.estimated([(_UNCHOSEN, {})])
+    experts = [*given, *search.estimated(expert_layouts(choices, target_mesh, search))]
     candidates = search.run(experts)
-    expert_candidates = [search.candidate(name, layout) for name, layout in experts.items()]
 
     truths: list[tuple[LayoutOfModule, Truth]] = []
 
@@ -115,13 +112,14 @@ def auto(
             truths.append((layout, truth))
         return truth
 
-    best_expert = min(expert_candidates, key=search.rank)
+    best_expert = min(experts, key=search.rank)
     best, true_costs = _best_when_partitioned(candidates, best_expert, search, in_truth)
-    others = {each.name: true_costs.get(each.cost, each.cost) for each in expert_candidates} if choices else {}
+    others = {each.name: true_costs.get(each.cost, each.cost) for each in experts} if choices else {}
     rows = _rows(module, choices, of_results, best, search)
     layout_of(choices, of_results, search, best).write(module)
-    for diagnostic in in_truth(best).reported:
-        report(diagnostic)
+    if not search.is_interrupted:
+        for diagnostic in in_truth(best).reported:
+            report(diagnostic)
     largest = [_describe(held) for held in search.largest(best)[:_LARGEST]]
     least, estimated = estimator.least_seconds, estimator.estimated
     return Plan(target_mesh, device, limit, rows, true_costs[best.cost], best.name, largest, others, least, estimated)
@@ -130,16 +128,21 @@ def auto(
 def _best_when_partitioned(
     candidates: Sequence[Candidate], expert: Candidate, search: Search, in_truth: Callable[[Candidate], Truth]
 ) -> tuple[Candidate, Mapping[StepCost, StepCost]]:
-    """Partition the most promising candidates.
+    """Partition the most promising candidates: only the best one past the deadline, none after an interrupt.
 
     Returns:
-        The best one, and the costs of the partitioned programs by their estimates.
+        The best one, and the costs of the partitioned programs by their estimates. Those of other programs are their
+        estimates.
     """
+    if search.is_interrupted:
+        return candidates[0], {candidates[0].cost: candidates[0].cost}
     # If no candidate is estimated to fit, a faster one may need less memory once it is partitioned.
     fastest = sorted(candidates, key=lambda each: each.cost.seconds)
     promising = [*search.different(candidates)[:_TO_PARTITION], expert, *search.different(fastest[:_TO_PARTITION])]
     best, costs = promising[0], dict[StepCost, StepCost]()
     for each in promising:
+        if costs and search.is_over:
+            break
         slower = _FAR_OFF if each is expert else 1.0
         if each.cost not in costs and (
             not costs or search.rank_of(each.cost) < search.rank_of(costs[best.cost], slower)

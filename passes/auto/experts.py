@@ -3,7 +3,7 @@
 The state of a step is its parameters and the optimizer's state, whose next values it returns. Other arguments are data.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from sdy.axes import AxisRef
@@ -16,31 +16,30 @@ _SEQUENCE = 1
 """The sequence dimension of a batch of sequences."""
 
 
-def expert_layouts(choices: Sequence[Choice], mesh: Mesh, search: Search) -> Mapping[str, Assignment]:
-    """Return the expert layouts of a program by name; only the replicated one if it has no state or no data."""
-    layouts: dict[str, Assignment] = {"replicated": {choice.node: choice.options[0] for choice in choices}}
+def expert_layouts(choices: Sequence[Choice], mesh: Mesh, search: Search) -> Iterator[tuple[str, Assignment]]:
+    """Yield the expert layouts of a program with their names; only the replicated one if it has no state or no data."""
+    yield "replicated", {choice.node: choice.options[0] for choice in choices}
     state = [choice for choice in choices if choice.is_state]
     data = [choice for choice in choices if not choice.is_state]
     if not state or not data:
-        return layouts
+        return
     for axes in _sets_of_axes(mesh):
         over = ", ".join(axes)
         parallel = _with_axes(data, {}, axes, first_dim=True)
         if not parallel:
             continue
-        layouts[f"data parallel over {over}"] = parallel
-        layouts[f"fully sharded over {over}"] = {**_with_axes(state, {}, axes), **parallel}
+        yield f"data parallel over {over}", parallel
+        yield f"fully sharded over {over}", {**_with_axes(state, {}, axes), **parallel}
         others = tuple([name for name in mesh.axis_names if name not in axes])
         if others:
             tensor = _tensor_parallel(state, parallel, others, search)
-            layouts[f"data parallel over {over}, tensor parallel over {', '.join(others)}"] = tensor
+            yield f"data parallel over {over}, tensor parallel over {', '.join(others)}", tensor
             fully = {**tensor, **_with_axes(state, tensor, axes)}
-            layouts[f"fully sharded over {over}, tensor parallel over {', '.join(others)}"] = fully
+            yield f"fully sharded over {over}, tensor parallel over {', '.join(others)}", fully
             for name, layout in {"data parallel": tensor, "fully sharded": fully}.items():
                 if sequences := _sequence_parallel(layout, others, search):
                     name = f"{name} over {over}, tensor and sequence parallel over {', '.join(others)}"
-                    layouts[name] = {**layout, **sequences}
-    return layouts
+                    yield name, {**layout, **sequences}
 
 
 def _sets_of_axes(mesh: Mesh) -> Sequence[tuple[str, ...]]:

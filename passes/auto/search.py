@@ -6,8 +6,8 @@ estimated cost of the program.
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -92,20 +92,32 @@ class Search:
         self._known: dict[_Key, Estimate] = {}
         self._shardings: dict[_Key, Sequence[TensorSharding | None]] = {}
         self._best: Candidate | None = None
+        self.is_interrupted = False
+        """True if an interrupt ended the search."""
 
-    def run(self, starts: Mapping[str, Assignment]) -> list[Candidate]:
+    @property
+    def is_over(self) -> bool:
+        """True if the deadline has passed or the search was interrupted."""
+        return time.monotonic() > self._deadline
+
+    def estimated(self, layouts: Iterable[tuple[str, Assignment]]) -> list[Candidate]:
+        """Estimate the costs of layouts, given with their names; an interrupt leaves the remaining ones out."""
+        candidates: list[Candidate] = []
+        with self._until_over():
+            for name, layout in layouts:
+                candidates.append(self.candidate(name, layout))
+        return candidates
+
+    def run(self, starts: Sequence[Candidate]) -> list[Candidate]:
         """Run the search until it converges, the deadline passes, or an interrupt occurs.
 
         It starts from the best few of `starts` and of the layouts with a single choice made.
 
-        Args:
-            starts: Layouts by name.
-
         Returns:
-            The local optima and the layouts of `starts`, the best first.
+            The local optima and `starts`, the best first.
         """
-        candidates = [self.candidate(name, start) for name, start in starts.items()]
-        with suppress(KeyboardInterrupt, _TimeIsUpError):
+        candidates = [*starts]
+        with self._until_over():
             begins = [*candidates, *self._single_choices(min(candidates, key=self.rank))]
             candidates.extend(self.descend(begin, self._choices) for begin in self.different(begins)[:_BEGINS])
             candidates.append(self.descend(self._best_pair_change(min(candidates, key=self.rank)), self._choices))
@@ -115,6 +127,17 @@ class Search:
                 if of_results := self.choices_of_results(settled.assignment):
                     candidates.append(self.descend(settled, of_results))
         return sorted([*candidates, *([] if self._best is None else [self._best])], key=self.rank)
+
+    @contextmanager
+    def _until_over(self) -> Generator[None]:
+        """Return a context that the deadline or an interrupt leaves; after an interrupt, the search is over."""
+        try:
+            yield
+        except _TimeIsUpError:
+            pass
+        except KeyboardInterrupt:
+            self._deadline = -math.inf
+            self.is_interrupted = True
 
     def _fastest(self, candidates: Sequence[Candidate]) -> Candidate:
         """Return the best layout without the memory limit; sharding intermediate values may make it fit."""
@@ -261,7 +284,7 @@ class Search:
         """Yield the candidates that replace the option of `choice` in `present` by another one of `options`."""
         rest = {node: sharding for node, sharding in present.assignment.items() if node != choice.node}
         for option in options:
-            if time.monotonic() > self._deadline:
+            if self.is_over:
                 raise _TimeIsUpError
             if option is not present.assignment.get(choice.node):
                 assignment = rest if option is None else {**rest, choice.node: option}
@@ -297,4 +320,4 @@ def _rank(cost: StepCost, memory: float, slower: float = 1.0) -> _Rank:
 
 
 class _TimeIsUpError(Exception):
-    """The deadline has passed."""
+    """The search is over."""

@@ -7,7 +7,14 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sdy.diagnostics import Diagnostic, capture
 from sdy.dialect.meshes import named_meshes
-from sdy.dialect.shardings import func_result_sharding, set_func_arg_sharding, set_func_result_sharding, set_sharding
+from sdy.dialect.shardings import (
+    func_arg_shardings,
+    func_result_sharding,
+    get_sharding,
+    set_func_arg_sharding,
+    set_func_result_sharding,
+    set_sharding,
+)
 from sdy.ir.companions import clone
 from sdy.passes.auto.origins import choosable_results
 from sdy.passes.auto.state import find_state
@@ -26,6 +33,15 @@ class LayoutOfModule:
     """The shardings of arguments of the main function, by index."""
     results: Mapping[int, TensorSharding] = field(default_factory=dict[int, TensorSharding])
     """The shardings of results of operations, by index in `choosable_results`."""
+
+    @classmethod
+    def of(cls, module: ModuleOp) -> "LayoutOfModule":
+        """Return the shardings in `module`."""
+        arguments, results = func_arg_shardings(main_function(module)), map(get_sharding, choosable_results(module))
+        return cls(
+            {index: sharding for index, sharding in enumerate(arguments) if sharding is not None},
+            {number: sharding for number, sharding in enumerate(results) if sharding is not None},
+        )
 
     def write(self, module: ModuleOp) -> None:
         """Write the shardings of arguments, of the next values of state arguments, and of operation results."""

@@ -18,10 +18,12 @@ from sdy.mesh import Mesh
 from sdy.passes.auto.auto import auto
 from sdy.passes.auto.plan import Plan
 from sdy.passes.auto.results_policy import policies_of_results
+from sdy.passes.auto.truth import LayoutOfModule
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.jax.device_mesh import AnyMesh
 from sdy.passes.jax.from_jax import from_jax
 from sdy.passes.jax.given_shardings import GivenShardings, Tree, leaf_for_each
+from sdy.passes.jax.one_process import computed_once
 from sdy.passes.jax.positional_call import PositionalCall, positional_call
 from sdy.passes.jax.stages import Lowerable, Lowered
 from sdy.passes.policy.policy import Policy, apply_policy, chain_policies
@@ -137,13 +139,7 @@ class Planned(Lowerable):
         self._give(module, args)
         for policy in self._policies:
             apply_policy(module, policy)
-        choose = self._choose
-        plan = auto(
-            module,
-            hardware=choose.hardware_for(self._mesh),
-            memory=choose.memory,
-            time_limit=choose.time_limit,
-        )
+        plan = self._choose_shardings(module)
         main = main_function(module)
         arguments = tree_unflatten(tree_structure(args), func_arg_shardings(main))
         results = self._results
@@ -152,6 +148,19 @@ class Planned(Lowerable):
         shardings = {"in_shardings": arguments, "out_shardings": results}
         policy = chain_policies([*self._policies, *policies_of_results(module)])
         return _Made(plan, arguments, self._compiled(function, mesh=self._mesh, policy=policy, **shardings, **options))
+
+    def _choose_shardings(self, module: ModuleOp) -> Plan:
+        """Write the chosen shardings into `module`, the same in all processes, and return their plan."""
+        choose, mesh = self._choose, self._mesh
+
+        def plan() -> tuple[Plan, LayoutOfModule]:
+            hardware = choose.hardware_for(mesh)
+            chosen = auto(module, hardware=hardware, memory=choose.memory, time_limit=choose.time_limit)
+            return chosen, LayoutOfModule.of(module)
+
+        chosen, layout = plan() if isinstance(mesh, AbstractMesh) else computed_once(mesh, plan)
+        layout.write(module)
+        return chosen
 
     def _give(self, module: ModuleOp, args: tuple[Any, ...]) -> None:
         """Insert the mesh into `module` and set the given argument shardings."""

@@ -52,7 +52,16 @@ def run_programs() -> dict[str, jax.Array]:
     module = sdy.from_jax(jax.jit(lambda x: x.T @ x), jax.ShapeDtypeStruct((8, 6), "float32", sharding=data))
     sdy.propagate(module)
     (product,) = sdy.compile(module)(batch)
-    return {"weights": new_weights, "loss": loss, "ring": ring(placed(batch, data)), "product": product}
+    # Each host would find another plan in so little time.
+    planned = sdy.jit(train_step, mesh=mesh, in_shardings=sdy.Auto("cpu-8", time_limit=0.05))
+    of_plan, _ = planned(placed(weights, model), placed(batch, data))
+    return {
+        "planned": of_plan,
+        "weights": new_weights,
+        "loss": loss,
+        "ring": ring(placed(batch, data)),
+        "product": product,
+    }
 
 
 def parts(results: dict[str, jax.Array]) -> dict[str, np.ndarray[Any, Any]]:

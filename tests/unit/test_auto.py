@@ -24,9 +24,9 @@ from sdy.passes.auto.choices import find_choices
 from sdy.passes.auto.estimate import Estimate, Estimator
 from sdy.passes.auto.folded_program import FoldedProgram, fold
 from sdy.passes.auto.plan import Plan
-from sdy.passes.auto.truth import LayoutOfModule, truth_of
+from sdy.passes.auto.truth import LayoutOfModule, Truth, truth_of
 from sdy.passes.common.call_graph import main_function
-from sdy.passes.spmd.costs.hardware import Link, hardware_of
+from sdy.passes.spmd.costs.hardware import Hardware, Link, hardware_of
 from sdy.passes.spmd.costs.step_time import StepCost
 from sdy.tools import sdy_auto
 
@@ -469,20 +469,38 @@ def test_without_time_the_best_expert_is_followed() -> None:
     assert len(plan.others) > 3
 
 
-def test_an_interrupt_gives_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = 0
+@pytest.mark.parametrize("number", [5, 40])
+def test_an_interrupt_gives_the_best_so_far_without_partitioning(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    costs: list[StepCost] = []
     estimate = Estimator.estimate
 
     def interrupted(
-        self: Estimator, layout: dict[int, sdy.Sharding], is_too_much: Callable[[StepCost], bool]
+        self: Estimator, layout: dict[int, sdy.Sharding], is_too_much: Callable[[StepCost], bool] = lambda _: False
     ) -> Estimate:
-        nonlocal asked
-        asked += 1
-        if asked == 40:
+        found = estimate(self, layout, is_too_much)
+        costs.append(found.cost)
+        if len(costs) == number:
             raise KeyboardInterrupt
-        return estimate(self, layout, is_too_much)
+        return found
+
+    def partitioned(*_: object) -> None:
+        raise AssertionError
 
     monkeypatch.setattr(Estimator, "estimate", interrupted)
+    monkeypatch.setattr("sdy.passes.auto.auto.truth_of", partitioned)
     module = sdy.parse(train_step(2, 2**16, 1024, 4096))
     plan = sdy.auto(module, mesh=MESH, hardware=TPU)
-    assert plan.cost.seconds <= plan.others["replicated"].seconds
+    assert plan.cost.seconds < plan.others["replicated"].seconds
+    assert len(costs) == number
+
+
+def test_past_the_deadline_only_the_best_layout_is_partitioned(monkeypatch: pytest.MonkeyPatch) -> None:
+    partitioned: list[object] = []
+
+    def counted(module: ModuleOp, layout: LayoutOfModule, mesh: str, hardware: Hardware) -> Truth:
+        partitioned.append(layout)
+        return truth_of(module, layout, mesh, hardware)
+
+    monkeypatch.setattr("sdy.passes.auto.auto.truth_of", counted)
+    sdy.auto(sdy.parse(train_step(2, 2**16, 1024, 4096)), mesh=MESH, hardware=TPU, time_limit=0.0)
+    assert len(partitioned) == 1
