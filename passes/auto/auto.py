@@ -131,8 +131,8 @@ def _best_when_partitioned(
     """Partition the most promising candidates: only the best one past the deadline, none after an interrupt.
 
     Returns:
-        The best one, and the costs of the partitioned programs by their estimates. Those of other programs are their
-        estimates.
+        The best one, and the costs of the partitioned programs by their estimates. A program that is not partitioned
+        has its estimate as cost.
     """
     if search.is_interrupted:
         return candidates[0], {candidates[0].cost: candidates[0].cost}

@@ -9,6 +9,7 @@ the number of runs whose calls or results differ from the reference; a process t
 import argparse
 import gc
 import json
+import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from functools import partial
@@ -237,6 +238,7 @@ def main() -> None:
         expected, calls = ran(jax.jit, plain)
         runs = [ran(jit, make()) for _ in range(options.repeat) for jit in jits]
         wrong[name] = sum(not agree(given, expected) or seen != calls for given, seen in runs)
+        print(f"{name}: {wrong[name]} of {len(runs)} runs differ", file=sys.stderr, flush=True)
     print(json.dumps(wrong))
 
 
