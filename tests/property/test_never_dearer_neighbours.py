@@ -32,6 +32,10 @@ def pooled_sum(x: jax.Array) -> jax.Array:
     return pooled(x).sum()
 
 
+def squares_of_maxima(x: jax.Array) -> jax.Array:
+    return (lax.reduce_window(x, -jnp.inf, lax.max, (2, 1), (2, 1), "VALID") ** 2).sum()
+
+
 def convolved(image: jax.Array, kernel: jax.Array) -> jax.Array:
     return lax.conv_general_dilated(image, kernel, (1,), "SAME", dimension_numbers=("NWC", "WIO", "NWC"))
 
@@ -45,6 +49,12 @@ Arguments: TypeAlias = list[tuple[tuple[int, ...], P]]
 CASES: dict[str, tuple[tuple[int, ...], Function[Any], Arguments, P]] = {
     "two slices share a reshard": ((4,), lambda x: x[1:] - x[:-1], [((9, 8), P(None, "x"))], P("x")),
     "a product by one": ((4,), jax.grad(shift_product), [((8, 8), P("x"))], P(None, "x")),
+    "maxima and their gradient share a reshard": (
+        (2,),
+        jax.grad(squares_of_maxima),
+        [((8, 8), P("x"))],
+        P(None, "x"),
+    ),
     "a pad that changes nothing": ((4,), jax.grad(pooled_sum), [((8, 8), P("x"))], P(None, "x")),
     "one row of a stride": ((4,), lambda x: x[::8], [((8, 8), P("x"))], P()),
     "a reverse": ((2, 2, 2), lambda x: x[::-1], [((16, 8), P("x", "z"))], P("y", "x")),

@@ -236,7 +236,7 @@ def _received_in_reshards(op: Operation, shardings: Sequence[TensorSharding | No
 
 def _received_in_reshard(op: Operation, value: SSAValue, sharding: TensorSharding, mesh: Mesh) -> float:
     received = bytes_received(value, sharding, op)
-    return charge(received, value, sharding, op, mesh) if received and isinstance(op, SliceOp | PadOp) else received
+    return charge(received, value, sharding, op, mesh) if received and isinstance(op, _EXCHANGING) else received
 
 
 def _widest(op: Operation) -> int:

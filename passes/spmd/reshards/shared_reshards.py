@@ -26,6 +26,7 @@ from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.constants import ConstantOp
 from sdy.stablehlo.padding import PadOp
 from sdy.stablehlo.slicing import SliceOp
+from sdy.stablehlo.windows import SelectAndScatterOp
 
 
 def charge(received: float, value: SSAValue, sharding: TensorSharding, op: Operation, mesh: Mesh) -> float:
@@ -95,4 +96,5 @@ def _saved(
         )
         return max(0, here - there) * element_bytes(op.result.type)
     is_wanted = shape(op.results[0].type) == shape(operand.type) and equivalent(wanted, target)
-    return received if has_trait(op, Elementwise) and is_wanted else 0.0
+    runs_in_wanted = has_trait(op, Elementwise) or (isinstance(op, SelectAndScatterOp) and operand is op.operand)
+    return received if runs_in_wanted and is_wanted else 0.0
