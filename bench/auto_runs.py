@@ -21,10 +21,10 @@ from sdy.passes.auto.estimate import Estimator
 from sdy.passes.auto.experts import expert_layouts
 from sdy.passes.auto.folded_program import fold
 from sdy.passes.auto.search import Search
-from sdy.passes.jax.compile import CompiledProgram, compile_unpartitioned
+from sdy.passes.jax.api.compile import CompiledProgram, compile_unpartitioned
 from sdy.passes.jax.hlo_received import bytes_received
-from sdy.passes.jax.inputs import NumpyArray, random_inputs, rounded_otherwise
-from sdy.passes.jax.rounding import Rounding, first_mismatch
+from sdy.passes.jax.program.inputs import NumpyArray, random_inputs, rounded_otherwise
+from sdy.passes.jax.program.rounding import Rounding, first_mismatch
 from sdy.passes.spmd.costs.hardware import hardware_of
 
 _MESH = sdy.Mesh.of({"data": 4, "model": 2})

@@ -20,7 +20,7 @@ from rich.table import Table
 
 from sdy.dialect.meshes import device_count
 from sdy.passes.driver import propagate
-from sdy.passes.jax.compile import compile
+from sdy.passes.jax.api.compile import compile
 from sdy.passes.jax.hlo_collectives import Traffic, collectives, total
 from sdy.text import parse
 

@@ -20,7 +20,7 @@ sys.path.append(str(Path(__file__).parent.parent / "examples"))
 
 import transformer
 from sdy.passes.driver import partition, propagate
-from sdy.passes.jax.sharded_program import ShardedProgram
+from sdy.passes.jax.program.sharded_program import ShardedProgram
 from sdy.text import parse
 
 OURS, JAX = "sdy", "jax"

@@ -25,7 +25,7 @@ from rich.table import Table  # noqa: E402
 
 from corpus import PROGRAMS  # noqa: E402
 from partitioned_programs import Program, partitioned  # noqa: E402
-from sdy.passes.jax.compile import compile  # noqa: E402
+from sdy.passes.jax.api.compile import compile  # noqa: E402
 from sdy.passes.jax.hlo_received import bytes_received as bytes_really_received  # noqa: E402
 from sdy.passes.spmd.costs.communication import bytes_received  # noqa: E402
 from sdy.passes.spmd.costs.footprint import peak_bytes  # noqa: E402

@@ -9,9 +9,9 @@ no other annotations. Each row is printed when it is measured:
     received    the bytes received by a device in all collectives of the compiled HLO: sdy's, jax.jit's, the ratio
     memory      the ratio of the memory of a device, for arguments, results and temporaries
     compile     the ratio of the compile times from the Python function, in processor seconds
-    numbers     "equal" if results differ by no more than the tolerance of `first_mismatch` in passes/jax/rounding.py:
-                16 times the random walk of the roundings of the module, in its narrowest type, plus 16 times the change
-                under perturbed arguments
+    numbers     "equal" if results differ by no more than the tolerance of `first_mismatch` in
+                passes/jax/program/rounding.py: 16 times the random walk of the roundings of the module, in its
+                narrowest type, plus 16 times the change under perturbed arguments
 
 The exit status is 1 if results differ, a program is rejected, or its process crashes.
 """

@@ -27,8 +27,8 @@ from corpus import PROGRAMS  # noqa: E402
 from partitioned_programs import Program, assert_same  # noqa: E402
 from sdy.diagnostics import capture  # noqa: E402
 from sdy.passes.jax.hlo_received import bytes_received  # noqa: E402
-from sdy.passes.jax.inputs import random_inputs  # noqa: E402
-from sdy.passes.jax.sharded_program import ShardedProgram  # noqa: E402
+from sdy.passes.jax.program.inputs import random_inputs  # noqa: E402
+from sdy.passes.jax.program.sharded_program import ShardedProgram  # noqa: E402
 
 _TURNS = 15
 _SECONDS_A_TURN = 0.002

@@ -17,7 +17,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from partitioned_programs import CUBE, GRID, LINE, Program, X
-from sdy.passes.jax.inputs import random_inputs
+from sdy.passes.jax.program.inputs import random_inputs
 from sdy.type_helpers import Function
 
 Rule: TypeAlias = Callable[[str, tuple[int, ...]], P]

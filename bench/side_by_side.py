@@ -13,8 +13,8 @@ from placed import Placed
 
 import sdy
 from sdy.passes.jax.hlo_received import bytes_received
-from sdy.passes.jax.inputs import rounded_otherwise
-from sdy.passes.jax.rounding import Rounding, first_mismatch
+from sdy.passes.jax.program.inputs import rounded_otherwise
+from sdy.passes.jax.program.rounding import Rounding, first_mismatch
 
 _ELEMENT = 4
 """The minimal bytes in a ratio, which avoids division by zero."""

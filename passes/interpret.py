@@ -20,8 +20,8 @@ from sdy.interpreter.shards import assemble, shard
 from sdy.interpreter.values import Array
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.jax.device_mesh import PlacedSharding
-from sdy.passes.jax.interface import ArrayPort, Interface
-from sdy.passes.jax.plain_module import without_shardings
+from sdy.passes.jax.program.interface import ArrayPort, Interface
+from sdy.passes.jax.program.plain_module import without_shardings
 from sdy.passes.spmd.local_module import is_local
 
 

@@ -41,12 +41,12 @@ if TYPE_CHECKING:
     from sdy.passes.exporting.hlo import to_hlo_proto as to_hlo_proto
     from sdy.passes.exporting.hlo import to_hlo_text as to_hlo_text
     from sdy.passes.interpret import interpret as interpret
-    from sdy.passes.jax.auto_jit import AUTO as AUTO
-    from sdy.passes.jax.auto_jit import Auto as Auto
-    from sdy.passes.jax.compile import compile as compile
-    from sdy.passes.jax.compiler import compiler as compiler
-    from sdy.passes.jax.from_jax import from_jax as from_jax
-    from sdy.passes.jax.jit import jit as jit
+    from sdy.passes.jax.api.auto_jit import AUTO as AUTO
+    from sdy.passes.jax.api.auto_jit import Auto as Auto
+    from sdy.passes.jax.api.compile import compile as compile
+    from sdy.passes.jax.api.compiler import compiler as compiler
+    from sdy.passes.jax.api.jit import jit as jit
+    from sdy.passes.jax.bindings.from_jax import from_jax as from_jax
     from sdy.passes.jax.operators.register import register_op as register_op
     from sdy.passes.policy.split import split as split
     from sdy.passes.propagation.provenance.explain import explain as explain
@@ -60,8 +60,8 @@ if TYPE_CHECKING:
     Sharding = TensorSharding
 
 _MODULES = {
-    "AUTO": "sdy.passes.jax.auto_jit",
-    "Auto": "sdy.passes.jax.auto_jit",
+    "AUTO": "sdy.passes.jax.api.auto_jit",
+    "Auto": "sdy.passes.jax.api.auto_jit",
     "AxisRef": "sdy.axes",
     "Builder": "sdy.builder",
     "ChangedLayoutError": "sdy.passes.account.golden",
@@ -78,14 +78,14 @@ _MODULES = {
     "auto": "sdy.passes.auto.auto",
     "account": "sdy.passes.account.account",
     "check_golden": "sdy.passes.account.golden",
-    "compile": "sdy.passes.jax.compile",
-    "compiler": "sdy.passes.jax.compiler",
+    "compile": "sdy.passes.jax.api.compile",
+    "compiler": "sdy.passes.jax.api.compiler",
     "explain": "sdy.passes.propagation.provenance.explain",
     "format": "sdy.text",
-    "from_jax": "sdy.passes.jax.from_jax",
+    "from_jax": "sdy.passes.jax.bindings.from_jax",
     "get_sharding": "sdy.dialect.shardings",
     "interpret": "sdy.passes.interpret",
-    "jit": "sdy.passes.jax.jit",
+    "jit": "sdy.passes.jax.api.jit",
     "lint": "sdy.passes.account.lint.lint",
     "operator_name": "sdy.operators.call",
     "parse": "sdy.text",

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy.diagnostics import op_error, warn
-from sdy.passes.jax.difference import largest_difference, told_difference
-from sdy.passes.jax.inputs import NumpyArray, rounded_otherwise
-from sdy.passes.jax.result_origin import result_origins
-from sdy.passes.jax.rounding import Rounding, first_mismatch
+from sdy.passes.jax.program.difference import largest_difference, told_difference
+from sdy.passes.jax.program.inputs import NumpyArray, rounded_otherwise
+from sdy.passes.jax.program.result_origin import result_origins
+from sdy.passes.jax.program.rounding import Rounding, first_mismatch
 from sdy.tools.terminal import Terminal
 
 

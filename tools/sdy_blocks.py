@@ -14,7 +14,7 @@ from sdy.passes.blocks.block_shapes import within
 from sdy.passes.blocks.graph import BlockGraph
 from sdy.passes.blocks.split_reductions import SplitReductionsPass
 from sdy.passes.driver import read, run_passes, write
-from sdy.passes.jax.inputs import NumpyArray, arrange_inputs, random_inputs, read_arrays
+from sdy.passes.jax.program.inputs import NumpyArray, arrange_inputs, random_inputs, read_arrays
 from sdy.progress import task
 from sdy.text import parse
 from sdy.tools.arguments import PROGRAM, add_inputs_options, byte_size, natural, tool_parser
@@ -122,7 +122,7 @@ def _run(
 ) -> tuple[list[NumpyArray], Sequence[NumpyArray]]:
     from sdy.passes.blocks.schedule import MemoryLimitError
     from sdy.passes.blocks.schedule import run as run_graph
-    from sdy.passes.jax.sharded_program import ShardedProgram
+    from sdy.passes.jax.program.sharded_program import ShardedProgram
 
     ports = ShardedProgram.unpartitioned(original).inputs
     if arguments.inputs:
@@ -154,7 +154,7 @@ def _table(graph: BlockGraph) -> Table:
 
 
 def _compare(original: ModuleOp, inputs: Sequence[NumpyArray], results: Sequence[NumpyArray]) -> Comparison:
-    from sdy.passes.jax.compile import compile_unpartitioned
+    from sdy.passes.jax.api.compile import compile_unpartitioned
 
     program = compile_unpartitioned(original)
 

@@ -11,7 +11,7 @@ from sdy.diagnostics import DiagnosticError, error, report
 from sdy.interpreter.check_dialect import CHECK, INTERPRETER
 from sdy.passes.common.call_graph import find_main_function
 from sdy.passes.driver import Source, read
-from sdy.passes.jax.inputs import NumpyArray, arrange_inputs, read_arrays
+from sdy.passes.jax.program.inputs import NumpyArray, arrange_inputs, read_arrays
 from sdy.progress import task
 from sdy.text import context, parse
 from sdy.tools.arguments import PROGRAM, tool_parser

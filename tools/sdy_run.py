@@ -14,7 +14,7 @@ from sdy.ir.companions import clone
 from sdy.ir.walking import operations
 from sdy.passes.driver import Timing, read, run_passes
 from sdy.passes.importing.import_gspmd import ImportGspmdPass, needs_import_from_gspmd
-from sdy.passes.jax.inputs import NumpyArray, arrange_inputs, random_inputs, read_arrays
+from sdy.passes.jax.program.inputs import NumpyArray, arrange_inputs, random_inputs, read_arrays
 from sdy.passes.layouts import PartitionedLayout, cheapest, propagated_layouts
 from sdy.text import parse
 from sdy.tools.arguments import PROGRAM, add_inputs_options, positive, tool_parser
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import jax
 
     from sdy.passes.account.account import Account
-    from sdy.passes.jax.compile import CompiledProgram
+    from sdy.passes.jax.api.compile import CompiledProgram
     from sdy.passes.jax.device_mesh import Device
 
 _SMALL_PROGRAM = 5000
@@ -137,7 +137,7 @@ def _account(arguments: argparse.Namespace) -> RunAccount:
 
 
 def _compile(module: ModuleOp, devices: "Sequence[Device]") -> "CompiledProgram":
-    from sdy.passes.jax.compile import compile
+    from sdy.passes.jax.api.compile import compile
 
     with _xla_errors_as_diagnostics():
         return compile(module, devices)
@@ -173,7 +173,7 @@ def _compare(
     Raises:
         DiagnosticError: XLA rejects the reference program, and `must` is true.
     """
-    from sdy.passes.jax.compile import compile_by_xla, compile_unpartitioned
+    from sdy.passes.jax.api.compile import compile_by_xla, compile_unpartitioned
 
     is_manual = any(isinstance(op, ManualComputationOp) for op in operations(original))
     reference = "the program as XLA partitions it" if is_manual else "the unpartitioned program"

@@ -14,7 +14,7 @@ from sdy.dialect.meshes import device_count, named_meshes
 from sdy.mesh import Mesh
 from sdy.passes.account.formatting import format_account
 from sdy.passes.account.partitioned_program import Program, partitioned_program
-from sdy.passes.jax.compile import CompiledProgram, compile, peak_bytes_of
+from sdy.passes.jax.api.compile import CompiledProgram, compile, peak_bytes_of
 from sdy.passes.jax.device_mesh import Device
 from sdy.passes.jax.hlo_collectives import Traffic, collectives
 from sdy.passes.jax.hlo_received import bytes_received

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 from xdsl.dialects.builtin import ModuleOp
 
-from sdy.passes.jax.from_jax import from_jax
+from sdy.passes.jax.bindings.from_jax import from_jax
 from sdy.passes.jax.stages import Lowerable, Lowered
 from sdy.passes.layouts import PropagatedLayout, layouts_of, propagated_layouts
 from sdy.type_helpers import Function

@@ -30,7 +30,7 @@ from sdy.passes.blocks.graph import (
 from sdy.passes.blocks.local_operation import captured_variables
 from sdy.passes.blocks.views import view_parts
 from sdy.passes.common.inline import inline
-from sdy.passes.jax.interface import function_to_run
+from sdy.passes.jax.program.interface import function_to_run
 from sdy.projection import Projection
 from sdy.stablehlo import ConstantOp
 from sdy.stablehlo.checks.shape_checks import tensor_type

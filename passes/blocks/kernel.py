@@ -9,7 +9,7 @@ from sdy.diagnostics import DiagnosticError, error
 from sdy.passes.blocks.graph import BlockOp, Shard
 from sdy.passes.blocks.local_operation import local_program, whole_program
 from sdy.passes.blocks.reading import Array
-from sdy.passes.jax.compile import CompiledProgram, compile_unpartitioned
+from sdy.passes.jax.api.compile import CompiledProgram, compile_unpartitioned
 from sdy.text import format, parse
 
 

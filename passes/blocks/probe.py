@@ -11,7 +11,7 @@ from sdy.blocks import BlockOperation
 from sdy.box import Box
 from sdy.passes.blocks.kernel import compiled
 from sdy.passes.blocks.local_operation import local_program
-from sdy.passes.jax.inputs import random_inputs
+from sdy.passes.jax.program.inputs import random_inputs
 from sdy.text import format
 
 _RUNS = 3

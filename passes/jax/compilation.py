@@ -17,15 +17,15 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 from sdy.dialect.meshes import named_meshes
 from sdy.ir.companions import clone
 from sdy.passes.common.call_graph import main_function
+from sdy.passes.jax.bindings.from_jax import module_of
+from sdy.passes.jax.bindings.to_bindings import module_to_bindings
+from sdy.passes.jax.callbacks.lowered_layouts import lowered_layouts
 from sdy.passes.jax.compiler_context import Compiler, compares_layouts, policy_of
 from sdy.passes.jax.device_mesh import AnyMesh, Device, name_mesh
-from sdy.passes.jax.from_jax import module_of
 from sdy.passes.jax.jax_internals import ForXla, ToCompile
-from sdy.passes.jax.lowered_layouts import lowered_layouts
-from sdy.passes.jax.manual_program import make_manual
-from sdy.passes.jax.sharded_program import ShardedProgram
+from sdy.passes.jax.program.manual_program import make_manual
+from sdy.passes.jax.program.sharded_program import ShardedProgram
 from sdy.passes.jax.sharding_constraint import give_to_main
-from sdy.passes.jax.to_bindings import module_to_bindings
 from sdy.passes.layouts import PartitionedLayout, cheapest
 
 

@@ -17,8 +17,8 @@ from sdy.passes.jax.compilation import Compilation, inner_compilers
 from sdy.passes.jax.compiler_context import Compiler, use_compilers
 from sdy.passes.jax.device_mesh import AnyMesh, refuse_abstract
 from sdy.passes.jax.jax_internals import ToCompile, lower_with_placements, with_module
+from sdy.passes.jax.program.sharded_program import ShardedProgram
 from sdy.passes.jax.refused_kernels import refused_kernels_told
-from sdy.passes.jax.sharded_program import ShardedProgram
 
 
 class _AsInJax:

@@ -6,9 +6,9 @@ import jax
 import torch
 
 from sdy.mesh import Mesh
+from sdy.passes.jax.api.given_shardings import Tree
+from sdy.passes.jax.api.jit import jit
 from sdy.passes.jax.device_mesh import AnyMesh
-from sdy.passes.jax.given_shardings import Tree
-from sdy.passes.jax.jit import jit
 from sdy.passes.jax.stages import Lowerable, Lowered
 from sdy.passes.policy.policy import Policy
 from sdy.passes.torch.model import Arrays, Model

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from jax.sharding import PartitionSpec
 
 from sdy.mesh import Mesh
-from sdy.passes.jax.auto_jit import Auto
+from sdy.passes.jax.api.auto_jit import Auto
 from sdy.passes.jax.device_mesh import AnyMesh
 
 ShardingSpec: TypeAlias = PartitionSpec | Auto

@@ -11,10 +11,10 @@ from jax.sharding import PartitionSpec
 
 from sdy.mesh import Mesh
 from sdy.passes.auto.plan import Plan
-from sdy.passes.jax.auto_jit import Planned, choice_in
+from sdy.passes.jax.api.auto_jit import Planned, choice_in
+from sdy.passes.jax.api.given_shardings import Tree
+from sdy.passes.jax.api.jit import jit
 from sdy.passes.jax.device_mesh import AnyMesh
-from sdy.passes.jax.given_shardings import Tree
-from sdy.passes.jax.jit import jit
 from sdy.passes.jax.stages import Lowerable, Lowered
 from sdy.passes.policy.policy import Policy
 from sdy.passes.torch.model import Arrays, Model

@@ -6,8 +6,8 @@ from jaxlib.mlir import ir
 
 from corpus import PROGRAMS
 from samples import sample
-from sdy.passes.jax.from_bindings import module_from_bindings
-from sdy.passes.jax.to_bindings import module_to_bindings
+from sdy.passes.jax.bindings.from_bindings import module_from_bindings
+from sdy.passes.jax.bindings.to_bindings import module_to_bindings
 from sdy.text import format, parse
 
 TEXTS = {

@@ -14,7 +14,7 @@ from xdsl.ir import Operation
 
 import sdy
 from samples import covering
-from sdy.passes.jax.compile import compile_unpartitioned
+from sdy.passes.jax.api.compile import compile_unpartitioned
 
 AUTO, EXPLICIT = AxisType.Auto, AxisType.Explicit
 MESHES = {

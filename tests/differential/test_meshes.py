@@ -16,8 +16,8 @@ from sdy.common_mesh import CommonMesh
 from sdy.diagnostics import capture
 from sdy.passes.driver import run_passes
 from sdy.passes.importing.unify_meshes import UnifyMeshesPass
+from sdy.passes.jax.bindings.to_bindings import module_to_bindings
 from sdy.passes.jax.hlo_collectives import collectives, total
-from sdy.passes.jax.to_bindings import module_to_bindings
 from sdy.passes.spmd.costs.communication import bytes_received
 from sdy.type_helpers import Function
 

@@ -14,7 +14,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import sdy
-from sdy.passes.jax.compile import compile_by_xla
+from sdy.passes.jax.api.compile import compile_by_xla
 from sdy.type_helpers import Function
 
 MESH = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)

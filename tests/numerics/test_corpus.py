@@ -14,10 +14,10 @@ from partitioned_programs import Argument, D, M, X, Y, assert_same, constrain, l
 from samples import sample
 from sdy.diagnostics import capture
 from sdy.passes.driver import partition, propagate
-from sdy.passes.jax.compile import compile, compile_unpartitioned
+from sdy.passes.jax.api.compile import compile, compile_unpartitioned
 from sdy.passes.jax.hlo_collectives import collectives, total
-from sdy.passes.jax.inputs import random_inputs, rounded_otherwise
-from sdy.passes.jax.rounding import Rounding, first_mismatch
+from sdy.passes.jax.program.inputs import random_inputs, rounded_otherwise
+from sdy.passes.jax.program.rounding import Rounding, first_mismatch
 
 
 def arrays(results: Sequence[Any]) -> list[Any]:

@@ -18,7 +18,7 @@ from jax.sharding import PartitionSpec as P
 from xdsl.ir import Operation
 
 import sdy
-from sdy.passes.jax import compiler
+from sdy.passes.jax.api import compiler
 from sdy.passes.jax.compilation import Compilation
 from sdy.passes.jax.compiler_context import Compiler
 from sdy.passes.jax.jax_internals import ToCompile

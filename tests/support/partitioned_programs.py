@@ -10,10 +10,10 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from sdy.diagnostics import capture
 from sdy.passes.driver import partition, propagate
-from sdy.passes.jax.compile import compile, compile_unpartitioned
-from sdy.passes.jax.difference import largest_difference
-from sdy.passes.jax.from_jax import from_jax
-from sdy.passes.jax.inputs import random_inputs
+from sdy.passes.jax.api.compile import compile, compile_unpartitioned
+from sdy.passes.jax.bindings.from_jax import from_jax
+from sdy.passes.jax.program.difference import largest_difference
+from sdy.passes.jax.program.inputs import random_inputs
 from sdy.type_helpers import Function
 
 D, M = "data", "model"

@@ -10,9 +10,9 @@ from corpus import PROGRAMS
 from partitioned_programs import assert_same, partitioned
 from sdy.interpreter.shards import assemble, shard
 from sdy.passes.driver import run_passes
-from sdy.passes.jax.compile import compile, compile_unpartitioned
-from sdy.passes.jax.inputs import random_inputs
-from sdy.passes.jax.interface import Interface
+from sdy.passes.jax.api.compile import compile, compile_unpartitioned
+from sdy.passes.jax.program.inputs import random_inputs
+from sdy.passes.jax.program.interface import Interface
 from sdy.passes.partitioning.plain import PlainPass
 
 DEVICES = 8

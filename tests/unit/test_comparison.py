@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import sdy
-from sdy.passes.jax.result_origin import result_origins
-from sdy.passes.jax.rounding import Again, Mismatch, Rounding, first_mismatch
+from sdy.passes.jax.program.result_origin import result_origins
+from sdy.passes.jax.program.rounding import Again, Mismatch, Rounding, first_mismatch
 
 FLOAT32 = Rounding(2.0**-23, 100)
 NAN, INF = np.nan, np.inf

@@ -67,7 +67,7 @@ func.func @main(%arg0: tensor<8xf32>) -> tensor<8xf32> {{
 
 @pytest.mark.parametrize("version", [2, 4])
 @pytest.mark.parametrize("target", ["no_such_target", '"a name of words"', "cusolver_geqrf_ffi"])
-@pytest.mark.parametrize("compile_", [sdy.compile, sdy.passes.jax.compile.compile_unpartitioned])
+@pytest.mark.parametrize("compile_", [sdy.compile, sdy.passes.jax.api.compile.compile_unpartitioned])
 def test_a_target_that_no_library_has_is_told_with_its_place(target: str, version: int, compile_: Callable[[Any], Any]):
     with pytest.raises(DiagnosticError) as caught:
         compile_(sdy.parse(calling(target, version), "unknown.mlir"))

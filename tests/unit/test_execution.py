@@ -14,10 +14,10 @@ import sdy
 from sdy.diagnostics import DiagnosticError
 from sdy.dialect.meshes import device_count
 from sdy.passes.driver import partition, propagate
-from sdy.passes.jax.compile import compile, compile_unpartitioned
-from sdy.passes.jax.difference import Difference, largest_difference
+from sdy.passes.jax.api.compile import compile, compile_unpartitioned
 from sdy.passes.jax.hlo_collectives import Traffic, collectives, total
-from sdy.passes.jax.inputs import arrange_inputs, random_inputs, read_arrays
+from sdy.passes.jax.program.difference import Difference, largest_difference
+from sdy.passes.jax.program.inputs import arrange_inputs, random_inputs, read_arrays
 from sdy.text import parse
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "transformer.mlir"

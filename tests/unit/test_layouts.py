@@ -19,7 +19,7 @@ from sdy.ir.walking import operations
 from sdy.passes.common.inline import inline_calls
 from sdy.passes.driver import partition, propagate, run_passes
 from sdy.passes.importing.rewrite_as_hlo import RewriteAsHloPass
-from sdy.passes.jax.sharded_program import ShardedProgram
+from sdy.passes.jax.program.sharded_program import ShardedProgram
 from sdy.passes.layouts import AS_IN_HLO, AS_WRITTEN, PropagatedLayout, cheapest, is_propagated, propagated_layouts
 from sdy.tools import sdy_run
 

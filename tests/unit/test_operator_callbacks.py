@@ -13,7 +13,7 @@ import callback_programs
 import forked_commands
 import sdy
 from samples import sample
-from sdy.passes.jax.compile import compile
+from sdy.passes.jax.api.compile import compile
 
 
 def test_calls_and_values_are_those_of_the_function_under_jax_jit():

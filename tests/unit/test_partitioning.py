@@ -12,7 +12,7 @@ from sdy.diagnostics import DiagnosticError, capture
 from sdy.mesh import Mesh
 from sdy.passes.driver import partition, propagate
 from sdy.passes.interpret import interpret
-from sdy.passes.jax.compile import compile
+from sdy.passes.jax.api.compile import compile
 from sdy.passes.jax.hlo_collectives import collectives
 from sdy.passes.partitioning.convert_global_to_local import ConvertGlobalToLocalPass
 from sdy.text import context, parse

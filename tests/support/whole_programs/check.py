@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 import sdy
 from sdy.diagnostics import DiagnosticError, capture
-from sdy.passes.jax.compile import compile_unpartitioned
+from sdy.passes.jax.api.compile import compile_unpartitioned
 from whole_programs.program import WholeProgram
 
 FAILURES = ("ill-made", "refused", "crashed", "invalid", "wrong")

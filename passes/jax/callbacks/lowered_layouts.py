@@ -8,10 +8,10 @@ from xdsl.dialects.builtin import ModuleOp
 from sdy.dialect.meshes import named_meshes
 from sdy.ir.walking import operations_of
 from sdy.passes.common.inline import inline_calls
-from sdy.passes.jax.custom_partitioning import CUSTOM_PARTITIONING, partition_customly
+from sdy.passes.jax.callbacks.custom_partitioning import CUSTOM_PARTITIONING, partition_customly
+from sdy.passes.jax.callbacks.inferred_rules import infer_rules
+from sdy.passes.jax.callbacks.inspected_shardings import INSPECTION, answer_inspections
 from sdy.passes.jax.device_mesh import Device
-from sdy.passes.jax.inferred_rules import infer_rules
-from sdy.passes.jax.inspected_shardings import INSPECTION, answer_inspections
 from sdy.passes.layouts import PropagatedLayout, propagated_layouts
 from sdy.passes.policy.policy import Policy
 from sdy.stablehlo.custom_call import CustomCallOp

@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, Operation
 from sdy.array_types import element_dtype
 from sdy.diagnostics import capture
 from sdy.ir.walking import operations
-from sdy.passes.jax.inputs import NumpyArray
+from sdy.passes.jax.program.inputs import NumpyArray
 from sdy.rules.registry import sharding_rule
 
 _GENEROSITY = 16

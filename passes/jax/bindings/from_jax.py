@@ -8,12 +8,17 @@ import jax
 from jax import export
 from jax.extend.source_info_util import register_exclusion
 from jaxlib.mlir import ir
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.rewriter import Rewriter
 
-from sdy.passes.jax.from_bindings import module_from_bindings
+from sdy.ir.walking import operations
+from sdy.operators.call import call_of
+from sdy.passes.common.symbol_dce import erase_dead_symbols
+from sdy.passes.jax.bindings.from_bindings import module_from_bindings
+from sdy.passes.jax.bindings.python_callbacks import let_each_device_call
 from sdy.passes.jax.jax_internals import lower_with_placements
-from sdy.passes.jax.operator_calls import name_operator_calls
-from sdy.passes.jax.python_callbacks import let_each_device_call
+from sdy.stablehlo.composite import CompositeOp
+from sdy.stablehlo.custom_call import CustomCallOp
 from sdy.text import parse_verified
 from sdy.type_helpers import Function
 
@@ -58,3 +63,31 @@ def module_of(lowered: ir.Module | str) -> ModuleOp:
     name_operator_calls(module)
     let_each_device_call(module)
     return module
+
+
+def name_operator_calls(module: ModuleOp) -> None:
+    """Replace each lowered call of an annotated operator by a custom call with its name as target, in place.
+
+    Before::
+
+        %0 = stablehlo.custom_call @CustomSPMDPartitioning(%arg0) {backend_config = "139875284", sdy.operator = "f()"}
+
+    After::
+
+        %0 = stablehlo.custom_call @f(%arg0) {sdy.operator = "f()"}
+    """
+    has_composites = False
+    for op in operations(module):
+        if (call := call_of(op)) is None:
+            continue
+        has_composites |= isinstance(op, CompositeOp)
+        named = CustomCallOp.create(
+            operands=op.operands,
+            result_types=op.result_types,
+            properties={"call_target_name": StringAttr(call.name)},
+            attributes=op.attributes,
+            location=op.location,
+        )
+        Rewriter.replace_op(op, named)
+    if has_composites:
+        erase_dead_symbols(module)

@@ -17,9 +17,9 @@ from sdy.mesh import Mesh
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.regions import move_body
 from sdy.passes.jax.device_mesh import Device
-from sdy.passes.jax.interface import Port
-from sdy.passes.jax.plain_module import drop_shardings
-from sdy.passes.jax.sharded_program import make_local, prepare_for_xla
+from sdy.passes.jax.program.interface import Port
+from sdy.passes.jax.program.plain_module import drop_shardings
+from sdy.passes.jax.program.sharded_program import make_local, prepare_for_xla
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.emitter import Emitter

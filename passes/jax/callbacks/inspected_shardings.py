@@ -8,9 +8,9 @@ from xdsl.ir import Attribute
 
 from sdy.ir.editing import erase
 from sdy.ir.walking import operations_of
+from sdy.passes.jax.callbacks.placed_values import placed_values
 from sdy.passes.jax.device_mesh import Device
 from sdy.passes.jax.jax_internals import sharding_questions
-from sdy.passes.jax.placed_values import placed_values
 from sdy.stablehlo.custom_call import CustomCallOp
 
 INSPECTION = "InspectSharding"

@@ -9,7 +9,7 @@ import numpy as np
 from sdy.diagnostics import Location, error
 
 if TYPE_CHECKING:
-    from sdy.passes.jax.interface import ArrayPort
+    from sdy.passes.jax.program.interface import ArrayPort
 
 NumpyArray: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 

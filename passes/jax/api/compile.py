@@ -9,10 +9,10 @@ from xdsl.dialects.builtin import ModuleOp
 from sdy.diagnostics import error
 from sdy.dialect.meshes import named_meshes
 from sdy.ir.companions import clone
-from sdy.passes.jax.custom_calls import wrong_calls_told
 from sdy.passes.jax.device_mesh import Device
-from sdy.passes.jax.interface import Argument
-from sdy.passes.jax.sharded_program import ShardedProgram, in_type
+from sdy.passes.jax.program.custom_calls import wrong_calls_told
+from sdy.passes.jax.program.interface import Argument
+from sdy.passes.jax.program.sharded_program import ShardedProgram, in_type
 from sdy.passes.layouts import cheapest, is_propagated, propagated_layouts
 
 

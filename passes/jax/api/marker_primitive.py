@@ -17,7 +17,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jax.tree_util import tree_map
 from jaxlib.mlir import ir
 
-from sdy.passes.jax.compiler import install_hook
+from sdy.passes.jax.api.compiler import install_hook
 from sdy.passes.jax.compiler_context import Compiler, active_compilers
 from sdy.passes.jax.jax_internals import keep_alive
 

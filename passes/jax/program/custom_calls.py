@@ -9,8 +9,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sdy.diagnostics import op_error
 from sdy.ir.walking import operations_of
+from sdy.passes.jax.bindings.python_callbacks import callback_problem
 from sdy.passes.jax.jax_internals import initialize_libraries
-from sdy.passes.jax.python_callbacks import callback_problem
 from sdy.stablehlo.custom_call import CustomCallOp
 
 

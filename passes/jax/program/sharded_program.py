@@ -22,13 +22,13 @@ from sdy.ir.walking import operations
 from sdy.mesh import Mesh
 from sdy.passes.driver import partition, run_passes
 from sdy.passes.for_xla.renumber_devices import RenumberDevicesPass
-from sdy.passes.jax.custom_calls import prepare_custom_calls
+from sdy.passes.jax.bindings.python_callbacks import callback_problem
 from sdy.passes.jax.device_mesh import AnyMesh, Device, DeviceMesh
-from sdy.passes.jax.interface import Interface, Port
 from sdy.passes.jax.jax_internals import without_mesh
-from sdy.passes.jax.local_program import LocalProgram
-from sdy.passes.jax.plain_module import drop_shardings, for_xla, without_shardings
-from sdy.passes.jax.python_callbacks import callback_problem
+from sdy.passes.jax.program.custom_calls import prepare_custom_calls
+from sdy.passes.jax.program.interface import Interface, Port
+from sdy.passes.jax.program.local_program import LocalProgram
+from sdy.passes.jax.program.plain_module import drop_shardings, for_xla, without_shardings
 from sdy.passes.pipelines import ForXlaPipeline
 from sdy.passes.spmd.local_module import is_local
 from sdy.plugins import plugin_dialect

@@ -22,13 +22,13 @@ from jax.sharding import NamedSharding
 from jax.tree_util import tree_leaves
 
 from sdy.mesh import Mesh
-from sdy.passes.jax.auto_jit import Planned, choice_in
-from sdy.passes.jax.compiler import install_hook
+from sdy.passes.jax.api.auto_jit import Planned, choice_in
+from sdy.passes.jax.api.compiler import install_hook
+from sdy.passes.jax.api.given_shardings import GivenShardings, Tree
+from sdy.passes.jax.api.marker_primitive import with_marker
 from sdy.passes.jax.compiler_context import Compiler, active_compilers, use_compilers
 from sdy.passes.jax.device_mesh import AnyMesh, refuse_abstract
-from sdy.passes.jax.given_shardings import GivenShardings, Tree
 from sdy.passes.jax.jax_internals import on_devices
-from sdy.passes.jax.marker_primitive import with_marker
 from sdy.passes.jax.refused_kernels import refused_kernels_told
 from sdy.passes.jax.stages import Lowerable, Lowered, Traced
 from sdy.passes.policy.policy import Policy

@@ -18,8 +18,8 @@ from xdsl.dialects.func import FuncOp
 
 from sdy.array_types import array_type
 from sdy.ir.walking import operations
+from sdy.passes.jax.bindings.to_bindings import module_to_bindings
 from sdy.passes.jax.jax_internals import inlined, keep_alive
-from sdy.passes.jax.to_bindings import module_to_bindings
 from sdy.text import format
 
 

@@ -17,13 +17,13 @@ import jax
 
 from sdy import gc_control
 from sdy.mesh import Mesh
+from sdy.passes.jax.api.given_shardings import GivenShardings
+from sdy.passes.jax.api.persistent_cache import remembered
 from sdy.passes.jax.compilation import Compilation, inner_compilers
 from sdy.passes.jax.compiler_context import Compiler, active_compilers, use_compilers
 from sdy.passes.jax.device_mesh import AnyMesh, refuse_abstract
-from sdy.passes.jax.given_shardings import GivenShardings
 from sdy.passes.jax.jax_internals import ForXla, ToCompile, before_xla_compiles
-from sdy.passes.jax.local_program import LocalProgram
-from sdy.passes.jax.persistent_cache import remembered
+from sdy.passes.jax.program.local_program import LocalProgram
 from sdy.passes.policy.policy import Policy
 
 
