@@ -5,7 +5,9 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
+
+expect.set_options(timeout=60_000)  # milliseconds: the machine may be busy
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 

@@ -12,6 +12,9 @@ import sdy
 from sdy.formatting import format_bytes
 from sdy.passes.account.report.report import Report
 
+# One worker runs these tests, so that it makes their fixtures once.
+pytestmark = pytest.mark.xdist_group("browser")
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "transformer.mlir"
 VIEWS = ("collectives", "memory", "arrays", "program", "time")
 

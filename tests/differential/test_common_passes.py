@@ -12,6 +12,9 @@ from sdy.diagnostics import DiagnosticError
 from sdy.passes.spec import parse_pipeline
 from sdy.text import context, format, parse, verify
 
+# One worker runs these tests, so that it makes their fixtures once.
+pytestmark = pytest.mark.xdist_group("common passes")
+
 EXAMPLE = Path(__file__).parents[2] / "examples/transformer.mlir"
 PASSES = ("canonicalize", "cse", "symbol-dce")
 SEEDS = sample(range(100), one_in=15)

@@ -12,6 +12,9 @@ import gspmd_in_jax
 import sdy
 from gspmd_in_jax import PROGRAMS
 
+# One worker runs these tests, so that it makes their fixtures once.
+pytestmark = pytest.mark.xdist_group("GSPMD")
+
 TOLERANCE = 1e-5
 
 

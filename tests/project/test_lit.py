@@ -1,7 +1,8 @@
 """Each lit test is a pytest item.
 
 Test files that use only the tools and filecheck run in this process, in a fraction of the time in which lit starts two
-processes for each line. The files that use other commands, and all files with `--thorough`, run through lit.
+processes for each line. The files that use other commands, and all files with `--thorough`, run through lit. Those that
+train a model of examples/ run only with `--thorough`.
 """
 
 import re
@@ -20,6 +21,7 @@ from samples import is_thorough
 FILES = Path(__file__).parents[2] / "lit_tests"
 SUITE: Any = lit.LitTestCase.load_test_suite([str(FILES)])
 CASES = {case.id(): case for case in SUITE}
+TRAINING = {"sdy :: partitioning/attention_kernel.mlir", "sdy :: partitioning/pallas_kernels.mlir"}
 
 Pipeline = Sequence[Sequence[str]]
 
@@ -51,7 +53,7 @@ def run(pipeline: Pipeline) -> None:
         stdin = done.stderr * merges + done.stdout
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", CASES.keys() if is_thorough() else [name for name in CASES if name not in TRAINING])
 def test_lit(name: str) -> None:
     lines = pipelines(FILES / name.removeprefix("sdy :: "))
     assert lines

@@ -8,6 +8,9 @@ import pytest
 from outside_packages import installed, run
 from wheels import make_wheel
 
+# One worker runs these tests, so that it makes their fixtures once.
+pytestmark = pytest.mark.xdist_group("outside dialect")
+
 EXAMPLE = Path(__file__).parents[2] / "examples/dialect_from_outside"
 ROWS = EXAMPLE / "rows.mlir"
 OPT = ["-m", "sdy", "opt"]

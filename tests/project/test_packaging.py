@@ -11,6 +11,9 @@ from hatchling.builders.sdist import SdistBuilder
 
 from wheels import make_wheel
 
+# One worker runs these tests, so that it makes their fixtures once.
+pytestmark = pytest.mark.xdist_group("packaging")
+
 CHECKOUT = Path(__file__).parents[2]
 FOLDERS = {"sdy": CHECKOUT / "sdy", "sdy/passes": CHECKOUT / "passes", "sdy/tools": CHECKOUT / "tools"}
 

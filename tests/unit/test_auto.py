@@ -255,7 +255,7 @@ def test_what_is_given_stays() -> None:
 
 
 def test_the_same_input_has_the_same_plan() -> None:
-    text = train_step(2, 512, 256, 1024)
+    text = train_step(1, 512, 256, 1024)
     first, second = sdy.parse(text), sdy.parse(text)
     plans = [str(sdy.auto(module, mesh=MESH, hardware=TPU, time_limit=SECONDS)) for module in (first, second)]
     assert plans[0] == plans[1]
@@ -289,7 +289,7 @@ def test_estimates_agree_with_the_partitioner() -> None:
     program = fold(prepared(module))
     estimator = Estimator(program, "mesh", TPU)
     ratios: list[float] = []
-    for layout in layouts(program):
+    for layout in sample(layouts(program), one_in=4):
         shardings = {index: sharding for node, sharding in layout.items() for index in program.arguments[node]}
         true = truth_of(module, LayoutOfModule(shardings), "mesh", TPU).cost
         ratios.append(estimator.estimate(layout).cost.seconds / true.seconds)
@@ -346,7 +346,7 @@ def test_nothing_is_sharded_if_communication_dominates() -> None:
 
 
 def test_no_plan_is_faster_than_the_bound() -> None:
-    plan = sdy.auto(sdy.parse(train_step(2, 512, 256, 1024)), mesh=MESH, hardware=TPU, time_limit=SECONDS)
+    plan = sdy.auto(sdy.parse(train_step(1, 512, 256, 1024)), mesh=MESH, hardware=TPU, time_limit=SECONDS)
     assert 0 < plan.least_seconds <= plan.cost.seconds
 
 

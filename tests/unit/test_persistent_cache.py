@@ -9,6 +9,9 @@ import pytest
 import cached_programs
 import forked_commands
 
+# One worker runs these tests, so that it makes their fixtures once.
+pytestmark = pytest.mark.xdist_group("persistent cache")
+
 
 def calls(folder: Path) -> dict[str, Any]:
     """Run the programs in a process with `folder` as its cache, and return the outcome of each call."""
