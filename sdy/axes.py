@@ -66,10 +66,6 @@ class AxisRef(Interned):
         """Return whether this axis is `other` or a sub-axis at its major end."""
         return self.name == other.name and self.start == other.start and self._end <= other._end
 
-    def is_suffix_of(self, other: "AxisRef", mesh: Mesh) -> bool:
-        """Return whether this axis is `other` or a sub-axis at its minor end."""
-        return self.name == other.name and self.start >= other.start and self.end_in(mesh) == other.end_in(mesh)
-
     def overlaps(self, other: "AxisRef") -> bool:
         """Return whether the intervals of the two axes intersect."""
         return self.name == other.name and self.start < other._end and other.start < self._end
@@ -116,20 +112,6 @@ class AxisRef(Interned):
             return None
         return AxisRef(self.name, self.start, other.start // self.start)
 
-    def suffix_without_overlap(self, other: "AxisRef", mesh: Mesh) -> "AxisRef | None":
-        """Return the longest suffix of this axis that does not overlap `other`.
-
-        None if the suffix is empty or the two axes cannot coexist.
-        """
-        if not self.can_coexist(other):
-            return None
-        if not self.overlaps(other):
-            return self
-        start, end = other.end_in(mesh), self.end_in(mesh)
-        if start >= end:
-            return None
-        return AxisRef(self.name, start, end // start)
-
     def common_prefix(self, other: "AxisRef") -> "AxisRef | None":
         """Return the longest common prefix; None if it is empty or the two axes cannot coexist."""
         if self.name != other.name or self.start != other.start or not self.can_coexist(other):
@@ -151,6 +133,10 @@ class AxisRef(Interned):
         """
         middle, end = self.start * size, self.end_in(mesh)
         return AxisRef(self.name, self.start, size), AxisRef(self.name, middle, end // middle)
+
+
+Axes = tuple[AxisRef, ...]
+"""Axes and sub-axes, major to minor, for example those of one dimension."""
 
 
 def axis_between(name: str, start: int, end: int, mesh: Mesh) -> AxisRef:

@@ -115,11 +115,6 @@ class Box:
         shape = np.minimum(self.end, other.end) - np.maximum(self.start, other.start)
         return shape.clip(min=0).prod(axis=-1)
 
-    def hull(self) -> "Box":
-        """Return the bounding box of an array of boxes."""
-        axes = tuple(range(self.start.ndim - 1))
-        return Box(self.start.min(axis=axes), self.end.max(axis=axes))
-
     def points(self) -> Iterator[tuple[int, ...]]:
         """Yield each point of a single box, the last dimension fastest."""
         return product(*(range(start, end) for start, end in zip(self.start.tolist(), self.end.tolist(), strict=True)))

@@ -14,22 +14,20 @@ from sdy.axes import AxisRef, subtract, total_size
 from sdy.box import Ints
 from sdy.mesh import Mesh
 
-Axes = Sequence[AxisRef]
 
-
-def shard_indices(axes: Axes, mesh: Mesh) -> list[int]:
+def shard_indices(axes: Sequence[AxisRef], mesh: Mesh) -> list[int]:
     """Return, by device id, the index of each device's shard along `axes`."""
     indices = np.empty(mesh.size, np.int64)
     indices[_device_order(mesh)] = _indices(axes, mesh)
     return indices.tolist()
 
 
-def grid_positions(axes: Axes, mesh: Mesh) -> list[int]:
+def grid_positions(axes: Sequence[AxisRef], mesh: Mesh) -> list[int]:
     """Return, by device id, each device's unique position along `axes` and then along all other axes of the mesh."""
     return shard_indices([*axes, *subtract(map(AxisRef, mesh), axes, mesh)], mesh)
 
 
-def device_groups(axes: Axes, mesh: Mesh) -> list[list[int]]:
+def device_groups(axes: Sequence[AxisRef], mesh: Mesh) -> list[list[int]]:
     """Return the groups of devices that differ only along `axes`, each ordered by shard index along `axes`."""
     others = subtract(map(AxisRef, mesh), axes, mesh)
     by_group = np.lexsort((_indices(axes, mesh), _indices(others, mesh)))
@@ -41,7 +39,7 @@ def _device_order(mesh: Mesh) -> Ints:
     return np.array(mesh.device_ids) if mesh.device_ids else np.arange(mesh.size)
 
 
-def _indices(axes: Axes, mesh: Mesh) -> Ints:
+def _indices(axes: Sequence[AxisRef], mesh: Mesh) -> Ints:
     """Return the index along `axes` of each position of the grid."""
     positions = np.arange(mesh.size)
     indices = np.zeros_like(positions)

@@ -24,12 +24,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sdy.axes import AxisRef, merge_sub_axes, total_size
+from sdy.axes import Axes, AxisRef, merge_sub_axes, total_size
 from sdy.mesh import Mesh
 from sdy.rule import OpShardingRule, TensorMapping
 from sdy.sharding import DimSharding, Reduction, TensorSharding
-
-Axes = tuple[AxisRef, ...]
 
 _OPEN = DimSharding(is_closed=False)
 

@@ -134,10 +134,6 @@ class Projection:
         first = exact_product(ints(points), self.matrix) + self.offset + self.start
         return Box(first, first + self.shape)
 
-    def delta(self, axis: int) -> Ints:
-        """Return the movement of the region per step along index axis `axis`."""
-        return self.matrix[axis]
-
     def image(self, block: Box) -> Box:
         """Return the bounding box of the regions that each block of steps accesses.
 
@@ -153,16 +149,6 @@ class Projection:
         """Return the shape of the image of a block of `block_shape`, which is the same for all such blocks."""
         return exact_product(ints(block_shape) - 1, abs(self.matrix)) + self.shape
 
-    def is_sparse(self, block_shape: Sequence[int]) -> bool:
-        """Return whether the image of a block contains elements that none of its steps accesses.
-
-        This happens if an axis moves the region along two dimensions at once, as along a diagonal, or if the steps
-        along a dimension leave gaps.
-        """
-        moving = [axis for axis, extent in enumerate(block_shape) if extent > 1]
-        diagonal = any(np.count_nonzero(self.matrix[axis]) > 1 for axis in moving)
-        return diagonal or bool(self.gaps(block_shape))
-
     def gaps(self, block_shape: Sequence[int]) -> list[int]:
         """Return the dimensions along which the steps of a block leave elements between them that none accesses."""
         moving = [(extent, axis) for axis, extent in enumerate(block_shape) if extent > 1]
@@ -176,10 +162,6 @@ class Projection:
         image = self.image_shape(block_shape)
         moved = abs(self.matrix) * ints(block_shape)[:, np.newaxis]
         return (image - moved).clip(min=0).prod(axis=-1)
-
-    def marginal_sharing(self, block_shape: Sequence[int]) -> npt.NDArray[np.float64]:
-        """Return `overlap` as a fraction of the image, from 0 to 1 along each axis. Shape (index rank,)."""
-        return self.overlap(block_shape) / self.image_shape(block_shape).prod()
 
     def then(self, inner: "Projection") -> "Projection":
         """Compose with `inner`: this projection's region is a block of points of the index space of `inner`.

@@ -9,8 +9,8 @@ the basic strategy would have sharded none of them.
 import math
 from collections.abc import Sequence
 
-from sdy.axes import AxisRef, is_prefix, total_size
-from sdy.factors import Axes, ShardingProjection, TensorFactors
+from sdy.axes import Axes, AxisRef, is_prefix, total_size
+from sdy.factors import ShardingProjection, TensorFactors
 from sdy.mesh import Mesh
 from sdy.passes.propagation.basic import (
     compatible_axes,

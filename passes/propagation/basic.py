@@ -9,8 +9,8 @@ factor.
 import math
 from collections.abc import Callable, Sequence
 
-from sdy.axes import AxisRef, is_prefix
-from sdy.factors import Axes, FactorSharding, ShardingProjection, TensorFactors
+from sdy.axes import Axes, AxisRef, is_prefix
+from sdy.factors import FactorSharding, ShardingProjection, TensorFactors
 from sdy.mesh import Mesh
 from sdy.passes.propagation.directions import Direction
 

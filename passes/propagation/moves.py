@@ -9,8 +9,8 @@ moves `"x"`.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sdy.axes import AxisRef, is_prefix
-from sdy.factors import Axes, ShardingProjection, TensorFactors
+from sdy.axes import Axes, AxisRef, is_prefix
+from sdy.factors import ShardingProjection, TensorFactors
 from sdy.mesh import Mesh
 from sdy.rule import OpShardingRule, TensorMapping
 

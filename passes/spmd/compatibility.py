@@ -6,7 +6,7 @@ from typing import Any
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from sdy.axes import AxisRef, subtract
+from sdy.axes import Axes, AxisRef, subtract
 from sdy.dialect import AllGatherOp, AllReduceOp, AllSliceOp, ManualComputationOp, ReduceScatterOp
 from sdy.factors import project
 from sdy.ir.fast_access import is_terminator
@@ -28,8 +28,6 @@ NO_RULE = "it has no sharding rule"
 """A reason that a custom sharding rule removes."""
 
 _DIFFERENT_MESHES = "its tensors are sharded over different meshes"
-
-Axes = tuple[AxisRef, ...]
 
 _CHANGES_PADDING = (AllGatherOp, AllSliceOp, CollectivePermuteOp, DynamicSliceOp, PadOp, SliceOp)
 """Operations that, like concatenations, add or remove padding, or exchange rows when the padding changes."""

@@ -24,12 +24,13 @@ from xdsl.dialects.builtin import StringAttr, i32
 from xdsl.ir import Block, Operation, Region
 from xdsl.rewriter import InsertPoint
 
+from sdy.axes import Axes
 from sdy.dialect.attributes import OPERATOR, SHARDING_RULE, OpShardingRuleAttr
 from sdy.ir.shapes import tensor_of
 from sdy.operators.call import OperatorCall
 from sdy.operators.registry import operator_of
 from sdy.operators.transforms import Padded
-from sdy.passes.spmd.operator_parts import Axes, OperatorParts, counts_of_parts, factor_axes
+from sdy.passes.spmd.operator_parts import OperatorParts, counts_of_parts, factor_axes
 from sdy.passes.spmd.padded_site import PaddedSite
 from sdy.passes.spmd.site import Site
 from sdy.rule import FactorKind

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import Attribute
 
-from sdy.axes import AxisRef, total_size
+from sdy.axes import Axes, total_size
 from sdy.factors import project
 from sdy.ir.shapes import tensor_of
 from sdy.mesh import Mesh
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from sdy.operators.operator import Operator
     from sdy.operators.rules import OperatorRule
     from sdy.operators.shapes import Shape
-
-Axes = tuple[AxisRef, ...]
 
 
 def factor_axes(rule: "OperatorRule", shardings: Sequence[TensorSharding], mesh: Mesh) -> list[Axes]:

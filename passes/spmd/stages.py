@@ -7,7 +7,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from sdy.axes import AxisRef
+from sdy.axes import Axes
 from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.ir.shapes import shape
 from sdy.passes.spmd.neutral_elements import identities_of
@@ -17,8 +17,6 @@ from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.emitter import Emitter
 from sdy.stablehlo.padding import PadOp
 from sdy.stablehlo.reduction import ReduceOp
-
-Axes = tuple[AxisRef, ...]
 
 
 @dataclass(frozen=True)

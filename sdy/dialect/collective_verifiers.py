@@ -6,7 +6,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sdy.axes import AxisRef, merge_sub_axes, mesh_order
+from sdy.axes import Axes, AxisRef, merge_sub_axes, mesh_order
 from sdy.diagnostics import op_error
 from sdy.dialect import collectives
 from sdy.dialect.collectives import CollectiveOp
@@ -18,8 +18,6 @@ from sdy.dialect.shardings import get_sharding
 from sdy.dialect.unreduced_transition import transition_problem
 from sdy.mesh import Mesh
 from sdy.sharding import TensorSharding
-
-Axes = tuple[AxisRef, ...]
 
 
 def _verify_collective(op: CollectiveOp) -> None:

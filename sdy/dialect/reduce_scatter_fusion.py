@@ -5,13 +5,11 @@ from collections.abc import Sequence
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
-from sdy.axes import AxisRef, merge_sub_axes
+from sdy.axes import Axes, AxisRef, merge_sub_axes
 from sdy.dialect.collectives import AllReduceOp, AllSliceOp, ReduceScatterOp
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.shardings import get_sharding
 from sdy.sharding import DimSharding, TensorSharding
-
-Axes = tuple[AxisRef, ...]
 
 
 class ReduceScatterFusion(RewritePattern):

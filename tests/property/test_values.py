@@ -60,16 +60,12 @@ def test_axis_algebra_is_that_of_digit_sets(first: AxisRef, second: AxisRef) -> 
     assert first.overlaps(second) == bool(common)
     assert first.contains(second) == (set(theirs) <= set(mine))
     assert first.is_prefix_of(second) == (theirs[: len(mine)] == mine)
-    assert first.is_suffix_of(second, MESH) == (theirs[-len(mine) :] == mine)
     assert first.can_coexist(second)
     overlap = first.overlap(second)
     assert (bits(overlap) if overlap else []) == common
     before = list(itertools.takewhile(lambda bit: bit not in theirs, mine))
     prefix = first.prefix_without_overlap(second)
     assert (bits(prefix) if prefix else []) == before
-    after = list(itertools.takewhile(lambda bit: bit not in theirs, reversed(mine)))[::-1]
-    suffix = first.suffix_without_overlap(second, MESH)
-    assert (bits(suffix) if suffix else []) == after
     if first.can_merge(second):
         assert bits(first.merge(second, MESH)) == mine + theirs
     assert bits(*subtract((first,), (second,), MESH)) == [bit for bit in mine if bit not in theirs]

@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
-from sdy.axes import AxisRef
+from sdy.axes import Axes
 
-Axes = tuple[AxisRef, ...]
 AxesPerDim = tuple[Axes, ...]
 
 

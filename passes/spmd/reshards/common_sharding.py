@@ -15,11 +15,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from sdy.axes import AxisRef, is_prefix, merge_sub_axes, prefix_without_overlap, total_size
+from sdy.axes import Axes, AxisRef, is_prefix, merge_sub_axes, prefix_without_overlap, total_size
 from sdy.mesh import Mesh
 from sdy.rule import FactorKind, OpShardingRule
 
-Axes = tuple[AxisRef, ...]
 TensorAxes = Mapping[int, Axes]
 """Axes by factor, for the factors of one tensor. An operation's tensors are its operands, then its results."""
 

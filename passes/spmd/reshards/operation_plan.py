@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from sdy.axes import AxisRef, common_prefix, merge_sub_axes, total_size
+from sdy.axes import Axes, AxisRef, common_prefix, merge_sub_axes, total_size
 from sdy.factors import FactorSharding, ShardingProjection, TensorFactors, project, unproject
 from sdy.mesh import Mesh
 from sdy.passes.spmd.reshards.common_sharding import common_axes, factor_axes_if_equal
 from sdy.rule import OpShardingRule, TensorMapping
 from sdy.sharding import TensorSharding, equivalent
 
-Axes = tuple[AxisRef, ...]
 Meshes = Mapping[str | Mesh, Mesh]
 """The mesh that each mesh reference of a sharding, a name or an inlined mesh, stands for."""
 

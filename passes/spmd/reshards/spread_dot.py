@@ -17,12 +17,12 @@ from collections.abc import Iterator
 
 from xdsl.ir import Operation, SSAValue
 
-from sdy.axes import total_size
+from sdy.axes import Axes, total_size
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import shape
 from sdy.mesh import Mesh
 from sdy.passes.spmd.reshards.collective_cost import local_elements
-from sdy.passes.spmd.reshards.operation_plan import Axes, OperationShardings, Tensors, plan_with_axes
+from sdy.passes.spmd.reshards.operation_plan import OperationShardings, Tensors, plan_with_axes
 from sdy.passes.spmd.reshards.reshard_cost import elements_around
 from sdy.sharding import TensorSharding
 

@@ -8,11 +8,9 @@ pads its shard with zeros to the full dimension.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from sdy.axes import AxisRef, is_prefix, merge_sub_axes, mesh_order, subtract
+from sdy.axes import Axes, AxisRef, is_prefix, merge_sub_axes, mesh_order, subtract
 from sdy.mesh import Mesh
 from sdy.sharding import DimSharding, TensorSharding
-
-Axes = tuple[AxisRef, ...]
 
 
 @dataclass(frozen=True, slots=True)
