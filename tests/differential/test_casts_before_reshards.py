@@ -12,6 +12,7 @@ from jax.sharding import PartitionSpec as P
 
 import sdy
 from dearer.case import mesh_of
+from samples import covering
 from sdy.passes.jax.hlo_received import bytes_received
 from sdy.type_helpers import Function
 
@@ -46,6 +47,7 @@ CASTS: dict[str, Function[Any]] = {
 }
 
 
+@covering
 @pytest.mark.parametrize("dtype", ["int8", "bool", "float16"])
 @pytest.mark.parametrize("name", CASTS)
 def test_the_narrow_type_is_sent(name: str, dtype: str) -> None:

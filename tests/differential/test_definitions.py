@@ -37,13 +37,13 @@ from jax._src.interpreters import mlir
 from jaxlib.mlir import ir
 
 def refusal(text):
-    with mlir.make_ir_context():
-        try:
-            ir.Module.parse(text)
-        except ir.MLIRError as problem:
-            return str(problem)
+    try:
+        ir.Module.parse(text)
+    except ir.MLIRError as problem:
+        return str(problem)
 
-print(json.dumps([refusal(text) for text in json.load(sys.stdin)]))
+with mlir.make_ir_context():
+    print(json.dumps([refusal(text) for text in json.load(sys.stdin)]))
 """
 
 

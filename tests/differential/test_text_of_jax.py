@@ -12,6 +12,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 from jaxlib.mlir import ir
 
+from samples import covering
 from sdy.text import format, parse
 from sdy.type_helpers import Function
 
@@ -59,6 +60,7 @@ PROGRAMS: dict[str, tuple[Function[Any], np.ndarray]] = {
 }
 
 
+@covering
 @pytest.mark.parametrize("debuginfo", [False, True], ids=["", "debuginfo"])
 @pytest.mark.parametrize("generic", [False, True], ids=["custom", "generic"])
 @pytest.mark.parametrize("name", PROGRAMS)

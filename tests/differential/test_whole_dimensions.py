@@ -66,12 +66,14 @@ def test_transforms_of_uneven_parts_are_laid_out_as_xla_runs_them():
     assert not measured.problem, measured.why
 
 
+@covering
 @pytest.mark.parametrize("k", [4, 20, 63])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
 def test_as_many_elements_as_a_part_has(k: int, dtype: str):
     assert_not_dearer(lambda x: lax.top_k(x, k)[0], (8, 64), COLUMNS, dtype=dtype)
 
 
+@covering
 @pytest.mark.parametrize("k", [1, 2, 64])
 @pytest.mark.parametrize("search", [lax.approx_max_k, lax.approx_min_k], ids=["max", "min"])
 def test_an_approximate_search_of_each_part(search: Callable[..., Any], k: int):

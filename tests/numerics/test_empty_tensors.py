@@ -13,6 +13,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import sdy
+from samples import covering
 
 MESH = jax.make_mesh((4,), ("x",), axis_types=(AxisType.Auto,), devices=jax.devices()[:4])
 
@@ -34,6 +35,7 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@covering
 @pytest.mark.parametrize("spec", [P(None, "x"), P("x"), P()], ids=str)
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_empty_tensors_cost_nothing(program: Callable[[Any], Any], spec: P):

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 import sdy
 from partitioned_programs import assert_same
+from samples import covering
 from sdy.array_types import array_type
 from sdy.diagnostics import capture
 from sdy.passes.common.call_graph import main_function
@@ -77,6 +78,7 @@ def test_replicated_operations_are_named_in_warnings(name: str):
 INDEXED = ["x,,", ",x,", ",,x", "x, y,", ",y, x", "x y,,"]
 
 
+@covering
 @pytest.mark.parametrize("axes", INDEXED)
 @pytest.mark.parametrize("indexed", ["0, 1", "1, 0", "0", "1"])
 def test_gather_reads_where_the_indices_say(axes: str, indexed: str):
@@ -90,6 +92,7 @@ def test_gather_reads_where_the_indices_say(axes: str, indexed: str):
       }}""")
 
 
+@covering
 @pytest.mark.parametrize("axes", INDEXED)
 @pytest.mark.parametrize("indexed", ["0, 1", "1, 0", "0", "1"])
 @pytest.mark.parametrize("update", ["add", "subtract"])
@@ -185,6 +188,7 @@ POOLS = [
 ]
 
 
+@covering
 @pytest.mark.parametrize(("size", "window", "stride", "rows", "columns"), POOLS)
 @pytest.mark.parametrize("order", ["GE", "LT"])
 def test_gradient_of_a_padded_pool(

@@ -16,6 +16,7 @@ from jax import lax
 
 import sdy
 from partitioned_programs import Argument, Axes, D, M, assert_same, constrain, lower, partitioned
+from samples import covering
 
 Pair = Sequence[jax.Array]
 Body = Callable[[Pair, Pair], tuple[jax.Array, ...]]
@@ -41,6 +42,7 @@ def all_from_each(x: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
     return lax.reduce_window((x % 3 - 1, y), _NOTHING, composed, (len(x), 1), (1, 1), ((0, len(x) - 1), (0, 0)))
 
 
+@covering
 @pytest.mark.parametrize("function", [all_of_them, all_up_to_each, all_from_each])
 @pytest.mark.parametrize("axes", [(D,), (D, M), ((M, D),), (M, D)], ids=str)
 @pytest.mark.parametrize("size", [16, 13])

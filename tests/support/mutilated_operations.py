@@ -39,10 +39,10 @@ def _programs() -> Iterator[ModuleOp]:
             continue
 
 
-def _alone(op: Operation, module: ModuleOp) -> str | None:
-    """Return a module with a function of this operation only, or None if it cannot be isolated."""
+def _alone(op: Operation, module: ModuleOp, known: str | None) -> str | None:
+    """Return a module with a function of this operation only; `known` if it is as short, or `op` cannot be isolated."""
     if op.has_trait(IsTerminator) or op.parent is None:
-        return None
+        return known
     inside = {value for nested in op.walk() for value in (*nested.results, *_arguments(nested))}
     outside = dict.fromkeys(value for nested in op.walk() for value in nested.operands if value not in inside)
     block = Block(arg_types=[value.type for value in outside])
@@ -50,11 +50,13 @@ def _alone(op: Operation, module: ModuleOp) -> str | None:
     function = FuncOp("alone", ([value.type for value in outside], []), Region(block))
     meshes = [mesh.clone() for mesh in module.ops if isinstance(mesh, MeshOp)]
     text = print_module(ModuleOp([*meshes, function]), generic=True)
+    if known is not None and len(known) <= len(text):
+        return known
     try:
         with capture():
             parse(text)
     except DiagnosticError:  # it refers to functions that the module does not define
-        return None
+        return known
     return text
 
 
@@ -68,8 +70,10 @@ def operations() -> dict[str, str]:
     shortest: dict[str, str] = {}
     for module in _programs():
         for op in module.walk():
-            if (op.name in names or op.name.startswith("sdy.")) and (text := _alone(op, module)) is not None:
-                shortest[op.name] = min(shortest.get(op.name, text), text, key=len)
+            if op.name in names or op.name.startswith("sdy."):
+                text = _alone(op, module, shortest.get(op.name))
+                if text is not None:
+                    shortest[op.name] = text
     return shortest
 
 

@@ -6,6 +6,7 @@ import pytest
 from jax.sharding import AxisType, PartitionSpec
 
 from partitioned_programs import Argument, D, M, assert_same_as_whole, lower
+from samples import covering
 from sdy.axes import AxisRef
 from sdy.device_groups import device_groups, shard_indices
 from sdy.diagnostics import DiagnosticError, capture
@@ -34,6 +35,7 @@ def test_shard_indices_count_along_axes_major_to_minor():
     assert shard_indices([X], Mesh.of({"x": 2, "y": 2}, [3, 1, 0, 2])) == [1, 0, 1, 0]
 
 
+@covering
 @pytest.mark.parametrize("order", DEVICE_ORDERS.values(), ids=DEVICE_ORDERS)
 @pytest.mark.parametrize(("before", "collective", "after"), COLLECTIVES.values(), ids=COLLECTIVES)
 def test_collective_changes_nothing_but_the_layout(before: str, collective: str, after: str, order: str):

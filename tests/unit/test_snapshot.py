@@ -12,6 +12,7 @@ from xdsl.ir import SSAValue
 import sdy
 from propagation_modules import MODULES
 from random_modules import random_module
+from samples import covering
 from sdy.axes import AxisRef
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.shardings import set_sharding
@@ -94,6 +95,7 @@ def split_along(module: ModuleOp, axis: int) -> tuple[SSAValue, TensorSharding]:
     return argument, replace(open_, dims=(first, *open_.dims[1:]))
 
 
+@covering
 @pytest.mark.filterwarnings("ignore::sdy.ShardingWarning")
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("text", WITHOUT_GROUPS.values(), ids=WITHOUT_GROUPS)
