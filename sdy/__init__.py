@@ -10,10 +10,9 @@
 The names of the public API are imported from their modules on first use.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from sdy import extras
+from sdy.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from sdy.axes import AxisRef as AxisRef
@@ -101,19 +100,5 @@ _MODULES = {
     "to_model_explorer": "sdy.passes.account.model_explorer",
     "torch": "sdy.passes.torch:",
 }
-"""Module of each public name, with `:attribute` if the name differs there, or `:` if the name is the module itself."""
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module 'sdy' has no attribute '{name}'")
-    home, is_renamed, attribute = _MODULES[name].partition(":")
-    with extras.explain_missing_extra(f"sdy.{name}"):
-        module = import_module(home)
-        value = module if is_renamed and not attribute else getattr(module, attribute or name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES})
+__getattr__, __dir__ = lazy_names("sdy", globals(), _MODULES)

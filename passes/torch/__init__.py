@@ -7,10 +7,9 @@ torchax executes torch operations on JAX arrays, and on JAX tracers during traci
 first use of a name.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from sdy import extras
+from sdy.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from sdy.passes.torch.inference import Forward as Forward
@@ -25,14 +24,5 @@ _MODULES = {
     "train_step": "sdy.passes.torch.training",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module 'sdy.torch' has no attribute '{name}'")
-    with extras.explain_missing_extra(f"sdy.torch.{name}"):
-        import_module("torch")  # the torch extra also installs jax
-        return getattr(import_module(_MODULES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES})
+# The torch extra also installs jax, which a missing torch would otherwise be reported as.
+__getattr__, __dir__ = lazy_names("sdy.torch", globals(), _MODULES, needs="torch")

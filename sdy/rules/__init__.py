@@ -4,10 +4,10 @@ Each module below registers the rules of a family of operations on import. Rules
 of annotations, are imported on first use.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sdy.ir.shapes import shape_of
+from sdy.lazy_names import lazy_names
 from sdy.rules import (
     collectives,
     custom_call,
@@ -71,9 +71,13 @@ __all__ = [
     "without_rule",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    file = "annotated_operations" if name == "annotate" else "annotation"
-    return getattr(import_module(f"{__name__}.{file}"), name)
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    globals(),
+    {
+        "Annotation": "sdy.rules.annotated_factors",
+        "AnnotationError": "sdy.rules.annotated_factors",
+        "annotate": "sdy.rules.annotated_operations",
+        "parse_annotation": "sdy.rules.annotation",
+    },
+)
