@@ -4,6 +4,7 @@ A task is a shard, or one chunk of a shard that writes several. Each task carrie
 assembles its operands from chunks, so that workers need nothing but this package.
 """
 
+import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 
 from sdy.box import Box
 from sdy.passes.blocks.chunk_store import Array
-from sdy.passes.blocks.graph import BlockGraph, StoredTensor, Tensor, chunks_read
+from sdy.passes.blocks.graph import BlockGraph, Shard, StoredTensor, Tensor, chunks_read
 from sdy.passes.blocks.kernel import run_program, shard_program, touched_shapes
 from sdy.passes.blocks.reading import read_operands
 
@@ -40,32 +41,65 @@ class _Recipe:
 def dask_graph(graph: BlockGraph, arguments: Sequence[Argument]) -> tuple[dict[str, Task], list[str]]:
     """Return the tasks by key, and the key of each result of the program.
 
+    Keys contain a hash of the program, its blocks and the arguments: a cluster computes tasks of equal keys once.
+
     Args:
         graph: The block graph.
         arguments: Arrays, or paths of `.npy` files that every worker can read; a shard then reads only its region.
     """
+    shards = list(graph.shards())
+    steps = list(map(_step, shards))
+    token = _token([graph.sources, graph.sinks, steps], arguments)
+
+    def key_of(tensor: StoredTensor, chunk: int) -> str:
+        return f"chunk-{token}-{tensor.name}-{chunk}"
+
     tasks: dict[str, Task] = {}
     for source, argument in zip(graph.sources, arguments, strict=True):
-        tasks[_key(source, 0)] = (
+        tasks[key_of(source, 0)] = (
             (np.load, str(argument), "r") if isinstance(argument, str | Path) else (np.asarray, argument)
         )
-    for number, shard in enumerate(graph.shards()):
-        read = list(chunks_read(shard))
-        places = {(tensor.name, chunk): place for place, (tensor, chunk) in enumerate(read)}
-        recipe = _Recipe(shard.work.operands, shard.reads, tuple(touched_shapes(shard)), places)
-        tasks[f"shard-{number}"] = (_compute, shard_program(shard), recipe, *(_key(*key) for key in read))
-        for place, key in enumerate(zip(shard.work.results, shard.writes, strict=True)):
-            tasks[_key(*key)] = (_entry, f"shard-{number}", place)
+    for number, (step, shard) in enumerate(zip(steps, shards, strict=True)):
+        key = f"shard-{token}-{number}"
+        tasks[key] = (_compute, step.program, step.recipe, *(key_of(*chunk) for chunk in step.chunks))
+        for place, written in enumerate(zip(shard.work.results, shard.writes, strict=True)):
+            tasks[key_of(*written)] = (_entry, key, place)
     results: list[str] = []
     for number, sink in enumerate(graph.sinks):
-        keys = [_key(sink, chunk) for chunk in range(len(sink.chunks))]
-        tasks[f"result-{number}"] = (_assemble, sink.shape, sink.dtype, sink.chunks, *keys)
-        results.append(f"result-{number}")
+        keys = [key_of(sink, chunk) for chunk in range(len(sink.chunks))]
+        results.append(f"result-{token}-{number}")
+        tasks[results[-1]] = (_assemble, sink.shape, sink.dtype, sink.chunks, *keys)
     return tasks, results
 
 
-def _key(tensor: StoredTensor, chunk: int) -> str:
-    return f"chunk-{tensor.name}-{chunk}"
+@dataclass(frozen=True)
+class _Step:
+    """The program of a shard, and the chunks that it reads."""
+
+    program: str | None
+    recipe: _Recipe
+    chunks: Sequence[tuple[StoredTensor, int]]
+
+
+def _step(shard: Shard) -> _Step:
+    chunks = list(chunks_read(shard))
+    places = {(tensor.name, chunk): place for place, (tensor, chunk) in enumerate(chunks)}
+    recipe = _Recipe(shard.work.operands, shard.reads, tuple(touched_shapes(shard)), places)
+    return _Step(shard_program(shard), recipe, chunks)
+
+
+def _token(parts: object, arguments: Sequence[Argument]) -> str:
+    """Return a hash of the parts of a graph and of its arguments; of files, of their paths, sizes and times."""
+    from dask.tokenize import tokenize  # dask is installed with the extra of this name only
+
+    return tokenize(pickle.dumps(parts), *map(_content, arguments))
+
+
+def _content(argument: Argument) -> object:
+    if not isinstance(argument, str | Path):
+        return argument
+    status = Path(argument).stat()
+    return str(argument), status.st_size, status.st_mtime_ns
 
 
 def _compute(program: str | None, recipe: _Recipe, *chunks: Array) -> list[Array]:

@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from sdy.blocks import Access, BlockOperation
 from sdy.box import Box
 from sdy.ir.walking import captured_values
-from sdy.stablehlo import ConstantOp, ConvolutionOp, GatherOp, ReduceWindowOp
+from sdy.stablehlo import ConstantOp, ConvolutionOp, GatherOp, PadOp, ReduceWindowOp
 from sdy.stablehlo.attributes.operation_attributes import i64_array
 from sdy.stablehlo.checks.shape_checks import tensor_type
 
@@ -78,6 +78,8 @@ def _padding(access: Access, index: Box, dim: int) -> tuple[int, int]:
     seen, image = access.projection.image(index), access.image(index)
     first, last = max(image.start[dim], 0), min(image.end[dim], access.shape[dim]) - 1
     spacing = access.spacing[dim]
+    if last < first:
+        return int(seen.end[dim] - seen.start[dim]), 0
     return int(first * spacing - seen.start[dim]), int(seen.end[dim] - last * spacing - 1)
 
 
@@ -113,9 +115,16 @@ def _gather(op: GatherOp, blocks: BlockOperation, index: Box) -> Properties:
     return {"slice_sizes": i64_array(*(part if size == full else size for size, full, part in whole))}
 
 
+def _pad(op: PadOp, blocks: BlockOperation, index: Box) -> Properties:
+    access = blocks.operands[0]
+    low, high = zip(*(_padding(access, index, dim) for dim in range(len(access.shape))), strict=True)
+    return {"edge_padding_low": i64_array(*low), "edge_padding_high": i64_array(*high)}
+
+
 _ADJUSTED: dict[type[Operation], Callable[[Any, BlockOperation, Box], Properties]] = {
     ConvolutionOp: _convolution,
     GatherOp: _gather,
+    PadOp: _pad,
     ReduceWindowOp: _reduce_window,
 }
 """Functions that adapt properties with sizes of the full operation to a block."""

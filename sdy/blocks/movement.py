@@ -8,7 +8,7 @@ from sdy.blocks.registry import register
 from sdy.ir.shapes import shape_of
 from sdy.rule import FactorKind
 from sdy.rules import shape as rules
-from sdy.rules.builder import REDUCTION
+from sdy.rules.builder import PASS_THROUGH, PERMUTATION, REDUCTION
 from sdy.rules.gather_scatter import gathered_dims
 from sdy.stablehlo import ConcatenateOp, GatherOp, PadOp, SliceOp
 
@@ -25,11 +25,16 @@ def slice_(op: SliceOp, block: BlockBuilder) -> float:
 
 @register("stablehlo.pad")
 def pad(op: PadOp, block: BlockBuilder) -> float:
-    """Write each element of the operand to the result; negative padding drops some of them."""
+    """Read each element of the result from the padded operand; negative padding drops elements.
+
+    A dimension of a single element is padded in one step.
+    """
     low, interior = op.edge_padding_low.get_values(), op.interior_padding.get_values()
-    for dim, size in enumerate(shape_of(op.operand)):
-        block.add(size, {0: dim}, {0: (dim, 1 + interior[dim])})
-        block.see_result(0, dim, offset=low[dim])
+    for dim, (size, padded) in enumerate(zip(shape_of(op.operand), shape_of(op.result), strict=True)):
+        steps, region = (padded, 1) if size > 1 else (1, padded)
+        block.add(steps, {0: dim}, {0: dim}, PASS_THROUGH if size == padded else PERMUTATION, size)
+        block.see_operand(0, dim, region, -low[dim], 1 + interior[dim])
+        block.see_result(0, dim, region)
     return 0
 
 

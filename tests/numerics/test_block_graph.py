@@ -161,6 +161,40 @@ def test_dask():
     assert np.allclose(result, np.tanh(x @ w).T, atol=1e-5)
 
 
+def test_dask_keys_are_of_the_program_and_its_arguments(tmp_path: Path) -> None:
+    """A cluster computes tasks of equal keys once."""
+    np.save(tmp_path / "x.npy", f32(16, 16))
+
+    def keys(function: Function[Any], block_bytes: int, *arguments: Any) -> set[str]:
+        graph = graph_of(function, f32(16, 16), block_bytes=block_bytes)
+        return set(dask_graph(graph, arguments)[0])
+
+    programs = [
+        keys(lambda x: x + x, 300, f32(16, 16)),
+        keys(lambda x: x * x, 300, f32(16, 16)),
+        keys(lambda x: x + x, 600, f32(16, 16)),
+        keys(lambda x: x + x, 300, 2 * f32(16, 16)),
+        keys(lambda x: x[1:] + x[:-1], 300, f32(16, 16)),
+        keys(lambda x: x[2:] + x[:-2], 300, f32(16, 16)),
+        keys(lambda x: x + x, 300, tmp_path / "x.npy"),
+    ]
+    assert len(set[str]().union(*programs)) == sum(map(len, programs))
+    assert keys(lambda x: x + x, 300, f32(16, 16)) == programs[0]
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+@pytest.mark.parametrize("interior", [0, 1, 2])
+@pytest.mark.parametrize(("low", "high"), [(0, 3), (2, 0), (-1, 2), (2, -1)])
+def test_pads_with_interior_and_negative_padding(size: int, interior: int, low: int, high: int) -> None:
+    x = f32(size, 4)
+    module = sdy.from_jax(jax.jit(lambda x: lax.pad(x, np.float32(9), ((low, high, interior), (1, -1, 1)))), x)
+    for block_bytes in (40, 120):
+        graph = block_graph(module, within(block_bytes))
+        validate(graph)
+        (result,), _ = run(graph, (x,), 2**20)
+        assert np.array_equal(result, lax.pad(x, np.float32(9), ((low, high, interior), (1, -1, 1))))
+
+
 def small_graph() -> BlockGraph:
     """Return the graph of x (8, 8) -> negate, in two blocks -> transpose -> copy -> result."""
     return graph_of(lambda x: (-x).T, f32(8, 8), block_bytes=300)
