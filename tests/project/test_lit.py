@@ -1,8 +1,8 @@
 """Each lit test is a pytest item.
 
 Test files that use only the tools and filecheck run in this process, in a fraction of the time in which lit starts two
-processes for each line. The files that use other commands, and all files with `--thorough`, run through lit. Those that
-train a model of examples/ run only with `--thorough`.
+processes for each line. The files that use other commands, and all files with `--thorough`, run through lit. Files
+that train a model of examples/ run only with `--thorough`.
 """
 
 import re

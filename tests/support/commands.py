@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable, Generator, Mapping
 from importlib import import_module
 from pathlib import Path
+from unittest.mock import patch
 
 from filecheck.main import main as filecheck
 
@@ -30,7 +31,9 @@ MAINS: Mapping[str, Main] = {
 def run(name: str, *words: str | Path, stdin: str = "", cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run a command of `MAINS` and return its exit status and output, as `subprocess.run` does."""
     arguments = [*map(str, words)]
-    with _standard_streams(stdin) as (out, err), contextlib.chdir(cwd or "."):
+    # A new process has not reported any unknown operation yet.
+    new = patch("sdy.rules.registry._warned", set[str]())
+    with _standard_streams(stdin) as (out, err), contextlib.chdir(cwd or "."), new:
         try:
             status = MAINS[name](arguments)
         except SystemExit as end:
