@@ -5,7 +5,7 @@ The operations of this project define their formats in `parse` and `print`; this
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -21,10 +21,8 @@ from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.parser import Parser, UnresolvedOperand
 
 from sdy.parse_errors import parse_error
+from sdy.text.printing.attribute_printer import AttributePrinter
 from sdy.text.printing.inherent import Inherent, parse_inherent, print_attributes, print_with_inherent_last
-
-if TYPE_CHECKING:
-    from sdy.text.printing.printer import Printer
 
 _Argument = Parser.Argument | Attribute
 _WithAttributes = tuple[_Argument, dict[str, Attribute]]
@@ -45,7 +43,7 @@ def _parse_module(parser: Parser) -> ModuleOp:
     return ModuleOp(region, {**inherent, **(attributes.data if attributes else {})}, name)
 
 
-def _print_module(module: ModuleOp, printer: "Printer") -> None:
+def _print_module(module: ModuleOp, printer: AttributePrinter) -> None:
     if module.sym_name is not None:
         printer.print_string(" ")
         printer.print_symbol_name(module.sym_name.data)
@@ -107,7 +105,7 @@ def _attributes_of_each(attributes: list[dict[str, Attribute]]) -> ArrayAttr[Dic
     return ArrayAttr(map(DictionaryAttr, attributes)) if any(attributes) else None
 
 
-def _print_func(func: FuncOp, printer: "Printer") -> None:
+def _print_func(func: FuncOp, printer: AttributePrinter) -> None:
     if func.sym_visibility is not None:
         printer.print_string(f" {func.sym_visibility.data}")
     printer.print_string(" ")
@@ -120,7 +118,7 @@ def _print_func(func: FuncOp, printer: "Printer") -> None:
         printer.print_region(func.body, print_entry_block_args=False, print_empty_block=False)
 
 
-def _print_arguments(func: FuncOp, printer: "Printer") -> None:
+def _print_arguments(func: FuncOp, printer: AttributePrinter) -> None:
     types = func.function_type.inputs.data
     entry = func.body.blocks.first
 
@@ -139,7 +137,7 @@ def _print_arguments(func: FuncOp, printer: "Printer") -> None:
 
 
 def _print_results(
-    function_type: FunctionType, attributes: ArrayAttr[DictionaryAttr] | None, printer: "Printer"
+    function_type: FunctionType, attributes: ArrayAttr[DictionaryAttr] | None, printer: AttributePrinter
 ) -> None:
     types = function_type.outputs.data
     if not types:
@@ -181,7 +179,7 @@ def _parse_call(parser: Parser) -> CallOp:
     return call
 
 
-def _print_call(call: CallOp, printer: "Printer") -> None:
+def _print_call(call: CallOp, printer: AttributePrinter) -> None:
     printer.print_string(" ")
     printer.print_attribute(call.callee)
     printer.print_operands(call.arguments)
@@ -215,7 +213,7 @@ class AssemblyFormat:
     """The parser and printer of an operation's assembly format, after its name."""
 
     parse: Callable[[Parser], Operation]
-    print: Callable[[Any, "Printer"], None]
+    print: Callable[[Any, AttributePrinter], None]
 
     inherent: tuple[str, ...] = ()
     """Attributes that are properties in MLIR's generic form but missing from xDSL's definition."""

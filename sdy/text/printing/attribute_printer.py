@@ -34,7 +34,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, BlockArgument
 
 from sdy.ir.elements import MOST_LISTED_ELEMENTS, SparseElementsAttr, is_splat
 from sdy.ir.open_syntax import OpenPrinter, print_element, print_elements
@@ -142,6 +142,11 @@ class AttributePrinter(OpenPrinter):
 
     def _print_location(self, location: LocationAttr) -> None:
         self.print_string(f"loc({location_text(location, self._location_part)})")
+
+    def print_block_argument_location(self, argument: BlockArgument) -> None:
+        """Print ` loc(...)`, which is never an alias, unlike an operation's."""
+        self.aliases.visit(argument.location)
+        self.print_string(f" loc({location_text(argument.location, self._location_part)})")
 
     def _location_part(self, part: Attribute) -> str:
         """Return the text of a part of a location; a nested location is printed as its alias if it has one."""

@@ -4,16 +4,13 @@ xDSL's definitions lack these properties, so its operations hold them as discard
 """
 
 from collections.abc import Container
-from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, Operation
 from xdsl.parser import Parser
 
 from sdy.parse_errors import parse_error
-
-if TYPE_CHECKING:
-    from sdy.text.printing.printer import Printer
+from sdy.text.printing.attribute_printer import AttributePrinter
 
 Inherent = dict[str, type[Attribute]]
 """The names of such properties, in the order of MLIR's definition, and their attribute classes."""
@@ -50,7 +47,9 @@ def _parse_property(parser: Parser, kinds: Inherent, properties: dict[str, Attri
         raise parse_error(parser, "invalid kind of attribute specified", start)
 
 
-def print_attributes(op: Operation, inherent: Inherent, printer: "Printer", *, print_keyword: bool = False) -> None:
+def print_attributes(
+    op: Operation, inherent: Inherent, printer: AttributePrinter, *, print_keyword: bool = False
+) -> None:
     """Print an operation's attributes, with the inherent ones in angle brackets if the printed version does so."""
     inherent_names = [name for name in inherent if name in op.attributes]
     if not inherent_names or not printer.syntax.prints_properties_in_brackets:
@@ -62,7 +61,7 @@ def print_attributes(op: Operation, inherent: Inherent, printer: "Printer", *, p
     printer.print_op_attributes(op.attributes, reserved_attr_names=inherent_names, print_keyword=print_keyword)
 
 
-def print_with_inherent_last(op: Operation, inherent: Container[str], printer: "Printer") -> None:
+def print_with_inherent_last(op: Operation, inherent: Container[str], printer: AttributePrinter) -> None:
     """Print `attributes {...}`, with the inherent ones last if the printed version does so."""
     if op.attributes:
         has_properties = any(name in inherent for name in op.attributes)
@@ -72,7 +71,7 @@ def print_with_inherent_last(op: Operation, inherent: Container[str], printer: "
         )
 
 
-def _print_property(name: str, attribute: Attribute, printer: "Printer") -> None:
+def _print_property(name: str, attribute: Attribute, printer: AttributePrinter) -> None:
     printer.print_string(name)
     if not isinstance(attribute, UnitAttr):
         printer.print_string(" = ")

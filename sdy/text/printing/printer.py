@@ -14,7 +14,6 @@ from xdsl.traits import IsTerminator
 from sdy.ir.walking import operations_in_block
 from sdy.text.printing.assembly_formats import ASSEMBLY_FORMATS, WITHOUT_ATTRIBUTES
 from sdy.text.printing.attribute_printer import INDENT, AttributePrinter
-from sdy.text.printing.location_text import location_text
 from sdy.text.printing.names import Names, asm_names
 from sdy.text.printing.text_cache import TextCache
 
@@ -89,11 +88,6 @@ class Printer(AttributePrinter):
             self.print_attribute(arg.type)
             if self.print_debuginfo:
                 self.print_block_argument_location(arg)
-
-    def print_block_argument_location(self, argument: BlockArgument) -> None:
-        """Print ` loc(...)`, which is never an alias, unlike an operation's."""
-        self.aliases.visit(argument.location)
-        self.print_string(f" loc({location_text(argument.location, self._location_part)})")
 
     # Regions
 
