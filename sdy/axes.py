@@ -66,6 +66,10 @@ class AxisRef(Interned):
         """Return whether this axis is `other` or a sub-axis at its major end."""
         return self.name == other.name and self.start == other.start and self._end <= other._end
 
+    def is_suffix_of(self, other: "AxisRef", mesh: Mesh) -> bool:
+        """Return whether this axis is `other` or a sub-axis at its minor end."""
+        return self.name == other.name and self.start >= other.start and self.end_in(mesh) == other.end_in(mesh)
+
     def overlaps(self, other: "AxisRef") -> bool:
         """Return whether the intervals of the two axes intersect."""
         return self.name == other.name and self.start < other._end and other.start < self._end
