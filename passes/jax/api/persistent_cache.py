@@ -29,7 +29,7 @@ import numpy as np
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 from jaxlib.mlir import ir
 
-import sdy
+from sdy import extras
 from sdy.diagnostics import Diagnostic, capture, report
 from sdy.passes.jax.compiler_context import Compiler, compares_layouts
 from sdy.passes.jax.device_mesh import AnyMesh, Device
@@ -107,7 +107,7 @@ def _name(lowered: ToCompile, compilers: Sequence[Compiler]) -> str:
 def _source() -> str:
     """A digest of the source of this package: what it makes of a program, another version makes otherwise."""
     digest = hashlib.sha256()
-    (root,) = sdy.__path__
+    root = Path(extras.__file__).parent
     for folder, folders, files in os.walk(root, followlinks=True):
         folders.sort()
         for name in sorted(name for name in files if name.endswith(".py")):

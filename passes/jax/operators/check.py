@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain, combinations
 from math import prod
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 from warnings import warn
 
 import jax
@@ -21,9 +21,7 @@ from sdy.operators.annotation import ONE_ELEMENT, Identifier, OperatorAnnotation
 from sdy.operators.call import OperatorCall
 from sdy.operators.rules import OperatorRule
 from sdy.operators.shapes import Fitted
-
-if TYPE_CHECKING:
-    from sdy.passes.jax.operators.jax_operator import JaxOperator
+from sdy.passes.jax.operators.traced import ArrayOperator
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -38,7 +36,7 @@ _MOST_ELEMENTS = 1 << 20
 """The maximal number of argument elements at full size, for functions that do not accept reduced sizes."""
 
 
-def check_parts(operator: "JaxOperator", call: OperatorCall, types: Sequence[jax.ShapeDtypeStruct]) -> None:
+def check_parts(operator: ArrayOperator, call: OperatorCall, types: Sequence[jax.ShapeDtypeStruct]) -> None:
     """Compare the results of `call` with those computed from shards, for each shardable identifier.
 
     The arguments are random arrays of reduced size, or of these types if the function does not accept those. Shards
@@ -62,7 +60,7 @@ def check_parts(operator: "JaxOperator", call: OperatorCall, types: Sequence[jax
     warn(f"{operator.error(f'not checked with arrays of random numbers, as {reason}')}", stacklevel=4)
 
 
-def _trials(operator: "JaxOperator", call: OperatorCall, types: Sequence[jax.ShapeDtypeStruct]) -> Iterator["_Trial"]:
+def _trials(operator: ArrayOperator, call: OperatorCall, types: Sequence[jax.ShapeDtypeStruct]) -> Iterator["_Trial"]:
     """Yield the call with reduced sizes, and at full size if that has at most `_MOST_ELEMENTS` elements.
 
     In the first trial, identifiers of equal size may get different reduced sizes, if only one is shardable; in the
@@ -100,7 +98,7 @@ def _shape(tensor: Tensor, given: tuple[int, ...], sizes: Mapping[str, int]) -> 
 class _Trial:
     """A call of an operator with random arguments of these types."""
 
-    operator: "JaxOperator"
+    operator: ArrayOperator
     call: OperatorCall
     types: Sequence[jax.ShapeDtypeStruct]
     given: Mapping[str, int]

@@ -26,7 +26,7 @@ from sdy.passes.jax.operators.keys import is_key, keys_among, with_data, with_ke
 from sdy.passes.jax.operators.place import Place
 from sdy.passes.jax.operators.primitive import apply
 from sdy.passes.jax.operators.program import program_of, refusal_of, sees_all_elements
-from sdy.passes.jax.operators.traced import traced_call
+from sdy.passes.jax.operators.traced import ArrayOperator, traced_call
 from sdy.passes.jax.operators.transformed import transformed
 from sdy.type_helpers import is_list, is_tuple
 
@@ -49,7 +49,7 @@ class Outcome(NamedTuple):
     is_tensor: tuple[bool, ...]
 
 
-class JaxOperator(Operator):
+class JaxOperator(ArrayOperator):
     """An annotated function of jax arrays, which is called like the function."""
 
     def __init__(

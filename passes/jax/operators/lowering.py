@@ -7,7 +7,7 @@ the rule. A function that calls Python is lowered inline.
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 from jax.experimental.custom_partitioning import custom_partitioning
@@ -25,18 +25,15 @@ from sdy.operators.rules import OperatorRule
 from sdy.passes.common.replication_cost import LocalBytes
 from sdy.passes.jax.operators.constants import with_constants
 from sdy.passes.jax.operators.on_device import on_device
-from sdy.passes.jax.operators.traced import traced_call
+from sdy.passes.jax.operators.traced import ArrayOperator, traced_call
 from sdy.passes.spmd.operator_parts import OperatorParts, evenly_split, factor_axes, summed_axes_of_results
 from sdy.passes.spmd.reshards.operation_plan import Tensors, plan_operation
 from sdy.passes.spmd.uneven_factors import uneven_factors
 from sdy.sharding import DimSharding, TensorSharding
 
-if TYPE_CHECKING:
-    from sdy.passes.jax.operators.jax_operator import JaxOperator
-
 
 def lower(
-    ctx: mlir.LoweringRuleContext, *operands: ir.Value, operator: "JaxOperator", call: OperatorCall
+    ctx: mlir.LoweringRuleContext, *operands: ir.Value, operator: ArrayOperator, call: OperatorCall
 ) -> Sequence[ir.Value]:
     """Lower a call, as the lowering rule of the operator primitive."""
     if traced_call(operator, call, tuple(ctx.avals_in)).calls_python:
@@ -67,7 +64,7 @@ def on_each_device(function: Callable[..., tuple[jax.Array, ...]]) -> Callable[.
     return lambda *operands: jax.lax.optimization_barrier(function(*operands))
 
 
-def _partitioned(operator: "JaxOperator", call: OperatorCall, rule: OperatorRule) -> custom_partitioning:
+def _partitioned(operator: ArrayOperator, call: OperatorCall, rule: OperatorRule) -> custom_partitioning:
     """Return the call as a `custom_partitioning` function, which gives XLA's partitioner the function of one device."""
 
     def partition(mesh: jax.sharding.Mesh, arguments: Sequence[Any], results: Sequence[Any]) -> tuple[Any, ...]:

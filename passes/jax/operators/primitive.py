@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,16 +17,13 @@ from sdy.operators.call import OperatorCall
 from sdy.operators.transforms import Batched, Gradient, Tangent
 from sdy.passes.jax.jax_internals import needs_devices_to_lower
 from sdy.passes.jax.operators.lowering import lower, on_each_device
-from sdy.passes.jax.operators.traced import traced_call
-
-if TYPE_CHECKING:
-    from sdy.passes.jax.operators.jax_operator import JaxOperator
+from sdy.passes.jax.operators.traced import ArrayOperator, traced_call
 
 _operator = Primitive("operator")
 _operator.multiple_results = True
 
 
-def apply(operator: "JaxOperator", call: OperatorCall, operands: Sequence[jax.Array]) -> tuple[jax.Array, ...]:
+def apply(operator: ArrayOperator, call: OperatorCall, operands: Sequence[jax.Array]) -> tuple[jax.Array, ...]:
     """Bind `call` in a traced program, and return its results.
 
     A function that calls Python is traced inline, so that jax differentiates it: the gradient of an operator recomputes
@@ -39,13 +36,13 @@ def apply(operator: "JaxOperator", call: OperatorCall, operands: Sequence[jax.Ar
 
 
 @_operator.def_impl
-def _run(*operands: jax.Array, operator: "JaxOperator", call: OperatorCall) -> Sequence[jax.Array]:
+def _run(*operands: jax.Array, operator: ArrayOperator, call: OperatorCall) -> Sequence[jax.Array]:
     return operator.function(call)(*operands)
 
 
 @_operator.def_effectful_abstract_eval
 def _types(
-    *operands: ShapedArray, operator: "JaxOperator", call: OperatorCall
+    *operands: ShapedArray, operator: ArrayOperator, call: OperatorCall
 ) -> tuple[Sequence[ShapedArray], AbstractSet[Any]]:
     """Return the types of the results, and the effects of the function.
 
@@ -59,7 +56,7 @@ def _types(
 
 
 def _batch(
-    operands: Sequence[jax.Array], dims: Sequence[int | None], *, operator: "JaxOperator", call: OperatorCall
+    operands: Sequence[jax.Array], dims: Sequence[int | None], *, operator: ArrayOperator, call: OperatorCall
 ) -> tuple[Sequence[jax.Array], Sequence[int]]:
     in_front = [x if dim is None else jnp.moveaxis(x, dim, 0) for x, dim in zip(operands, dims, strict=True)]
     batched = call.then(Batched(tuple(dim is not None for dim in dims)))
@@ -68,7 +65,7 @@ def _batch(
 
 
 def _jvp(
-    primals: Sequence[jax.Array], tangents: Sequence[Any], *, operator: "JaxOperator", call: OperatorCall
+    primals: Sequence[jax.Array], tangents: Sequence[Any], *, operator: ArrayOperator, call: OperatorCall
 ) -> tuple[Sequence[jax.Array], Sequence[Any]]:
     """JVP rule: bind the tangent of the operator, which is linear in the tangents of the operands."""
     outputs = _operator.bind(*primals, operator=operator, call=call)
@@ -88,7 +85,7 @@ def _jvp(
 
 
 def _transpose(
-    cotangents: Sequence[Any], *operands: Any, operator: "JaxOperator", call: OperatorCall
+    cotangents: Sequence[Any], *operands: Any, operator: ArrayOperator, call: OperatorCall
 ) -> Sequence[jax.Array | None]:
     """Transpose rule: the transpose of a tangent is the gradient of the operator."""
     linear = [index for index, operand in enumerate(operands) if ad.is_undefined_primal(operand)]
@@ -110,7 +107,7 @@ def _transpose(
 
 
 def _gradients(
-    operator: "JaxOperator", call: OperatorCall, gradient: Gradient, operands: Sequence[jax.Array]
+    operator: ArrayOperator, call: OperatorCall, gradient: Gradient, operands: Sequence[jax.Array]
 ) -> Sequence[jax.Array]:
     """Compute the gradients of a call, by the `backward` operator if there is one."""
     if operator.backward is None or not all(isinstance(transform, Batched) for transform in call.transforms):
@@ -130,7 +127,7 @@ def _gradients(
 
 
 def _batched_gradients(
-    operator: "JaxOperator", call: OperatorCall, gradient: Gradient, operands: Sequence[jax.Array]
+    operator: ArrayOperator, call: OperatorCall, gradient: Gradient, operands: Sequence[jax.Array]
 ) -> Sequence[jax.Array]:
     """Return the gradients of a batched call; those of unbatched operands are summed over the batch."""
     batched = call.transforms[-1]
