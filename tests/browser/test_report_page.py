@@ -259,11 +259,12 @@ module @"{name}" {{
 def test_parts_of_any_rank_on_any_mesh(open_report: Open) -> None:
     module = sdy.parse("""
 sdy.mesh @mesh = <["a"=2, "b"=3, "c"=2], device_ids=[11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0]>
-func.func @main(%x: tensor<4x7x2x5xi8>, %y: tensor<7x3xf32>, %z: tensor<f32>) -> tensor<f32> {
+func.func @main(%x: tensor<4x7x2x5xi8>, %y: tensor<7x3xf32>, %z: tensor<f32>)
+    -> (tensor<4x7x2x5xi8>, tensor<7x3xf32>, tensor<f32>) {
   %0 = stablehlo.abs %x {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"a"}, {"b"}, {"c"}, {}]>]>}
       : tensor<4x7x2x5xi8>
   %1 = stablehlo.tanh %y {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"b"}, {}]>]>} : tensor<7x3xf32>
-  return %z : tensor<f32>
+  return %0, %1, %z : tensor<4x7x2x5xi8>, tensor<7x3xf32>, tensor<f32>
 }""")
     report = sdy.report(module)
     page = open_report(report, "view=arrays&show=v3")

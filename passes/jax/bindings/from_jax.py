@@ -22,8 +22,8 @@ from sdy.stablehlo.custom_call import CustomCallOp
 from sdy.text import parse_verified
 from sdy.type_helpers import Function
 
-# Source locations of operations begin at the caller of this package.
-register_exclusion(str(Path(__file__).parent) + os.sep)
+# Source locations of operations begin at the caller of sdy.passes.jax.
+register_exclusion(str(Path(__file__).parents[1]) + os.sep)
 
 
 def from_jax(program: jax.stages.Lowered | export.Exported | Function[Any], *args: Any, **kwargs: Any) -> ModuleOp:
@@ -33,13 +33,15 @@ def from_jax(program: jax.stages.Lowered | export.Exported | Function[Any], *arg
 
     Args:
         program: The result of `jax.jit(f).lower(...)`, `jax.export.export(...)(...)` or `jax.export.deserialize(...)`,
-            or a function, jitted or not, to lower for `args` and `kwargs`.
+            or a function, jitted or not, to lower for `args` and `kwargs`. Functions jitted by Equinox or Flax, and the
+            results of their `lower` methods, are programs too.
         *args: The positional arguments of the function: arrays or `jax.ShapeDtypeStruct`s.
         **kwargs: Its keyword arguments.
 
     Raises:
         TypeError: `program` is not one of these, or is lowered already and has arguments.
     """
+    program = _lowered_by_jax(program)
     if isinstance(program, jax.stages.Lowered | export.Exported):
         if args or kwargs:
             raise TypeError("from_jax takes no arguments for a program that is already lowered")
@@ -47,14 +49,31 @@ def from_jax(program: jax.stages.Lowered | export.Exported | Function[Any], *arg
             return module_of(program.mlir_module())
         lowered = program
     elif callable(program):
-        jitted = program if isinstance(program, jax.stages.Wrapped) else jax.jit(program)
-        lowered = lower_with_placements(jitted.trace(*args, **kwargs))
+        lowered = _lower(program, *args, **kwargs)
     else:
         raise TypeError(
             "from_jax takes a function or the result of jax.jit(f).lower(...) or jax.export.export(...)(...), "
             f"not {type(program).__name__}"
         )
     return module_of(lowered.compiler_ir("stablehlo"))
+
+
+def _lower(function: Any, *args: Any, **kwargs: Any) -> jax.stages.Lowered:
+    """Lower a function; one that a library jitted, which may have arguments that are not arrays, lowers itself."""
+    if hasattr(function, "lower"):
+        traced = function.trace(*args, **kwargs) if isinstance(function, jax.stages.Wrapped) else None
+        if isinstance(traced, jax.stages.Traced):
+            return lower_with_placements(traced)
+        lowered = _lowered_by_jax(function.lower(*args, **kwargs))
+        if isinstance(lowered, jax.stages.Lowered):
+            return lowered
+    return lower_with_placements(jax.jit(function).trace(*args, **kwargs))
+
+
+def _lowered_by_jax(program: Any) -> Any:
+    """Return the program of jax in what the `lower` method of a library's jitted function returns."""
+    lowered = getattr(program, "lowered", None)
+    return lowered if isinstance(lowered, jax.stages.Lowered) else program
 
 
 def module_of(lowered: ir.Module | str) -> ModuleOp:
