@@ -21,10 +21,10 @@ from sdy.passes.auto.results_policy import policies_of_results
 from sdy.passes.auto.truth import LayoutOfModule
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.jax.api.given_shardings import GivenShardings, Tree, leaf_for_each
+from sdy.passes.jax.api.one_process import computed_once
 from sdy.passes.jax.api.positional_call import PositionalCall, positional_call
 from sdy.passes.jax.bindings.from_jax import from_jax
 from sdy.passes.jax.device_mesh import AnyMesh
-from sdy.passes.jax.one_process import computed_once
 from sdy.passes.jax.stages import Lowerable, Lowered
 from sdy.passes.policy.policy import Policy, apply_policy, chain_policies
 from sdy.passes.spmd.costs.hardware import Hardware
