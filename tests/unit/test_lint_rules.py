@@ -28,7 +28,7 @@ CURES = {
     "heads that the axis does not divide": "use fewer shards, or make the size a multiple of 4",
     "values that are split otherwise than queries": 'constrain it to [{"data"}, {}, {"model"}, {}]',
     "an axis that nobody uses": 'make a mesh without "model"',
-    "windows as long as the sequence": "shard a dimension that the operation preserves",
+    "windows over all of the sequence": "shard a dimension that the operation preserves",
     "a kernel without a rule": "write `flash_attention: a b c d, a b c d, a b c d -> a b c d "
     "need_replication={a, b, c, d} blocked_propagation={a, b, c, d}`",
     "an optimizer's state on every device": 'shard the state like its parameter, as P(None, "model")',

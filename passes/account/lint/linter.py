@@ -75,5 +75,5 @@ def _origins(reason: GivenBy, program: LintedProgram) -> Iterator[Diagnostic]:
     for (origin, hops), group in groupby(chains, key=lambda chain: (chain.origin, len(chain.hops))):
         axes = " and ".join(f"axis {chain.axis} in dimension {chain.dimension}" for chain in group)
         distance = f", {hops} operations away" if hops > 1 else ""
-        text = f"{program.called(value)} has {axes}, from the sharding {program.origin(origin)}{distance}"
+        text = f"{program.called(value)} has {axes}, from the sharding {origin.text}{distance}"
         yield Diagnostic(Severity.NOTE, origin.where or program.place(value), text)

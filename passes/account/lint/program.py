@@ -1,6 +1,5 @@
 """Program that lint rules inspect: the propagated and the partitioned module, with lazily cached analyses."""
 
-import re
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,7 +25,7 @@ from sdy.passes.common.argument_names import argument_names
 from sdy.passes.common.call_graph import functions, main_function
 from sdy.passes.common.replication_cost import local_bytes
 from sdy.passes.propagation.provenance.explain import Explainer
-from sdy.passes.propagation.provenance.explanation import Chain, Origin
+from sdy.passes.propagation.provenance.explanation import Chain
 from sdy.passes.propagation.provenance.history import PropagationRun, history_of
 from sdy.passes.spmd.costs.footprint import Footprint, footprint
 from sdy.passes.spmd.costs.host_memory import host_values
@@ -170,11 +169,6 @@ class LintedProgram:
             if at.owner is self.main.body.block:
                 return self.names[self.main.args.index(at)]
         return "a loop-carried value"
-
-    def origin(self, origin: Origin) -> str:
-        """Describe the sharding that an axis originates from, with arguments by name."""
-        number = re.fullmatch(rf"given to argument (\d+) of @{re.escape(self.main.sym_name.data)}", origin.text)
-        return f"given to {self.names[int(number[1])]}" if number else origin.text
 
     @cached_property
     def places(self) -> Places:

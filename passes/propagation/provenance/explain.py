@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -15,6 +16,7 @@ from sdy.dialect.interfaces import defining_op
 from sdy.dialect.ops import ManualComputationOp, ReshardOp
 from sdy.dialect.rule_syntax import factor_name
 from sdy.dialect.shardings import get_sharding
+from sdy.passes.common.argument_names import given_name
 from sdy.passes.common.lineage import lineage_of
 from sdy.passes.propagation.provenance.explanation import Chain, Explanation, Hop, Missed, Origin
 from sdy.passes.propagation.provenance.history import Arrival, PropagationRun, history_of
@@ -26,7 +28,12 @@ _CALL = "func.call"
 """The operation that moves axes between a call and a function's arguments and results."""
 
 
-def explain(module: ModuleOp, value: SSAValue | str) -> Explanation:
+class _Lowered(Protocol):
+    @property
+    def module(self) -> ModuleOp: ...
+
+
+def explain(program: ModuleOp | _Lowered, value: SSAValue | str) -> Explanation:
     """Explain why `value` has its sharding, after `sdy.propagate(module)`.
 
     For each axis of the sharding, the explanation lists the steps that propagated it, back to the argument, result,
@@ -38,7 +45,7 @@ def explain(module: ModuleOp, value: SSAValue | str) -> Explanation:
     Values are traced through the passes that follow propagation; names are the current names in the module.
 
     Args:
-        module: The propagated module.
+        program: The propagated module, or the result of `lower` of a function of `sdy.jit`.
         value: The value, or its name in the printed module: `"%12"`, or `"@f:%12"` for a value of the function @f.
 
     Returns:
@@ -47,6 +54,7 @@ def explain(module: ModuleOp, value: SSAValue | str) -> Explanation:
     Raises:
         DiagnosticError: The module has not been propagated, or the value is not in it.
     """
+    module = program if isinstance(program, ModuleOp) else program.module
     if isinstance(value, str):
         _check_propagated(module)
         value = named_value(module, value)
@@ -191,8 +199,9 @@ class Explainer:
         for func, function in zip(run.binding.functions, run.solution.snapshot.functions, strict=True):
             for kind, nodes in (("argument", function.arguments), ("result", function.results)):
                 if node in nodes:
-                    text = f"given to {kind} {nodes.index(node)} of @{function.name}"
-                    return Origin(text, location_of(value or func))
+                    name = given_name(value) if isinstance(value, BlockArgument) else ""
+                    which = f"({name})" if name else f"of @{function.name}"
+                    return Origin(f"given to {kind} {nodes.index(node)} {which}", location_of(value or func))
         owner = run.owner(node)
         op = defining_op(owner)
         text = f"given to {op.name}" if op else "given"
