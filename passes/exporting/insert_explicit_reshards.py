@@ -1,5 +1,6 @@
 """`sdy-insert-explicit-reshards`: insert reshards between incompatible shardings."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -22,7 +23,9 @@ from sdy.passes.common.function_shardings import function_argument_shardings
 from sdy.passes.common.manual_axes import ManualAxes
 from sdy.passes.common.sharding_walk import shardings_in
 from sdy.passes.common.symbols import Symbols
-from sdy.passes.spmd.reshards.operation_reshards import Compatible, reshard_around
+from sdy.passes.spmd.operation_reshards import AllReshards, MinimalReshards, OperationReshards
+from sdy.passes.spmd.planner import Planner
+from sdy.passes.spmd.planners import planner_of
 from sdy.passes.spmd.reshards.single_device import is_on_one_device, refuse_single_device
 from sdy.passes.spmd.reshards.unreduced import combine_for_use, unreduce_for_use
 from sdy.rules.registry import name_of
@@ -67,9 +70,10 @@ class InsertExplicitReshardsPass(AnalysisPreservingPass):
     """Choose compatible shardings that minimize communication, rather than Shardy's."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        symbols = Symbols(op)
-        compatible: Compatible = {}
-        manual_axes = ManualAxes(op)
+        symbols, planner, manual_axes = Symbols(op), planner_of(self.least_communication), ManualAxes(op)
+        in_full = _Insertion(symbols, planner, AllReshards(planner, manual_axes), _reshard_use)
+        minimal = _Insertion(symbols, planner, MinimalReshards(planner, manual_axes), _reduce_use)
+        default = in_full if self.enable_full_version else minimal
         special = any(sharding.unreduced or is_on_one_device(sharding, op) for sharding in shardings_in(op))
         for function in functions(op):
             refuse_single_device(function)
@@ -80,13 +84,12 @@ class InsertExplicitReshardsPass(AnalysisPreservingPass):
                 visited = operations_of(function, *_NEVER_LEFT_ALONE)
             for inner in visited:
                 if not is_terminator(inner):
-                    in_full = self.enable_full_version or _always_in_full(inner)
-                    _visit(inner, symbols, in_full, self.least_communication, compatible, manual_axes)
+                    (in_full if _always_in_full(inner) else default).visit(inner)
             terminator = function.body.block.last_op
             assert terminator is not None
             for index in range(len(terminator.operands)):
                 target = func_result_sharding(function, index)
-                _reshard_use(Use(terminator, index), target, InsertPoint.before(terminator), self.enable_full_version)
+                default.reshard_use(Use(terminator, index), target, InsertPoint.before(terminator))
 
 
 _NEVER_LEFT_ALONE = (func.CallOp, ConcatenateOp, DotOp, DotGeneralOp, UnregisteredOp)
@@ -104,62 +107,62 @@ def _always_in_full(op: Operation) -> bool:
     return name_of(op) == "mhlo.ragged_dot"
 
 
-def _visit(
-    op: Operation,
-    symbols: Symbols,
-    in_full: bool,
-    least_communication: bool,
-    compatible: Compatible,
-    manual_axes: ManualAxes,
-) -> None:
-    if flow := data_flow_of(op):
-        _visit_data_flow(op, flow, in_full, least_communication)
-    elif type(op) is func.CallOp:
-        _visit_call(op, symbols, in_full)
-    elif isinstance(op, ReshardOp) and unreduce_for_use(Use(op, 0), op.sharding.data, InsertPoint.before(op)):
-        replace(op, (op.input,))
-    elif not isinstance(op, CollectiveOp):  # a collective is itself a reshard
-        reshard_around(op, in_full, least_communication, compatible, manual_axes)
+@dataclass(frozen=True)
+class _Insertion:
+    """Insertion of the reshards of single operations: all of them, or Shardy's minimum."""
+
+    symbols: Symbols
+    planner: Planner
+    operations: OperationReshards
+    reshard_use: Callable[[Use, TensorSharding | None, InsertPoint], None]
+    """Inserts the reshard of one use to a sharding; None is the replicated sharding."""
+
+    def visit(self, op: Operation) -> None:
+        """Insert the reshards of one operation."""
+        if flow := data_flow_of(op):
+            self._visit_data_flow(op, flow)
+        elif type(op) is func.CallOp:
+            self._visit_call(op)
+        elif isinstance(op, ReshardOp) and unreduce_for_use(Use(op, 0), op.sharding.data, InsertPoint.before(op)):
+            replace(op, (op.input,))
+        elif not isinstance(op, CollectiveOp):  # a collective is itself a reshard
+            self.operations.insert(op)
+
+    def _visit_data_flow(self, op: Operation, flow: ShardableDataFlow) -> None:
+        """Reshard the sources of each data-flow edge to the sharding of the edge's owner."""
+        owners = [*flow.result_edge_owners(op), *flow.block_argument_edge_owners(op)]
+        shardings = [*flow.result_edge_owner_shardings(op), *flow.block_argument_edge_owner_shardings(op)]
+        for owner, sharding in zip(owners, shardings, strict=True):
+            if sharding is not None:
+                to_source_side = flow.outside_sharding if isinstance(owner, BlockArgument) else flow.inside_sharding
+                sharding = to_source_side(op, owner, sharding)
+            for source in flow.edge_sources(op, owner):
+                self.reshard_use(source, sharding, self.planner.reshard_point(source))
+
+    def _visit_call(self, call: func.CallOp) -> None:
+        """Reshard the operands to the shardings of the function's arguments."""
+        targets = function_argument_shardings(callee(call, self.symbols))
+        if targets is None:
+            shardings = [get_sharding(operand) for operand in call.operands]
+            partitioned = [sharding for sharding in shardings if sharding and not mesh_of(sharding, call).is_maximal]
+            if not partitioned:
+                return
+            mesh = partitioned[0].mesh
+            targets = tuple(TensorSharding.replicated_closed(mesh, rank(operand.type)) for operand in call.operands)
+        for index, target in enumerate(targets):
+            self.reshard_use(Use(call, index), target, after_value(call.operands[index]))
 
 
-def _visit_data_flow(op: Operation, flow: ShardableDataFlow, in_full: bool, least_communication: bool) -> None:
-    """Reshard the sources of each data-flow edge to the sharding of the edge's owner.
-
-    The reshard is inserted at the definition of a value, or with `least_communication` at its use: if a branch returns
-    a value from outside, only the branch then needs the reshard.
-    """
-    owners = [*flow.result_edge_owners(op), *flow.block_argument_edge_owners(op)]
-    shardings = [*flow.result_edge_owner_shardings(op), *flow.block_argument_edge_owner_shardings(op)]
-    for owner, sharding in zip(owners, shardings, strict=True):
-        if sharding is not None:
-            to_source_side = flow.outside_sharding if isinstance(owner, BlockArgument) else flow.inside_sharding
-            sharding = to_source_side(op, owner, sharding)
-        for source in flow.edge_sources(op, owner):
-            at = InsertPoint.before(source.operation) if least_communication else after_value(used_value(source))
-            _reshard_use(source, sharding, at, in_full)
-
-
-def _visit_call(call: func.CallOp, symbols: Symbols, in_full: bool) -> None:
-    """Reshard the operands to the shardings of the function's arguments."""
-    targets = function_argument_shardings(callee(call, symbols))
-    if targets is None:
-        shardings = [get_sharding(operand) for operand in call.operands]
-        partitioned = [sharding for sharding in shardings if sharding and not mesh_of(sharding, call).is_maximal]
-        if not partitioned:
-            return
-        mesh = partitioned[0].mesh
-        targets = tuple(TensorSharding.replicated_closed(mesh, rank(operand.type)) for operand in call.operands)
-    for index, target in enumerate(targets):
-        _reshard_use(Use(call, index), target, after_value(call.operands[index]), in_full)
-
-
-def _reshard_use(use: Use, target: TensorSharding | None, at: InsertPoint, in_full: bool) -> None:
-    """Reshard the used value to `target`; None is the replicated sharding.
-
-    Without `in_full`, only unreduced axes are reduced.
-    """
+def _reduce_use(use: Use, target: TensorSharding | None, at: InsertPoint) -> None:
+    """Reduce or add unreduced axes of the used value, as `target` has them."""
     combine_for_use(use, target, at)
-    if unreduce_for_use(use, target, at) or not in_full:
+    unreduce_for_use(use, target, at)
+
+
+def _reshard_use(use: Use, target: TensorSharding | None, at: InsertPoint) -> None:
+    """Reshard the used value to `target`."""
+    combine_for_use(use, target, at)
+    if unreduce_for_use(use, target, at):
         return
     source = get_sharding(used_value(use))
     if source is None and target is not None and not target.is_fully_replicated:

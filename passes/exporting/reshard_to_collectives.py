@@ -1,9 +1,7 @@
 """`sdy-reshard-to-collectives`: lower reshards to collectives."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -19,18 +17,12 @@ from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import shape
 from sdy.ir.walking import operations_of
-from sdy.mesh import Mesh
 from sdy.passes.common.properties import before_barriers
-from sdy.passes.spmd.reshards.cheapest_plan import cheapest_plan
-from sdy.passes.spmd.reshards.collective_plan import plan_collectives
+from sdy.passes.spmd.planner import Planner
+from sdy.passes.spmd.planners import planner_of
 from sdy.passes.spmd.reshards.collective_steps import AllGather, AllSlice, AllToAll, AxesPerDim, Collective
 from sdy.passes.spmd.reshards.rematerialize import rematerialize
 from sdy.sharding import DimSharding, TensorSharding, equivalent
-
-ReshardedValues: TypeAlias = dict[tuple[Block | None, SSAValue, TensorSharding], SSAValue]
-"""Resharded values, by the block of the reshard, the original value, and the target sharding."""
-
-Planner = Callable[[AxesPerDim, AxesPerDim, tuple[int, ...], Mesh, bool], tuple[Collective, ...]]
 
 
 @dataclass(frozen=True)
@@ -63,56 +55,65 @@ class ReshardToCollectivesPass(ModulePass):
     """Minimize communication, rather than choose Shardy's collectives."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        resharded: ReshardedValues = {}
+        lowering = _Lowering(planner_of(self.least_communication))
         for reshard in operations_of(op, ReshardOp):
             source = get_sharding(before_barriers(reshard.input))
             if self.keep_redundant_reshards and equivalent(source, reshard.sharding.data):
                 continue
-            if self.least_communication:
-                value = _cheapest(reshard, source, resharded)
-            else:
-                value = _by_collectives(reshard, source, plan_collectives)
+            value = lowering.lower(reshard, source)
             if value is not None:
                 Rewriter.replace_op(reshard, (), (value,))
 
 
-def _cheapest(reshard: ReshardOp, source: TensorSharding | None, resharded: ReshardedValues) -> SSAValue | None:
-    """Insert the cheapest lowering of `reshard`, and return its value; None if it cannot be lowered."""
-    key = (reshard.parent, reshard.input, reshard.sharding.data)
-    if key in resharded:
-        return resharded[key]
-    ends = [sharding for sharding in (source, reshard.sharding.data) if sharding is not None]
-    value = None
-    if not any(sharding.unreduced or mesh_of(sharding, reshard).is_maximal for sharding in ends):
+@dataclass(frozen=True)
+class _Lowering:
+    """Lowering of the reshards of a module."""
 
-        def is_resharded(operand: SSAValue, target: TensorSharding) -> bool:
-            return (reshard.parent, operand, target) in resharded
+    planner: Planner
+    resharded: dict[tuple[Block | None, SSAValue, TensorSharding], SSAValue] = field(
+        default_factory=dict[tuple[Block | None, SSAValue, TensorSharding], SSAValue]
+    )
+    """Resharded values, by the block of the reshard, the original value, and the target sharding."""
 
-        value = rematerialize(reshard, partial(_reshard_operand, reshard, resharded), is_resharded)
-    value = value or _by_collectives(reshard, source, cheapest_plan)
-    if value is not None:
-        resharded[key] = value
-    return value
+    def lower(self, reshard: ReshardOp, source: TensorSharding | None) -> SSAValue | None:
+        """Insert the lowering of `reshard`, and return its value; None if it cannot be lowered."""
+        if not self.planner.rematerializes:
+            return _by_collectives(reshard, source, self.planner)
+        key = (reshard.parent, reshard.input, reshard.sharding.data)
+        if key in self.resharded:
+            return self.resharded[key]
+        value = self._rematerialized(reshard, source) or _by_collectives(reshard, source, self.planner)
+        if value is not None:
+            self.resharded[key] = value
+        return value
+
+    def _rematerialized(self, reshard: ReshardOp, source: TensorSharding | None) -> SSAValue | None:
+        """Rematerialize the resharded value if that receives fewer bytes; return None otherwise."""
+        ends = [sharding for sharding in (source, reshard.sharding.data) if sharding is not None]
+        if any(sharding.unreduced or mesh_of(sharding, reshard).is_maximal for sharding in ends):
+            return None
+        return rematerialize(
+            reshard,
+            partial(self._reshard_operand, reshard),
+            lambda operand, target: (reshard.parent, operand, target) in self.resharded,
+        )
+
+    def _reshard_operand(self, before: ReshardOp, operand: SSAValue, target: TensorSharding) -> SSAValue:
+        """Reshard `operand` to `target` by collectives inserted before the reshard `before`."""
+        source = get_sharding(before_barriers(operand))
+        if equivalent(source, target):
+            return operand
+        reshard = ReshardOp(operand, target)
+        reshard.location = before.location
+        Rewriter.insert_op(reshard, InsertPoint.before(before))
+        value = self.lower(reshard, source)
+        if value is None:
+            return reshard.result
+        Rewriter.erase_op(reshard)
+        return value
 
 
-def _reshard_operand(
-    before: ReshardOp, resharded: ReshardedValues, operand: SSAValue, target: TensorSharding
-) -> SSAValue:
-    """Reshard `operand` to `target` by collectives inserted before the reshard `before`."""
-    source = get_sharding(before_barriers(operand))
-    if equivalent(source, target):
-        return operand
-    reshard = ReshardOp(operand, target)
-    reshard.location = before.location
-    Rewriter.insert_op(reshard, InsertPoint.before(before))
-    value = _cheapest(reshard, source, resharded)
-    if value is None:
-        return reshard.result
-    Rewriter.erase_op(reshard)
-    return value
-
-
-def _by_collectives(reshard: ReshardOp, source: TensorSharding | None, plan: Planner) -> SSAValue | None:
+def _by_collectives(reshard: ReshardOp, source: TensorSharding | None, planner: Planner) -> SSAValue | None:
     """Insert the planned collectives, and return the resharded value.
 
     Returns None for reshards to or from a single device, or between meshes with different axes.
@@ -134,7 +135,7 @@ def _by_collectives(reshard: ReshardOp, source: TensorSharding | None, plan: Pla
     value = before_barriers(reshard.input)
     other_devices = source.mesh != target.mesh
     mesh = source.mesh
-    for step in plan(source.dim_axes, target.dim_axes, shape(value.type), source_mesh, other_devices):
+    for step in planner.collectives(source.dim_axes, target.dim_axes, shape(value.type), source_mesh, other_devices):
         if not isinstance(step, AllGather | AllSlice | AllToAll):
             mesh = target.mesh
         after = _closed(replace(target, mesh=mesh, replicated=()), step.after)

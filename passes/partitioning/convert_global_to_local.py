@@ -22,6 +22,7 @@ from sdy.passes.spmd.local_module import is_local, mark_local
 from sdy.passes.spmd.obstacles import obstacle_to_parts
 from sdy.passes.spmd.ops import partitioning_of
 from sdy.passes.spmd.parts import mask_to_first_shard
+from sdy.passes.spmd.planners import planner_of
 from sdy.passes.spmd.replicate import Obstacle, replicate_along
 from sdy.passes.spmd.site import Site
 from sdy.passes.spmd.target import Channels, Target, device_id_op, first_free_channel
@@ -90,7 +91,7 @@ class ConvertGlobalToLocalPass(ModulePass):
             self.combine_multi_dimension_reduce_scatter,
             self.enable_rgv3,
             self.compute_whole,
-            self.least_communication,
+            planner_of(self.least_communication),
             self.preserve_semantics,
             Channels(first_free_channel(operations(module))),
         )

@@ -25,8 +25,9 @@ from sdy.passes.spmd.layouts import Layouts
 from sdy.passes.spmd.ops import partitioning_of
 from sdy.passes.spmd.padded_site import PaddedSite
 from sdy.passes.spmd.padding import Insertion, Padding
+from sdy.passes.spmd.planners import planner_of
 from sdy.passes.spmd.replicate import rule_notes
-from sdy.passes.spmd.reshards.scattered_elements import rule_by_elements
+from sdy.passes.spmd.reshards.special_rules import rule_by_elements
 from sdy.passes.spmd.site import Site
 from sdy.passes.spmd.target import Channels, Target, device_id_op, first_free_channel
 from sdy.rule import OpShardingRule
@@ -75,14 +76,15 @@ class PadForDivisibilityPass(ModulePass):
         layouts = Layouts(op)
         if not layouts.any_uneven:
             return
-        layouts.pad_alike(where_resharded=self.least_communication)
+        planner = planner_of(self.least_communication)
+        layouts.pad_alike(where_resharded=planner.minimizes_padding)
         if not self.pad_function_io:
             for function in layouts.functions.values():
                 _check_function(function, layouts)
         # Sharding rules are for unpadded tensors, so they are computed before the types change.
         target = Target(
             device_id_op(op, self.replica_count, self.partition_count),
-            least_communication=self.least_communication,
+            planner=planner,
             preserve_semantics=self.preserve_semantics,
             channels=Channels(first_free_channel(operations(op))),
         )

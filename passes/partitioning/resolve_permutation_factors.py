@@ -13,6 +13,7 @@ from sdy.passes.common.replication_cost import LocalBytes, current_shardings, wa
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning
 from sdy.passes.spmd.ops import partitioning_of
+from sdy.passes.spmd.planners import planner_of
 from sdy.passes.spmd.resolution import Resolution
 from sdy.passes.spmd.target import Channels, device_id_op, first_free_channel
 
@@ -57,7 +58,7 @@ class ResolvePermutationFactorsPass(ModulePass):
             Symbols(op),
             device_id_op(op, self.replica_count, self.partition_count),
             Channels(first_free_channel(operations(op))),
-            self.least_communication,
+            planner_of(self.least_communication),
         )
         inside = [(inner, partitioning_of(inner)) for inner in operations(op)]
         for inner, partitioning in sorted(inside, key=lambda each: not each[1].absorbs_operands):

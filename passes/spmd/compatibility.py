@@ -13,7 +13,7 @@ from sdy.ir.fast_access import is_terminator
 from sdy.mesh import Mesh
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.reshards.common_sharding import agreed_axes
-from sdy.passes.spmd.reshards.scattered_elements import rule_by_elements
+from sdy.passes.spmd.reshards.special_rules import rule_by_elements
 from sdy.rule import FactorKind, OpShardingRule, TensorMapping, factors_in
 from sdy.sharding import DimSharding, TensorSharding
 from sdy.stablehlo.collectives import CollectivePermuteOp

@@ -6,12 +6,15 @@ from typing import Any
 
 from xdsl.ir import Operation
 
+from sdy.mesh import Mesh
 from sdy.passes.spmd.compatibility import why_not_by_rule
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.padded_site import PaddedSite
 from sdy.passes.spmd.replicated_factors import replicate_permuted
 from sdy.passes.spmd.resolution import Resolution
 from sdy.passes.spmd.site import Site
+from sdy.rule import OpShardingRule
+from sdy.sharding import TensorSharding
 
 Exchange = Callable[[Any, Resolution], bool]
 """Rewrites an operation to exchange the rows it needs between devices.
@@ -24,6 +27,9 @@ Replicate = Callable[[Any, Resolution], bool]
 
 Pad = Callable[[PaddedSite[Any]], bool]
 """Rewrites an operation for padded tensors. Returns False, without changes, if this is not supported."""
+
+SpecialRule = Callable[[Any, OpShardingRule, Sequence[TensorSharding | None], Mesh], OpShardingRule]
+"""Returns the rule of an operation, given the shardings of its operands, then of its results, and its mesh."""
 
 WhyNot = Callable[[Any, Sequence[Layout], Sequence[Layout]], str | None]
 """Returns why an operation, with unpartitioned types and these layouts, cannot be partitioned; None if it can."""
@@ -44,6 +50,7 @@ class OperationPartitioning:
         lower: Hook of `sdy-convert-global-to-local`, called after the types of all values are replaced.
         always_lowered: Call `lower` even if no operand or result is sharded.
         absorbs_operands: Exchange before the producers of the operands do, and fuse them into the same exchange.
+        rule: Hook of `sdy-insert-explicit-reshards` with least communication: a rule in place of the registered one.
     """
 
     exchange: Exchange | None = None
@@ -53,6 +60,7 @@ class OperationPartitioning:
     lower: Lower | None = None
     always_lowered: bool = False
     absorbs_operands: bool = False
+    rule: SpecialRule | None = None
 
 
 PartitioningTable = Mapping[type[Operation], OperationPartitioning]

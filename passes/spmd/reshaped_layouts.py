@@ -55,6 +55,11 @@ class ReshapedLayouts:
         """The uneven groups whose shards have different elements in the operand and in the result."""
         return [group for group in self.groups if self.is_uneven(group) and not self.has_same_parts([group])]
 
+    @property
+    def regroups_moving_dims(self) -> bool:
+        """True if a moving group has several dimensions before and after the reshape; Shardy replicates it."""
+        return any(len(group.before) > 1 and len(group.after) > 1 for group in self.moving)
+
     def is_uneven(self, group: Group) -> bool:
         """Return whether a dimension of the group is uneven."""
         return any(dim in self.before.uneven_dims for dim in group.before) or any(

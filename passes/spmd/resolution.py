@@ -15,7 +15,7 @@ from sdy.passes.spmd.exchange import Filler
 from sdy.passes.spmd.exchange_builder import Devices, TensorEmitter
 from sdy.passes.spmd.layout import Layout, mesh_of_devices
 from sdy.passes.spmd.parts import shape_of
-from sdy.passes.spmd.reach import Exchange, Reach, needed_rows, whole_shards
+from sdy.passes.spmd.planner import Planner
 from sdy.passes.spmd.target import Channels
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.checks.shape_checks import tensor_type
@@ -26,20 +26,16 @@ from sdy.stablehlo.padding import PadOp
 
 @dataclass(frozen=True)
 class Resolution:
-    """The symbols of the module, and the options of its halo exchanges."""
+    """The symbols of the module, and the planner of its halo exchanges."""
 
     symbols: Symbols
     device_id: type[DeviceIdOp]
     channels: Channels
-    least_communication: bool
+    planner: Planner
 
     def devices(self, mesh: Mesh) -> Devices:
         """Return the devices of an exchange over `mesh`."""
         return Devices(mesh, self.device_id, self.channels)
-
-    def plan(self, reach: Reach, furthest: int | None = None) -> Exchange:
-        """Plan a halo exchange: of needed rows only with `least_communication`, otherwise of full shards."""
-        return needed_rows(reach) if self.least_communication else whole_shards(reach, furthest)
 
 
 def layout_of(value: SSAValue) -> Layout:

@@ -90,7 +90,7 @@ def halo_exchanges(
     op: ConvolutionOp | ReduceWindowOp,
     layouts: Sequence[Layout],
     plan: Callable[[Reach], Exchange],
-    least_communication: bool,
+    splits_windows: bool,
 ) -> dict[SlidingWindow, Exchange] | None:
     """Return the halo exchange along each dimension whose windows cover rows of several devices.
 
@@ -98,8 +98,8 @@ def halo_exchanges(
         op: The operation.
         layouts: The layouts of its operands, then of its results.
         plan: Function that plans the exchange along one dimension.
-        least_communication: Whether the kernel of a convolution may be split like its input, and windows without halos
-            need an exchange because the sharding rule does not allow their shardings.
+        splits_windows: Whether the kernel of a convolution may be split like its input, and windows without halos need
+            an exchange because the sharding rule does not allow their shardings; see `Planner`.
 
     Returns:
         The exchanges, or None if an exchange is impossible or does not pay.
@@ -114,13 +114,13 @@ def halo_exchanges(
         or any(
             sliding.within is None and operand.axes[sliding.before] != result.axes[sliding.after] for sliding in moving
         )
-        or (kernel_split and not (least_communication and _splits_kernel_like_input(op, layouts, kernel_split)))
+        or (kernel_split and not (splits_windows and _splits_kernel_like_input(op, layouts, kernel_split)))
         or any(layout.mesh != operand.mesh for layout in layouts if layout.is_split)
         or 0 in (*operand.shape, *result.shape)
         or captured_values(op)
     ):
         return None
-    leaves_parts = isinstance(op, ReduceWindowOp) or not least_communication
+    leaves_parts = isinstance(op, ReduceWindowOp) or not splits_windows
     reaches = {sliding: sliding.part(operand, result)[0] for sliding in moving}
     exchanges = {
         sliding: plan(reach)

@@ -7,6 +7,7 @@ from itertools import count
 from xdsl.ir import Operation
 
 from sdy.diagnostics import error
+from sdy.passes.spmd.planner import Planner, ShardyPlanner
 from sdy.stablehlo.attributes.operation_attributes import ChannelHandle, ChannelHandleAttr
 from sdy.stablehlo.constants import DeviceIdOp, PartitionIdOp, ReplicaIdOp
 
@@ -33,7 +34,7 @@ class Target:
     combine_multi_dimension_reduce_scatter: bool = False
     groups_by_axes: bool = False
     allow_replication: bool = True
-    least_communication: bool = False
+    planner: Planner = field(default_factory=ShardyPlanner)
     preserve_semantics: bool = True
     channels: Channels = field(default_factory=Channels)
 

@@ -55,7 +55,7 @@ from sdy.stablehlo.slicing import DynamicUpdateSliceOp, SliceOp
 def _lower_all_gather(site: Site[dialect.AllGatherOp]) -> None:
     op = site.op
     value, axes_of_dims = op.tensor, op.gathering_axes.data
-    if site.target.least_communication:
+    if site.target.planner.trims_messages:
         value, axes_of_dims = _sum_used_parts(site)
     site.replace(gather(site.before(), value, axes_of_dims, site.results[0], site.target))
 
@@ -226,16 +226,12 @@ def _pad(padded: PaddedSite[CollectiveOp]) -> bool:
 
 
 def _pad_reduce_scatter(padded: PaddedSite[dialect.ReduceScatterOp]) -> bool:
-    """Pad a reduce-scatter, or replace it by an unpadded all-reduce and a slice if a device receives fewer elements.
-
-    For one row over eight devices, padded to eight rows, a device receives seven rows in a reduce-scatter, and 2 * 7/8
-    rows in an all-reduce.
-    """
+    """Pad a reduce-scatter, or replace it by an unpadded all-reduce and a slice if the planner prefers these."""
     site, op = padded.site, padded.op
     [before], [after] = padded.operands, padded.results
     axes = flat(op.reduce_scatter_axes.data)
-    prefers_all_reduce = 2 * before.local_bytes < total_size(axes, after.mesh) * after.local_bytes
-    if before.sharding is None or not (site.target.least_communication and prefers_all_reduce):
+    scattered = total_size(axes, after.mesh) * after.local_bytes
+    if before.sharding is None or not site.target.planner.prefers_all_reduce(before.local_bytes, scattered):
         return _pad(padded)
     out_sharding = op.out_sharding.data
     unscattered = TensorSharding(out_sharding.mesh, before.sharding.dims)
@@ -255,7 +251,7 @@ def _resized(
     If this moves elements between shards, devices exchange them, or gather the dimension and slice it again.
     """
     dims = [dim for dim in layout.split_dims if tensor_type(value).get_shape()[dim] != shape[dim]]
-    if dims and target.least_communication and (parts := resplit(at, value, layout, dims, shape, target)):
+    if dims and target.planner.minimizes_padding and (parts := resplit(at, value, layout, dims, shape, target)):
         return padding.resize(at, parts, layout, shape)
     if dims:
         what = f"gathers dimensions {dims}, which need different padding before and after"

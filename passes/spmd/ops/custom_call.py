@@ -11,6 +11,7 @@ from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.operator_calls import lower_operator, pad_operator
 from sdy.passes.spmd.padded_site import PaddedSite
+from sdy.passes.spmd.reshards.special_rules import rule_of_custom_call
 from sdy.passes.spmd.site import Site
 from sdy.stablehlo.composite import CompositeOp
 from sdy.stablehlo.custom_call import CustomCallOp
@@ -39,5 +40,5 @@ def _why_not_custom_call(op: CustomCallOp, operands: Sequence[Layout], results: 
 
 PARTITIONING: PartitioningTable = {
     CompositeOp: OperationPartitioning(lower=_lower),
-    CustomCallOp: OperationPartitioning(pad=_pad, why_not=_why_not_custom_call, lower=_lower),
+    CustomCallOp: OperationPartitioning(pad=_pad, why_not=_why_not_custom_call, lower=_lower, rule=rule_of_custom_call),
 }

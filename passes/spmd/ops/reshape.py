@@ -29,9 +29,9 @@ def _exchange(op: ReshapeOp, resolution: Resolution) -> bool:
     sides = _sides(op)
     if sides is None or not sides.moving:
         return True
-    if not resolution.least_communication and any(len(g.before) > 1 and len(g.after) > 1 for g in sides.moving):
-        return False  # Shardy replicates these.
-    exchanges = sides.exchanges(lambda reach: resolution.plan(reach, _FURTHEST))
+    if not resolution.planner.exchanges_in_reshape(sides):
+        return False
+    exchanges = sides.exchanges(lambda reach: resolution.planner.exchange(reach, _FURTHEST))
     if exchanges is None:
         return False
     _reshape_parts(op, sides, exchanges, resolution)

@@ -45,7 +45,7 @@ def _exchange(op: ReverseOp, resolution: Resolution) -> bool:
     dims = [dim for dim in layout.split_dims if dim in op.dimensions.get_values()]
     if not dims:
         return True
-    if resolution.least_communication and not _pays(layout, dims):
+    if not resolution.planner.reversal_pays(*_shards_received(layout, dims)):
         return False
     value: SSAValue = op.operand
     if uneven := [dim for dim in dims if dim in layout.uneven_dims]:
@@ -62,14 +62,14 @@ def _exchange(op: ReverseOp, resolution: Resolution) -> bool:
     return True
 
 
-def _pays(layout: Layout, dims: Sequence[int]) -> bool:
-    """Return whether moving the padding and permuting the shards sends no more than gathering the dimensions."""
+def _shards_received(layout: Layout, dims: Sequence[int]) -> tuple[float, int]:
+    """Return the shards that a device receives if padding is moved and shards permuted, and if `dims` are gathered."""
     parts, sent = 1, 1.0
     for dim in dims:
         parts *= layout.parts(dim)
         shard = -(-layout.shape[dim] // layout.parts(dim))
         sent += (shard * layout.parts(dim) - layout.shape[dim]) / shard
-    return sent <= parts - 1
+    return sent, parts - 1
 
 
 def _filler_to_front(
@@ -83,7 +83,7 @@ def _filler_to_front(
     part: SSAValue = builder.arguments[0]
     for dim in dims:
         amount = shape_of(value)[dim] - layout.shape[dim]
-        part = _shifted(builder, part, sharding, dim, amount, resolution.least_communication)
+        part = _shifted(builder, part, sharding, dim, amount, resolution.planner.trims_messages)
     return builder.finish([part], [value.type], [sharding])[0]
 
 
@@ -126,12 +126,12 @@ def _shifted(
 def _mirrored(name: str | Mesh, mesh: Mesh, axes: Sequence[AxisRef], resolution: Resolution) -> str | Mesh:
     """Return the mesh with the opposite device order along `axes`.
 
-    It is an existing mesh of the module, or a new named mesh as in Shardy. It is inlined if `name` is an inlined mesh,
-    or with least communication, where the module next becomes a single-device program.
+    It is an existing mesh of the module, or a new named mesh. It is inlined if `name` is an inlined mesh, or if the
+    planner inlines meshes.
     """
     opposite = {device: group[-1 - index] for group in device_groups(axes, mesh) for index, device in enumerate(group)}
     mirrored = Mesh(mesh.axes, tuple(opposite[device] for device in mesh.device_order()))
-    if isinstance(name, Mesh) or resolution.least_communication:
+    if isinstance(name, Mesh) or not resolution.planner.names_meshes:
         return mirrored
     module = resolution.symbols.module
     known = {mesh: name for name, mesh in named_meshes(module).items()}

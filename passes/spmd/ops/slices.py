@@ -113,9 +113,9 @@ def _resize(
     sharding = before.sharding
     if sharding is None or after.sharding is None or before.axes != after.axes or 0 in (*before.shape, *after.shape):
         return False
-    reaches = _reaches(op)
-    exchanges = {dim: resolution.plan(reach) for dim, reach in reaches.items() if not reach.is_identity}
-    if not exchanges or not (resolution.least_communication or any(plan.moves for plan in exchanges.values())):
+    planner, reaches = resolution.planner, _reaches(op)
+    exchanges = {dim: planner.exchange(reach) for dim, reach in reaches.items() if not reach.is_identity}
+    if not exchanges or not (planner.trims_messages or any(plan.moves for plan in exchanges.values())):
         return True
     if not all(plan.pays for plan in exchanges.values()):
         return False

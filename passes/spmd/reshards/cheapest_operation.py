@@ -55,7 +55,6 @@ from sdy.passes.spmd.reshards.candidate_plans import (
     plans_of_tensors,
 )
 from sdy.passes.spmd.reshards.collective_cost import local_elements
-from sdy.passes.spmd.reshards.convolution_factors import rule_of_split_kernel
 from sdy.passes.spmd.reshards.exchange_cost import (
     elements_exchanged,
     elements_exchanged_in_reshape,
@@ -70,6 +69,7 @@ from sdy.passes.spmd.reshards.reshard_cost import (
     iterations_of_operand,
 )
 from sdy.passes.spmd.reshards.shared_reshards import charge
+from sdy.passes.spmd.reshards.special_rules import rule_of_split_kernel
 from sdy.sharding import DimSharding, TensorSharding, equivalent
 from sdy.stablehlo.convolution import ConvolutionOp
 from sdy.stablehlo.dot import DotGeneralOp, DotOp

@@ -8,15 +8,7 @@ from sdy.axes import subtract
 from sdy.mesh import Mesh
 from sdy.passes.common.replication_cost import LocalBytes, current_shardings, warn_of_cost
 from sdy.passes.spmd.reshards.operation_plan import OperationShardings
-from sdy.rule import FactorKind, OpShardingRule, factors_in
 from sdy.sharding import TensorSharding
-
-
-def whole_unless_passing_through(rule: OpShardingRule) -> OpShardingRule:
-    """Return `rule` with every factor replicated that is not a pass-through factor from an operand to a result."""
-    passes_on = factors_in(rule.operands) & factors_in(rule.results)
-    passes = {factor for factor in passes_on if rule.kind(factor) is FactorKind.PASS_THROUGH}
-    return rule.with_replicated([factor for factor in range(rule.num_factors) if factor not in passes])
 
 
 def warn_of_what_is_whole(

@@ -60,7 +60,7 @@ def elements_exchanged_in_windows(op: ConvolutionOp | ReduceWindowOp, layouts: S
     if mesh is None or any(min(layout.shape, default=1) < 1 for layout in layouts):
         return 0
     windows = sliding_windows(op, layouts)
-    exchanges = halo_exchanges(op, layouts, needed_rows, least_communication=True)
+    exchanges = halo_exchanges(op, layouts, needed_rows, splits_windows=True)
     if exchanges is None:
         dims = windowed_dims(op, windows)[: len(op.operands)]
         return sum(_elements_gathered(layout, of_layout) for layout, of_layout in zip(layouts, dims, strict=False))

@@ -27,6 +27,7 @@ from sdy.passes.spmd.replicated_factors import replicate_permuted, reshard_aroun
 from sdy.passes.spmd.reshards.collective_cost import local_elements
 from sdy.passes.spmd.reshards.operation_plan import Tensors, plan_operation
 from sdy.passes.spmd.reshards.reshard_cost import elements_around, elements_behind, elements_resharded
+from sdy.passes.spmd.reshards.special_rules import rule_of_concatenation
 from sdy.passes.spmd.resolution import Resolution, cut_off, filled_up, layout_of, padded_over, zero_filler
 from sdy.rule import FactorKind
 from sdy.rules import sharding_rule
@@ -41,7 +42,7 @@ def _exchange(op: ConcatenateOp, resolution: Resolution) -> bool:
     """Exchange rows if the result, or the tensor that it is only resharded to, is split along the dimension."""
     dim = op.dimension.value.data
     is_split = bool(layout_of(op.result).axes[dim])
-    target = op.result if is_split or not resolution.least_communication else _resharded_to(op.result)
+    target = op.result if is_split or not resolution.planner.reshards_concatenations else _resharded_to(op.result)
     if not layout_of(target).axes[dim]:
         return True
     plan = _Redistribution.of(op, target)
@@ -141,10 +142,10 @@ class _Redistribution:
     def pays(self, resolution: Resolution) -> bool:
         """Return whether the exchange receives no more than the alternative.
 
-        With least communication, the alternative are the reshards of a local concatenation, which is kept if it needs
-        none. Otherwise, and for shifts, it is gathering the sources.
+        If the planner reshards concatenations, the alternative are the reshards of a local concatenation, which is kept
+        if it needs none. Otherwise, and for shifts, it is gathering the sources.
         """
-        if not resolution.least_communication or not _needs_replication(self.op):
+        if not resolution.planner.reshards_concatenations or not _needs_replication(self.op):
             gathered_rows = (self._parts - 1) * sum(
                 -(-shape_of(source)[self._dim] // self._parts) for source in self.split
             )
@@ -214,7 +215,7 @@ def _erase_unused(value: SSAValue) -> None:
 
 
 def _replicate(op: ConcatenateOp, resolution: Resolution) -> bool:
-    if resolution.least_communication and _needs_replication(op):
+    if resolution.planner.reshards_concatenations and _needs_replication(op):
         reshard_around(op, _plan_local_concatenation(op))
         return False
     return replicate_permuted(op, resolution)
@@ -228,5 +229,7 @@ def _why_not(op: ConcatenateOp, operands: Sequence[Layout], results: Sequence[La
 
 
 PARTITIONING: PartitioningTable = {
-    ConcatenateOp: OperationPartitioning(_exchange, _replicate, carries, _why_not, absorbs_operands=True),
+    ConcatenateOp: OperationPartitioning(
+        _exchange, _replicate, carries, _why_not, absorbs_operands=True, rule=rule_of_concatenation
+    ),
 }

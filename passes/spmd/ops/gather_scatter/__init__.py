@@ -20,6 +20,7 @@ from sdy.passes.spmd.padded_site import PaddedSite
 from sdy.passes.spmd.padding import Insertion
 from sdy.passes.spmd.parts import mask_to_first_shard, offsets, shape_of
 from sdy.passes.spmd.replicate import replicate
+from sdy.passes.spmd.reshards.special_rules import rule_of_scatter
 from sdy.passes.spmd.site import Site
 from sdy.rule import FactorKind
 from sdy.stablehlo.attributes.enums import ComparisonDirection
@@ -213,5 +214,5 @@ def _pad_scatter(site: PaddedSite[ScatterOp]) -> bool:
 
 PARTITIONING: PartitioningTable = {
     GatherOp: OperationPartitioning(pad=_pad_gather, lower=_lower_gather),
-    ScatterOp: OperationPartitioning(pad=_pad_scatter, lower=_lower_scatter),
+    ScatterOp: OperationPartitioning(pad=_pad_scatter, lower=_lower_scatter, rule=rule_of_scatter),
 }

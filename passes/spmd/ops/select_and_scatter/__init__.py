@@ -109,8 +109,8 @@ def _exchange(op: SelectAndScatterOp, resolution: Resolution) -> bool:
     along: dict[int, _Along] = {}
     for dim in moving:
         each = _PartWindows.of(windows[dim], operand.shape[dim], operand.parts(dim))
-        plans = [resolution.plan(reach) for reach in (each.rows(operand.shape[dim]), each.elements(source.shape[dim]))]
-        along[dim] = _Along(windows[dim], *plans)
+        reaches = each.rows(operand.shape[dim]), each.elements(source.shape[dim])
+        along[dim] = _Along(windows[dim], *map(resolution.planner.exchange, reaches))
     if not all(each.rows.pays and each.elements.pays for each in along.values()):
         return False
     _compute(op, operand, along, resolution)

@@ -31,6 +31,7 @@ from sdy.passes.spmd.padding import Insertion
 from sdy.passes.spmd.parts import shape_of
 from sdy.passes.spmd.reach import Exchange
 from sdy.passes.spmd.replicated_factors import permuting_rule, replicate_factors, replicate_permuted
+from sdy.passes.spmd.reshards.special_rules import rule_of_convolution
 from sdy.passes.spmd.resolution import (
     Resolution,
     cut_off,
@@ -59,8 +60,8 @@ def _exchange_for_reduce_window(op: ReduceWindowOp, resolution: Resolution) -> b
 def _exchange_for_convolution(op: ConvolutionOp, resolution: Resolution) -> bool:
     """Exchange halos of the input, padded with zeros.
 
-    With least communication, the kernel may be split like the input. This case, and that of windows without halos, are
-    handled here because the sharding rule does not allow these shardings.
+    If the planner splits windows, the kernel may be split like the input. This case, and that of windows without halos,
+    are handled here because the sharding rule does not allow these shardings.
     """
     return _WindowedOperation(op, (op.lhs,), (), "lhs_dilation").resolve(resolution)
 
@@ -84,7 +85,7 @@ class _WindowedOperation:
     def resolve(self, resolution: Resolution) -> bool:
         """Exchange the rows that each device's windows cover; return False if that is impossible or does not pay."""
         layouts = [layout_of(value) for value in self._tensors]
-        exchanges = halo_exchanges(self.op, layouts, resolution.plan, resolution.least_communication)
+        exchanges = halo_exchanges(self.op, layouts, resolution.planner.exchange, resolution.planner.splits_windows)
         if exchanges is None:
             return False
         if exchanges:
@@ -147,11 +148,11 @@ def _sharding(value: SSAValue, mesh: str | Mesh) -> TensorSharding:
 
 
 def _replicate_convolution(op: ConvolutionOp, resolution: Resolution) -> bool:
-    """Replicate the factors of a convolution that move elements; with least communication, also those of its kernel."""
+    """Replicate the factors of a convolution that move elements, and those of its kernel if the planner splits it."""
     rule = permuting_rule(op)
     if rule is None:
         return False
-    windows = resolution.least_communication and _replicate_windows(op, rule)
+    windows = resolution.planner.splits_windows and _replicate_windows(op, rule)
     return replicate_permuted(op, resolution) or windows
 
 
@@ -245,7 +246,12 @@ def _local_groups(groups: IntegerAttr[Any], parts: int) -> IntegerAttr[I64]:
 
 PARTITIONING: PartitioningTable = {
     ConvolutionOp: OperationPartitioning(
-        _exchange_for_convolution, _replicate_convolution, _pad_convolution, _why_not_convolution, _lower_convolution
+        _exchange_for_convolution,
+        _replicate_convolution,
+        _pad_convolution,
+        _why_not_convolution,
+        _lower_convolution,
+        rule=rule_of_convolution,
     ),
     ReduceWindowOp: OperationPartitioning(_exchange_for_reduce_window, pad=carries, why_not=_why_not_reduce_window),
 }

@@ -1,0 +1,12 @@
+"""Choice of the planner."""
+
+from sdy.passes.spmd.planner import Planner, ShardyPlanner
+
+
+def planner_of(least_communication: bool) -> Planner:
+    """Return the planner that the option `least-communication` of a pass selects."""
+    if least_communication:
+        from sdy.passes.spmd.least_communication import LeastCommunicationPlanner
+
+        return LeastCommunicationPlanner()
+    return ShardyPlanner()
