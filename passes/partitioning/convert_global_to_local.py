@@ -15,7 +15,7 @@ from sdy.dialect.interfaces import data_flow_of
 from sdy.ir.fast_access import is_terminator
 from sdy.ir.walking import cached_walks, operations
 from sdy.passes.common.donations import check_donations
-from sdy.passes.spmd.compatibility import INCOMPATIBLE_SHARDINGS
+from sdy.passes.spmd.illegality import Reason
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.layouts import Layouts
 from sdy.passes.spmd.local_module import is_local, mark_local
@@ -111,7 +111,7 @@ def _lower(site: Site[Operation], obstacle: Obstacle | None) -> None:
         warn(
             site.op,
             f"'{site.op.name}' op is computed by each device from its own shards, which may change the result: "
-            f"{obstacle.reason}; run sdy-insert-explicit-reshards first, or set preserve-semantics",
+            f"{obstacle.illegality}; run sdy-insert-explicit-reshards first, or set preserve-semantics",
         )
     elif obstacle is not None:
         site = replicate_along(site, obstacle)
@@ -133,7 +133,8 @@ def _make_partial(site: Site[Operation]) -> None:
 
 
 def _computes_from_own_shards(obstacle: Obstacle, target: Target) -> bool:
-    return obstacle.reason == INCOMPATIBLE_SHARDINGS and not (target.allow_replication or target.preserve_semantics)
+    is_incompatible = obstacle.illegality.reason is Reason.INCOMPATIBLE_SHARDINGS
+    return is_incompatible and not (target.allow_replication or target.preserve_semantics)
 
 
 def _check_edges(op: Operation, functions: dict[str, FuncOp]) -> None:

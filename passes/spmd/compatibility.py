@@ -11,6 +11,7 @@ from sdy.dialect import AllGatherOp, AllReduceOp, AllSliceOp, ManualComputationO
 from sdy.factors import project
 from sdy.ir.fast_access import is_terminator
 from sdy.mesh import Mesh
+from sdy.passes.spmd.illegality import Illegality, Reason
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.reshards.common_sharding import agreed_axes
 from sdy.passes.spmd.reshards.special_rules import rule_by_elements
@@ -21,14 +22,6 @@ from sdy.stablehlo.padding import PadOp
 from sdy.stablehlo.shape import ConcatenateOp
 from sdy.stablehlo.slicing import DynamicSliceOp, SliceOp
 
-INCOMPATIBLE_SHARDINGS = "its shardings are incompatible"
-"""A reason that `sdy-insert-explicit-reshards` removes."""
-
-NO_RULE = "it has no sharding rule"
-"""A reason that a custom sharding rule removes."""
-
-_DIFFERENT_MESHES = "its tensors are sharded over different meshes"
-
 _CHANGES_PADDING = (AllGatherOp, AllSliceOp, CollectivePermuteOp, DynamicSliceOp, PadOp, SliceOp)
 """Operations that, like concatenations, add or remove padding, or exchange rows when the padding changes."""
 
@@ -38,7 +31,7 @@ def why_not_by_rule(
     operands: Sequence[Layout],
     results: Sequence[Layout],
     also_whole: Callable[[Any, OpShardingRule], Collection[int]] = lambda op, rule: (),
-) -> str | None:
+) -> Illegality | None:
     """Return why, by the sharding rule of `op`, its shards cannot be computed without communication; None if they can.
 
     They can if all tensors have the same axes for each factor of the rule, no factor that must be replicated is
@@ -54,18 +47,18 @@ def why_not_by_rule(
     layouts = (*operands, *results)
     mesh = _common_mesh(layouts)
     if mesh is None:
-        return _DIFFERENT_MESHES
+        return Illegality(Reason.DIFFERENT_MESHES)
     rule = rule_by_elements(op)
     if rule is None:
-        return NO_RULE if results or op.dialect_name() == "stablehlo" else None
+        return Illegality(Reason.NO_RULE) if results or op.dialect_name() == "stablehlo" else None
     axes = _axes_of_factors(rule, tuple(layout.axes for layout in layouts), mesh)
-    if isinstance(axes, str):
-        return axes
+    if isinstance(axes, Reason):
+        return Illegality(axes)
     if any(axes[factor] for factor in (*_factors_to_replicate(rule), *also_whole(op, rule))):
-        return "a device would need data of other devices"
+        return Illegality(Reason.DATA_OF_OTHERS)
     partial = [axis for factor in rule.reduction for axis in axes[factor]]
     if partial and not all(_is_combined(*each, partial, mesh) for each in zip(op.results, results, strict=True)):
-        return "nothing combines the partial results"
+        return Illegality(Reason.UNCOMBINED_PARTIALS)
     return None
 
 
@@ -73,8 +66,8 @@ def why_not_by_dims(
     operands: Sequence[Layout],
     results: Sequence[Layout],
     stays: Callable[[int, int, Sequence[int]], bool],
-    why_not: str = ", and a device would need data of other devices",
-) -> str | None:
+    reason: Reason = Reason.DATA_OF_OTHERS_ALONG_DIM,
+) -> Illegality | None:
     """Return why an operation that maps dimension i to dimension i cannot be computed shard by shard; None if it can.
 
     It can if all tensors have the same axes in each dimension, and each shard of the result depends on the same shard
@@ -85,18 +78,18 @@ def why_not_by_dims(
         results: The layouts of the results.
         stays: Returns whether a dimension needs no data of other devices, by its index, its number of shards and its
             shard sizes in all tensors, operands first.
-        why_not: The end of the reason if `stays` returns False.
+        reason: The reason if `stays` returns False.
     """
     layouts = (*operands, *results)
     if _common_mesh(layouts) is None:
-        return _DIFFERENT_MESHES
+        return Illegality(Reason.DIFFERENT_MESHES)
     tensors = [layout for layout in layouts if len(layout.shape) == len(layouts[0].shape)]
     for dim, axes in enumerate(layouts[0].axes):
         if any(layout.axes[dim] != axes for layout in tensors):
-            return f"dimension {dim} has incompatible shardings"
+            return Illegality(Reason.INCOMPATIBLE_DIM, dim)
         parts = layouts[0].parts(dim)
         if parts > 1 and not stays(dim, parts, [layout.shape[dim] // parts for layout in tensors]):
-            return f"dimension {dim} is sharded{why_not}"
+            return Illegality(reason, dim)
     return None
 
 
@@ -109,15 +102,15 @@ def _common_mesh(layouts: Sequence[Layout]) -> Mesh | None:
 @lru_cache(maxsize=2**12)
 def _axes_of_factors(
     rule: OpShardingRule, axes_of_tensors: Sequence[Sequence[Axes]], mesh: Mesh
-) -> tuple[Axes, ...] | str:
+) -> tuple[Axes, ...] | Reason:
     """Return the axes of each factor, which all tensors agree on, or the reason why they do not agree."""
     shardings = [TensorSharding(mesh, tuple(map(DimSharding, axes))) for axes in axes_of_tensors]
     tensors = project(rule, shardings, mesh).tensors
     without_factor = any(map(_split_without_factor, axes_of_tensors, rule.tensors))
     if without_factor or any(factor.overflow for tensor in tensors for factor in tensor.factors.values()):
-        return "a dimension is sharded that the operation does not allow to be"
+        return Reason.UNSPLITTABLE_DIM
     agreed = agreed_axes([{index: part.axes for index, part in tensor.factors.items()} for tensor in tensors], rule)
-    return INCOMPATIBLE_SHARDINGS if agreed is None else agreed
+    return Reason.INCOMPATIBLE_SHARDINGS if agreed is None else agreed
 
 
 def _split_without_factor(axes_of_dims: Sequence[Axes], dims: TensorMapping) -> bool:

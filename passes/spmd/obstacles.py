@@ -6,6 +6,7 @@ from typing import Any
 
 from xdsl.ir import Operation
 
+from sdy.passes.spmd.illegality import Illegality
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.ops import partitioning_of
 from sdy.passes.spmd.replicate import Obstacle, axes_of
@@ -17,8 +18,8 @@ def obstacle_to_parts(site: Site[Any]) -> Obstacle | None:
 
     The axes are a smallest set that is enough.
     """
-    reason = why_not_in_parts(site.op, site.operands, site.results)
-    if reason is None:
+    illegality = why_not_in_parts(site.op, site.operands, site.results)
+    if illegality is None:
         return None
     axes = axes_of(site)
     for count in range(1, len(axes)):
@@ -27,11 +28,11 @@ def obstacle_to_parts(site: Site[Any]) -> Obstacle | None:
                 [layout.without_axes(some) for layout in layouts] for layouts in (site.operands, site.results)
             )
             if why_not_in_parts(site.op, operands, results) is None:
-                return Obstacle(reason, some)
-    return Obstacle(reason, axes)
+                return Obstacle(illegality, some)
+    return Obstacle(illegality, axes)
 
 
-def why_not_in_parts(op: Operation, operands: Sequence[Layout], results: Sequence[Layout]) -> str | None:
+def why_not_in_parts(op: Operation, operands: Sequence[Layout], results: Sequence[Layout]) -> Illegality | None:
     """Return why `op`, with unpartitioned types, cannot be partitioned; None if it can.
 
     It can if no device needs data of other devices and collectives combine its partial results.

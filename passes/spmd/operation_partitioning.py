@@ -8,6 +8,7 @@ from xdsl.ir import Operation
 
 from sdy.mesh import Mesh
 from sdy.passes.spmd.compatibility import why_not_by_rule
+from sdy.passes.spmd.illegality import Illegality
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.padded_site import PaddedSite
 from sdy.passes.spmd.replicated_factors import replicate_permuted
@@ -31,7 +32,7 @@ Pad = Callable[[PaddedSite[Any]], bool]
 SpecialRule = Callable[[Any, OpShardingRule, Sequence[TensorSharding | None], Mesh], OpShardingRule]
 """Returns the rule of an operation, given the shardings of its operands, then of its results, and its mesh."""
 
-WhyNot = Callable[[Any, Sequence[Layout], Sequence[Layout]], str | None]
+WhyNot = Callable[[Any, Sequence[Layout], Sequence[Layout]], Illegality | None]
 """Returns why an operation, with unpartitioned types and these layouts, cannot be partitioned; None if it can."""
 
 Lower = Callable[[Site[Any]], None]

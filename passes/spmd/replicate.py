@@ -16,7 +16,8 @@ from sdy.dialect import AllReduceOp, ReduceScatterOp
 from sdy.passes.common.replication_cost import LocalBytes, describe_op, warn_of_cost
 from sdy.passes.common.suggested_rule import suggest_rule
 from sdy.passes.spmd.communication import gather
-from sdy.passes.spmd.compatibility import NO_RULE, combined_axes, users_behind_padding
+from sdy.passes.spmd.compatibility import combined_axes, users_behind_padding
+from sdy.passes.spmd.illegality import Illegality, Reason
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.parts import mask_to_first_shard, take_part
 from sdy.passes.spmd.site import Site
@@ -26,7 +27,7 @@ from sdy.passes.spmd.site import Site
 class Obstacle:
     """Why an operation cannot be partitioned, and the axes along which it must be replicated."""
 
-    reason: str
+    illegality: Illegality
     axes: tuple[AxisRef, ...]
 
 
@@ -35,9 +36,9 @@ def axes_of(site: Site[Any]) -> tuple[AxisRef, ...]:
     return tuple(dict.fromkeys(axis for layout in site.layouts for axes in layout.axes for axis in axes))
 
 
-def replicate(site: Site[Any], reason: str) -> None:
+def replicate(site: Site[Any], reason: Reason) -> None:
     """Replicate the operation along all axes of its operands and results; see `replicate_along`."""
-    replicate_along(site, Obstacle(reason, axes_of(site)))
+    replicate_along(site, Obstacle(Illegality(reason), axes_of(site)))
 
 
 def replicate_along(site: Site[Any], obstacle: Obstacle) -> Site[Any]:
@@ -52,10 +53,12 @@ def replicate_along(site: Site[Any], obstacle: Obstacle) -> Site[Any]:
         DiagnosticError: The target does not allow replication, or only some users of a result expect partial sums.
     """
     op = site.op
-    notes = rule_notes(site) if obstacle.reason == NO_RULE else []
+    notes = rule_notes(site) if obstacle.illegality.reason is Reason.NO_RULE else []
     if not site.target.allow_replication:
         illegal = error(op, f"failed to legalize operation '{op.name}' that was explicitly marked illegal")
-        raise DiagnosticError(error(op, f"{describe_op(op)} {obstacle.reason}", *notes).diagnostic, illegal.diagnostic)
+        raise DiagnosticError(
+            error(op, f"{describe_op(op)} {obstacle.illegality}", *notes).diagnostic, illegal.diagnostic
+        )
     larger = Site(
         op,
         tuple(layout.without_axes(obstacle.axes) for layout in site.operands),
@@ -63,10 +66,14 @@ def replicate_along(site: Site[Any], obstacle: Obstacle) -> Site[Any]:
         site.target,
     )
     summed_axes = [
-        [axis for axis in _summed_axes(result, obstacle.reason) if any(axis.overlaps(each) for each in obstacle.axes)]
+        [
+            axis
+            for axis in _summed_axes(result, obstacle.illegality)
+            if any(axis.overlaps(each) for each in obstacle.axes)
+        ]
         for result in op.results
     ]
-    what = f"is replicated {_where(obstacle, larger)}: {obstacle.reason}"
+    what = f"is replicated {_where(obstacle, larger)}: {obstacle.illegality}"
     warn_of_cost(op, what, _held(site), _held(larger), *notes)
     emit = site.before()
     for index, (layout, kept) in enumerate(zip(site.operands, larger.operands, strict=True)):
@@ -106,13 +113,13 @@ def _where(obstacle: Obstacle, larger: Site[Any]) -> str:
     return f"along {', '.join(map(str, obstacle.axes))}" if larger.is_split else "on every device"
 
 
-def _summed_axes(result: OpResult, reason: str) -> list[AxisRef]:
+def _summed_axes(result: OpResult, illegality: Illegality) -> list[AxisRef]:
     """Return the axes along which later collectives sum `result`."""
     users = list(users_behind_padding(result))
     collectives = [user for user in users if isinstance(user, (AllReduceOp, ReduceScatterOp))]
     if not collectives:
         return []
     if len(collectives) < len(users):
-        raise op_error(result.op, f"cannot be computed in parts, as the collective behind it expects: {reason}")
+        raise op_error(result.op, f"cannot be computed in parts, as the collective behind it expects: {illegality}")
     first = collectives[0]
-    return [*(combined_axes(first) if first.reduction == "sum" else ()), *_summed_axes(first.result, reason)]
+    return [*(combined_axes(first) if first.reduction == "sum" else ()), *_summed_axes(first.result, illegality)]

@@ -23,6 +23,7 @@ from sdy.mesh import Mesh
 from sdy.passes.common.replication_cost import LocalBytes, warn_of_cost
 from sdy.passes.spmd.communication import all_reduce, all_reduce_bits, between, gather, reducer
 from sdy.passes.spmd.compatibility import why_not_by_rule
+from sdy.passes.spmd.illegality import Illegality
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.operation_partitioning import Lower, OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.padded_site import PaddedSite
@@ -266,7 +267,9 @@ def _pad_permute_of_devices(site: PaddedSite[hlo.CollectivePermuteOp]) -> bool:
     return site.operands[0].padded_shape == site.results[0].padded_shape
 
 
-def _why_not_permuted(op: hlo.CollectivePermuteOp, operands: Sequence[Layout], results: Sequence[Layout]) -> str | None:
+def _why_not_permuted(
+    op: hlo.CollectivePermuteOp, operands: Sequence[Layout], results: Sequence[Layout]
+) -> Illegality | None:
     return None if _permutes_like_parts(op, operands[0], results[0]) else why_not_by_rule(op, operands, results)
 
 

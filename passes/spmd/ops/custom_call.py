@@ -7,6 +7,7 @@ from xdsl.traits import get_effects
 from sdy.operators.call import call_of
 from sdy.operators.registry import operator_of
 from sdy.passes.spmd.compatibility import factors_made, why_not_by_rule
+from sdy.passes.spmd.illegality import Illegality
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.operator_calls import lower_operator, pad_operator
@@ -33,7 +34,7 @@ def _lower(site: Site[CustomCallOp] | Site[CompositeOp]) -> None:
         lower_operator(site, call)
 
 
-def _why_not_custom_call(op: CustomCallOp, operands: Sequence[Layout], results: Sequence[Layout]) -> str | None:
+def _why_not_custom_call(op: CustomCallOp, operands: Sequence[Layout], results: Sequence[Layout]) -> Illegality | None:
     """Return why the call cannot be partitioned; factors that no operand has cannot be split."""
     return why_not_by_rule(op, operands, results, lambda _, rule: factors_made(rule))
 

@@ -9,6 +9,7 @@ from sdy.passes.spmd.clamped_indices import clamped
 from sdy.passes.spmd.communication import all_reduce_bits
 from sdy.passes.spmd.compatibility import why_not_by_rule
 from sdy.passes.spmd.elements import bounds
+from sdy.passes.spmd.illegality import Illegality, Reason
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.padded_site import PaddedSite
@@ -28,7 +29,7 @@ def _summed_dims(operand: Layout, result: Layout) -> list[int]:
     return [dim for dim in operand.split_dims if operand.shape[dim] != result.shape[dim] and not result.axes[dim]]
 
 
-def _why_not_sliced(op: DynamicSliceOp, operands: Sequence[Layout], results: Sequence[Layout]) -> str | None:
+def _why_not_sliced(op: DynamicSliceOp, operands: Sequence[Layout], results: Sequence[Layout]) -> Illegality | None:
     """Return why the slice cannot be partitioned: dimensions that are all-reduced may be split, others by the rule."""
     operand, *indices = operands
     rest = operand.without(_summed_dims(operand, results[0]))
@@ -132,7 +133,7 @@ def _lower_update(site: Site[DynamicUpdateSliceOp]) -> None:
     op, operand, update = site.op, site.operands[0], site.operands[1]
     partial = [dim for dim in operand.split_dims if update.shape[dim] != operand.shape[dim]]
     if any(update.axes[dim] for dim in partial):
-        replicate(site, "its update is split along a dimension in which it is smaller than the operand")
+        replicate(site, Reason.SMALLER_UPDATE)
         return
     if not partial:
         return

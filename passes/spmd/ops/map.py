@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 
 from sdy.passes.spmd.compatibility import why_not_by_dims
+from sdy.passes.spmd.illegality import Illegality
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.stablehlo.mapping import MapOp
 
 
-def _why_not(op: MapOp, operands: Sequence[Layout], results: Sequence[Layout]) -> str | None:
+def _why_not(op: MapOp, operands: Sequence[Layout], results: Sequence[Layout]) -> Illegality | None:
     return why_not_by_dims(operands, results, lambda dim, parts, sizes: True)
 
 

@@ -5,6 +5,7 @@ from sdy.dialect.meshes import enclosing_module, named_meshes
 from sdy.passes.common.properties import num_bytes
 from sdy.passes.common.replication_cost import LocalBytes, warn_of_cost
 from sdy.passes.spmd.communication import all_reduce
+from sdy.passes.spmd.illegality import Reason
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.parts import mask_to_first_shard, take_part
@@ -34,7 +35,7 @@ def _lower_numbers(site: Site[RngOp]) -> None:
 
 def _lower_bits(site: Site[RngBitGeneratorOp]) -> None:
     """Replicate: each device would generate the same bits, those of the first shard."""
-    replicate(site, "the random numbers of a shard depend on the global shape")
+    replicate(site, Reason.RANDOM_BY_SHAPE)
 
 
 PARTITIONING: PartitioningTable = {

@@ -4,6 +4,7 @@ The initial value must count once: the first device of each group of partial res
 the identity of the reduction.
 """
 
+from sdy.passes.spmd.illegality import Reason
 from sdy.passes.spmd.neutral_elements import identities_of, is_constant
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.padded_site import PaddedSite
@@ -22,7 +23,7 @@ def _lower(site: Site[ReduceOp]) -> None:
         return
     identities = identities_of(op.body, [tensor_type(value).element_type for value in op.inputs])
     if identities is None:
-        replicate(site, "its initial value would be combined several times")
+        replicate(site, Reason.INITIAL_VALUE_COMBINED)
         return
     for index, identity in enumerate(identities, len(op.inputs)):
         if not is_constant(op.operands[index], identity):

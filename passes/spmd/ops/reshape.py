@@ -9,6 +9,7 @@ from sdy.axes import AxisRef, subtract
 from sdy.passes.spmd.compatibility import factors_made, why_not_by_rule
 from sdy.passes.spmd.exchange import DimExchange, Filler
 from sdy.passes.spmd.exchange_builder import ExchangeBuilder
+from sdy.passes.spmd.illegality import Illegality
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.padded_site import PaddedSite
@@ -58,7 +59,7 @@ def _pad(padded: PaddedSite[ReshapeOp]) -> bool:
     return sides.has_same_parts(sides.groups) and sides.pads_groups_alike
 
 
-def _why_not(op: ReshapeOp, operands: Sequence[Layout], results: Sequence[Layout]) -> str | None:
+def _why_not(op: ReshapeOp, operands: Sequence[Layout], results: Sequence[Layout]) -> Illegality | None:
     """Return why the reshape cannot be partitioned; result factors that the operand lacks cannot be split."""
     return why_not_by_rule(op, operands, results, lambda _, rule: factors_made(rule))
 

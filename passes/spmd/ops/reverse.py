@@ -18,6 +18,7 @@ from sdy.dialect.ops import MeshOp, ReshardOp
 from sdy.mesh import Mesh
 from sdy.passes.spmd.compatibility import why_not_by_rule
 from sdy.passes.spmd.exchange_builder import ExchangeBuilder, TensorEmitter
+from sdy.passes.spmd.illegality import Illegality
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.padded_site import carries
@@ -142,7 +143,7 @@ def _mirrored(name: str | Mesh, mesh: Mesh, axes: Sequence[AxisRef], resolution:
     return resolution.symbols.insert(new)
 
 
-def _why_not(op: ReverseOp, operands: Sequence[Layout], results: Sequence[Layout]) -> str | None:
+def _why_not(op: ReverseOp, operands: Sequence[Layout], results: Sequence[Layout]) -> Illegality | None:
     return None if _reverses_parts(op, operands[0], results[0]) else why_not_by_rule(op, operands, results)
 
 

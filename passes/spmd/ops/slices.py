@@ -16,6 +16,7 @@ from sdy.diagnostics import warn
 from sdy.passes.spmd.compatibility import why_not_by_dims
 from sdy.passes.spmd.exchange import DimExchange, Filler
 from sdy.passes.spmd.exchange_builder import ExchangeBuilder, TensorEmitter
+from sdy.passes.spmd.illegality import Illegality
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.padded_site import PaddedSite
@@ -53,7 +54,7 @@ def _replicate(op: PadOp | SliceOp, resolution: Resolution) -> bool:
     return bool(factors) and replicate_factors(op, rule, factors)
 
 
-def _why_not(op: PadOp | SliceOp, operands: Sequence[Layout], results: Sequence[Layout]) -> str | None:
+def _why_not(op: PadOp | SliceOp, operands: Sequence[Layout], results: Sequence[Layout]) -> Illegality | None:
     def stays(dim: int, parts: int, sizes: Sequence[int]) -> bool:
         before, after = sizes
         return sliced_dims(op)[dim].reach(before * parts, after * parts, parts).stays

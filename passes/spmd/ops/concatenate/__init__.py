@@ -16,6 +16,7 @@ from sdy.dialect.shardings import get_sharding
 from sdy.mesh import Mesh
 from sdy.passes.spmd.compatibility import why_not_by_dims
 from sdy.passes.spmd.exchange_builder import ExchangeBuilder, Tensor
+from sdy.passes.spmd.illegality import Illegality, Reason
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.ops.concatenate.origins import Rows, rows_of
@@ -221,11 +222,9 @@ def _replicate(op: ConcatenateOp, resolution: Resolution) -> bool:
     return replicate_permuted(op, resolution)
 
 
-def _why_not(op: ConcatenateOp, operands: Sequence[Layout], results: Sequence[Layout]) -> str | None:
+def _why_not(op: ConcatenateOp, operands: Sequence[Layout], results: Sequence[Layout]) -> Illegality | None:
     dim = op.dimension.value.data
-    return why_not_by_dims(
-        operands, results, lambda other, parts, sizes: other != dim, " but the concatenation is on this dimension."
-    )
+    return why_not_by_dims(operands, results, lambda other, parts, sizes: other != dim, Reason.CONCATENATED_DIM)
 
 
 PARTITIONING: PartitioningTable = {

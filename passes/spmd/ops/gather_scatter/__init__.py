@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import TensorType, i64
 from xdsl.ir import OpResult, SSAValue
 
 from sdy.passes.spmd.clamped_indices import clamped
+from sdy.passes.spmd.illegality import Reason
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.neutral_elements import identities_of
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
@@ -114,7 +115,7 @@ def _lower_scatter(site: Site[ScatterOp]) -> None:
     if batch_axes:
         identities = identities_of(op.update_computation, [tensor_type(each).element_type for each in op.inputs])
         if identities is None:
-            replicate(site, "its inputs would be combined several times")
+            replicate(site, Reason.INPUTS_COMBINED)
             return
         for index, identity in enumerate(identities):
             op.operands[index] = mask_to_first_shard(emit, op.operands[index], identity, batch_axes, site.mesh)

@@ -17,6 +17,7 @@ from sdy.ir.walking import captured_values
 from sdy.passes.spmd.compatibility import why_not_by_dims
 from sdy.passes.spmd.exchange import DimExchange, Filler
 from sdy.passes.spmd.exchange_builder import ExchangeBuilder
+from sdy.passes.spmd.illegality import Illegality
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.neutral_elements import identities_of
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
@@ -231,7 +232,7 @@ def _own_rows(
     return emit.dynamic_slice(value, [place if each == dim else zero for each in range(sharding.rank)], sizes)
 
 
-def _why_not(op: SelectAndScatterOp, operands: Sequence[Layout], results: Sequence[Layout]) -> str | None:
+def _why_not(op: SelectAndScatterOp, operands: Sequence[Layout], results: Sequence[Layout]) -> Illegality | None:
     return why_not_by_dims(operands, results, lambda dim, parts, sizes: windows_stay(op, dim, sizes))
 
 

@@ -24,6 +24,7 @@ from sdy.mesh import Mesh
 from sdy.passes.spmd.compatibility import factors_made, why_not_by_dims, why_not_by_rule
 from sdy.passes.spmd.exchange import DimExchange, Filler
 from sdy.passes.spmd.exchange_builder import ExchangeBuilder, Tensor
+from sdy.passes.spmd.illegality import Illegality
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.padded_site import PaddedSite, carries
@@ -218,11 +219,13 @@ def _replicated_factors(op: ConvolutionOp, rule: OpShardingRule) -> set[int]:
     return windows | factors_made(rule)
 
 
-def _why_not_convolution(op: ConvolutionOp, operands: Sequence[Layout], results: Sequence[Layout]) -> str | None:
+def _why_not_convolution(op: ConvolutionOp, operands: Sequence[Layout], results: Sequence[Layout]) -> Illegality | None:
     return why_not_by_rule(op, operands, results, _replicated_factors)
 
 
-def _why_not_reduce_window(op: ReduceWindowOp, operands: Sequence[Layout], results: Sequence[Layout]) -> str | None:
+def _why_not_reduce_window(
+    op: ReduceWindowOp, operands: Sequence[Layout], results: Sequence[Layout]
+) -> Illegality | None:
     return why_not_by_dims(operands, results, lambda dim, parts, sizes: windows_stay(op, dim, sizes))
 
 
