@@ -16,8 +16,8 @@ from sdy.ir.editing import AnalysisPreservingPass
 from sdy.ir.shapes import is_static_tensor, shape
 from sdy.ir.walking import invalidate, operations_of
 from sdy.mesh import Mesh
+from sdy.passes.spmd.elements import has_neutral_starts
 from sdy.passes.spmd.exchange_builder import TensorEmitter
-from sdy.passes.spmd.neutral_elements import has_neutral_starts
 from sdy.passes.spmd.pointwise import applied, is_pointwise
 from sdy.passes.spmd.replicated_factors import reshard_around
 from sdy.passes.spmd.reshards.collective_cost import local_elements

@@ -18,14 +18,13 @@ from sdy.passes.common.donations import check_donations
 from sdy.passes.spmd.illegality import Reason
 from sdy.passes.spmd.layout import Layout
 from sdy.passes.spmd.layouts import Layouts
-from sdy.passes.spmd.local_module import is_local, mark_local
+from sdy.passes.spmd.local_module import Channels, first_free_channel, is_local, mark_local
 from sdy.passes.spmd.obstacles import obstacle_to_parts
+from sdy.passes.spmd.op_conversion import Site, Target, device_id_op
 from sdy.passes.spmd.ops import partitioning_of
 from sdy.passes.spmd.parts import mask_to_first_shard
 from sdy.passes.spmd.planners import planner_of
 from sdy.passes.spmd.replicate import Obstacle, replicate_along
-from sdy.passes.spmd.site import Site
-from sdy.passes.spmd.target import Channels, Target, device_id_op, first_free_channel
 
 
 @dataclass(frozen=True)

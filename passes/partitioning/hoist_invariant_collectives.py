@@ -10,7 +10,7 @@ from xdsl.rewriter import InsertPoint
 from sdy.ir.editing import AnalysisPreservingPass, insert
 from sdy.ir.walking import innermost_first, operations_of
 from sdy.passes.common.loops import LoopInvariants
-from sdy.passes.spmd.device_collectives import COLLECTIVES
+from sdy.passes.spmd.local_module import COLLECTIVES
 from sdy.stablehlo.control_flow import WhileOp
 
 

@@ -11,7 +11,7 @@ from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
 from sdy.ir.editing import AnalysisPreservingPass, erase, replace
 from sdy.ir.walking import operations, operations_of
-from sdy.passes.spmd.device_collectives import COLLECTIVES
+from sdy.passes.spmd.local_module import COLLECTIVES
 from sdy.passes.spmd.value_numbers import ValueNumbers
 
 

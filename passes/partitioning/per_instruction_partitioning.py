@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from sdy.diagnostics import warn
+from sdy.diagnostics import error, warn
 from sdy.dialect.collectives import CollectiveOp
 from sdy.dialect.ops import (
     DataFlowEdgeOp,
@@ -32,9 +32,8 @@ from sdy.passes.exporting.reshard_to_collectives import ReshardToCollectivesPass
 from sdy.passes.partitioning.convert_global_to_local import ConvertGlobalToLocalPass
 from sdy.passes.partitioning.pad_for_divisibility import PadForDivisibilityPass
 from sdy.passes.partitioning.resolve_permutation_factors import ResolvePermutationFactorsPass
-from sdy.passes.spmd.instruction_filter import InstructionFilter
+from sdy.passes.spmd.local_module import Channels, first_free_channel
 from sdy.passes.spmd.outline import outline, why_not_outlined
-from sdy.passes.spmd.target import Channels, first_free_channel
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.attributes.operation_attributes import ChannelHandleAttr
 from sdy.stablehlo.checks.shape_checks import tensor_type
@@ -87,7 +86,7 @@ class PerInstructionPartitioningPass(ModulePass):
     partition_count: int = 1
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        instruction_filter = InstructionFilter.parse(self.filter)
+        instruction_filter = _InstructionFilter.parse(self.filter)
         for number, instruction in enumerate(list(_instructions(op))):
             if not instruction_filter.includes(instruction.name, number):
                 continue
@@ -187,3 +186,39 @@ def _cut(emit: Emitter, original: SSAValue, value: SSAValue, sharding: TensorSha
     cut = emit.slice(value, [0] * len(shape_of(value)), shape_of(original))
     set_sharding(cut, sharding)
     return cut
+
+
+@dataclass(frozen=True)
+class _InstructionFilter:
+    """Filter of operations by name and number, written as `dot, pad`, `selectLow=3, selectHigh=10`, or both.
+
+    Selects the operations numbered `low` to `high` whose names contain one of `words`, or any name if empty.
+    """
+
+    words: tuple[str, ...] = ()
+    low: int = 0
+    high: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> "_InstructionFilter":
+        """Parse a comma-separated list of names and bounds, in any order.
+
+        Raises:
+            DiagnosticError: A bound is not a number, or an option is unknown.
+        """
+        words: list[str] = []
+        bounds: dict[str, int] = {}
+        for part in filter(None, map(str.strip, text.split(","))):
+            name, equals, number = part.partition("=")
+            if not equals:
+                words.append(part)
+            elif name not in ("selectLow", "selectHigh") or not number.strip().isdecimal():
+                raise error(None, f"invalid operation filter '{part}': expected selectLow=N, selectHigh=N or a name")
+            else:
+                bounds[name] = int(number)
+        return cls(tuple(words), bounds.get("selectLow", 0), bounds.get("selectHigh"))
+
+    def includes(self, name: str, number: int) -> bool:
+        """Return whether the filter selects the operation of this name and number."""
+        in_range = self.low <= number and (self.high is None or number <= self.high)
+        return in_range and (not self.words or any(word in name for word in self.words))

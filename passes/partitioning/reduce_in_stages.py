@@ -12,8 +12,8 @@ from sdy.ir.editing import AnalysisPreservingPass
 from sdy.ir.shapes import is_static_tensor, shape
 from sdy.ir.walking import invalidate, operations_of
 from sdy.mesh import Mesh
+from sdy.passes.spmd.elements import neutral_starts
 from sdy.passes.spmd.layout import Layout, mesh_of_devices
-from sdy.passes.spmd.neutral_elements import neutral_starts
 from sdy.passes.spmd.replicated_factors import reshard_around
 from sdy.passes.spmd.reshards.reduction_kinds import operation_reduction
 from sdy.passes.spmd.reshards.reshard_cost import elements_resharded

@@ -16,9 +16,9 @@ from sdy.ir.shapes import is_static_tensor, shape
 from sdy.ir.walking import invalidate, operations_of
 from sdy.passes.common.properties import num_bytes
 from sdy.passes.common.replication_cost import local_bytes
+from sdy.passes.spmd.elements import identities_of
 from sdy.passes.spmd.exchange_builder import TensorEmitter
 from sdy.passes.spmd.layout import Layout
-from sdy.passes.spmd.neutral_elements import identities_of
 from sdy.passes.spmd.pointwise import applied
 from sdy.passes.spmd.replicated_factors import reshard_around
 from sdy.passes.spmd.reshards.reduction_kinds import operation_reduction

@@ -1,17 +1,29 @@
-"""Emission of the StableHLO collectives of a partitioned program."""
+"""Emission of the StableHLO collectives of a partitioned program, and of their replica groups."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, UnitAttr, i64
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseIntOrFPElementsAttr,
+    IntegerAttr,
+    IntegerType,
+    TensorType,
+    UnitAttr,
+    i64,
+)
 from xdsl.ir import Attribute, Region, SSAValue
 
 from sdy import stablehlo as hlo
 from sdy.axes import AxisRef, total_size
+from sdy.device_groups import device_groups
+from sdy.mesh import Mesh
 from sdy.passes.spmd.elements import IEEE_FLOATS
 from sdy.passes.spmd.layout import Layout
+from sdy.passes.spmd.op_conversion import Target
 from sdy.passes.spmd.parts import AxesOfDims, dims_with_axes, flat, merge_front, shape_of
-from sdy.passes.spmd.replica_groups import replica_groups
-from sdy.passes.spmd.target import Target
+from sdy.stablehlo.attributes.replica_group_meshes import mesh_attribute
+from sdy.stablehlo.attributes.replica_groups import AxisRefAttr, ReplicaGroupMeshAxes, ReplicaGroupMeshAxesAttr
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.elementwise import AddOp, CommutativeElementwiseOp, MaxOp, MinOp
 from sdy.stablehlo.emitter import Emitter, with_shape
@@ -90,3 +102,29 @@ def between(axes: Sequence[AxisRef], layout: Layout, target: Target) -> dict[str
 def reducer(value: SSAValue, reduction: str) -> Region:
     """Build the reduction region of a collective on `value`."""
     return reducer_body(_REDUCERS[reduction], value)
+
+
+def replica_groups(
+    axes: Sequence[AxisRef], layout: Layout, target: Target
+) -> DenseIntOrFPElementsAttr | ReplicaGroupMeshAxesAttr:
+    """Return the replica groups of a collective along `axes` of the mesh of `layout`.
+
+    They are lists of device ids, or mesh axes if the target has `groups_by_axes` and none is a sub-axis.
+    """
+    assert layout.sharding is not None
+    if target.groups_by_axes and all(axis.is_full for axis in axes):
+        mesh = mesh_attribute(layout.sharding.mesh)
+        return ReplicaGroupMeshAxesAttr(ReplicaGroupMeshAxes(mesh, ArrayAttr(map(AxisRefAttr, axes))))
+    return groups_as_lists(tuple(axes), layout.mesh)
+
+
+@lru_cache(maxsize=2**8)
+def groups_as_lists(axes: tuple[AxisRef, ...], mesh: Mesh) -> DenseIntOrFPElementsAttr:
+    """Return the replica groups of a collective along `axes` of `mesh`, as lists of device ids."""
+    groups = device_groups(axes, mesh)
+    return device_list([device for group in groups for device in group], (len(groups), len(groups[0])))
+
+
+def device_list(devices: Sequence[int], shape: Sequence[int]) -> DenseIntOrFPElementsAttr:
+    """Return device ids as a tensor of this shape, the format of replica groups and source-target pairs."""
+    return DenseIntOrFPElementsAttr.from_list(TensorType(i64, shape), devices)

@@ -20,7 +20,7 @@ from sdy.dialect.shardings import set_sharding
 from sdy.ir.shapes import is_scalar
 from sdy.mesh import Mesh
 from sdy.passes.spmd.layout import Layout
-from sdy.passes.spmd.target import Channels
+from sdy.passes.spmd.local_module import Channels
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.collectives import CollectivePermuteOp
 from sdy.stablehlo.constants import DeviceIdOp, IotaOp

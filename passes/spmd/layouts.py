@@ -15,8 +15,7 @@ from sdy.ir.editing import change_type
 from sdy.ir.walking import operations, operations_at_top
 from sdy.passes.common.manual_axes import ManualAxes
 from sdy.passes.spmd.layout import Layout, mesh_of_devices
-from sdy.passes.spmd.site import Site
-from sdy.passes.spmd.target import Target
+from sdy.passes.spmd.op_conversion import Site, Target
 from sdy.sharding import TensorSharding
 
 TypeOf = Callable[[Layout, SSAValue | Operation], Attribute]

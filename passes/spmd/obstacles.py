@@ -8,9 +8,9 @@ from xdsl.ir import Operation
 
 from sdy.passes.spmd.illegality import Illegality
 from sdy.passes.spmd.layout import Layout
+from sdy.passes.spmd.op_conversion import Site
 from sdy.passes.spmd.ops import partitioning_of
 from sdy.passes.spmd.replicate import Obstacle, axes_of
-from sdy.passes.spmd.site import Site
 
 
 def obstacle_to_parts(site: Site[Any]) -> Obstacle | None:

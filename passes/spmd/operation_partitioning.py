@@ -10,10 +10,9 @@ from sdy.mesh import Mesh
 from sdy.passes.spmd.compatibility import why_not_by_rule
 from sdy.passes.spmd.illegality import Illegality
 from sdy.passes.spmd.layout import Layout
-from sdy.passes.spmd.padded_site import PaddedSite
+from sdy.passes.spmd.op_conversion import PaddedSite, Site
 from sdy.passes.spmd.replicated_factors import replicate_permuted
 from sdy.passes.spmd.resolution import Resolution
-from sdy.passes.spmd.site import Site
 from sdy.rule import OpShardingRule
 from sdy.sharding import TensorSharding
 

@@ -18,10 +18,9 @@ from sdy.ir.editing import insert_for_other_uses, insert_for_use
 from sdy.ir.shapes import rank
 from sdy.mesh import Mesh
 from sdy.passes.common.manual_axes import ManualAxes
-from sdy.passes.common.replication_cost import current_shardings
+from sdy.passes.common.replication_cost import LocalBytes, current_shardings, warn_of_cost
 from sdy.passes.spmd.operator_parts import summed_axes_of_results
 from sdy.passes.spmd.planner import Planner
-from sdy.passes.spmd.reshards.custom_rules import warn_of_what_is_whole
 from sdy.passes.spmd.reshards.dot_plan import plan_dot_result
 from sdy.passes.spmd.reshards.operation_plan import OperationShardings, Tensors, summed_axes
 from sdy.passes.spmd.reshards.refused_identifiers import (
@@ -104,7 +103,7 @@ class AllReshards(OperationReshards):
         before = current_shardings(op) if operation.is_opaque else ()
         _reshard_operation(op, plan, operation.mesh_name)
         if operation.is_opaque:
-            warn_of_what_is_whole(op, plan, before, operation.mesh)
+            _warn_of_replication(op, plan, before, operation.mesh)
         _combine_results(operation, [plan.reduction_axes] * len(op.results))
 
     def _insert_around_operator(self, operation: ShardedOperation, operator: "OperatorRule", tensors: Tensors) -> None:
@@ -227,3 +226,15 @@ def _combine_results(operation: ShardedOperation, axes_of_results: Sequence[Sequ
         if partial and not _is_combined(result, partial):
             sharding = get_sharding(result) or TensorSharding.replicated_closed(operation.mesh_name, rank(result.type))
             insert_for_other_uses(result, AllReduceOp(result, partial, sharding, operation.reduction), at)
+
+
+def _warn_of_replication(
+    op: Operation, plan: OperationShardings, shardings: Sequence[TensorSharding | None], mesh: Mesh
+) -> None:
+    """Warn that `op` is replicated along the axes that split its tensors before, in `shardings`, but not in `plan`."""
+    kept = [axis for axes in plan.axes_per_factor for axis in axes]
+    axes_before = [axis for sharding in shardings if sharding for axes in sharding.dim_axes for axis in axes]
+    if lost := [str(axis) for axis in dict.fromkeys(subtract(axes_before, kept, mesh))]:
+        where = f"along {', '.join(lost)}" if kept else "on every device"
+        message = f"is replicated {where}: its sharding rule does not let these dimensions be split"
+        warn_of_cost(op, message, LocalBytes.by(op, shardings), LocalBytes.by(op, current_shardings(op)))

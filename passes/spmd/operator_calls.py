@@ -30,9 +30,8 @@ from sdy.ir.shapes import tensor_of
 from sdy.operators.call import OperatorCall
 from sdy.operators.registry import operator_of
 from sdy.operators.transforms import Padded
+from sdy.passes.spmd.op_conversion import PaddedSite, Site
 from sdy.passes.spmd.operator_parts import OperatorParts, counts_of_parts, factor_axes
-from sdy.passes.spmd.padded_site import PaddedSite
-from sdy.passes.spmd.site import Site
 from sdy.rule import FactorKind
 from sdy.sharding import DimSharding, TensorSharding
 from sdy.stablehlo.checks.shape_checks import elements_of, tensor_type

@@ -17,7 +17,7 @@ from sdy.axes import Axes, total_size
 from sdy.factors import project
 from sdy.ir.shapes import tensor_of
 from sdy.mesh import Mesh
-from sdy.passes.spmd.uneven_factors import uneven_factors
+from sdy.passes.spmd.reshards.common_sharding import uneven_factors
 from sdy.rule import OpShardingRule
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.checks.shape_checks import elements_of

@@ -19,8 +19,8 @@ from sdy.passes.spmd.communication import gather
 from sdy.passes.spmd.compatibility import combined_axes, users_behind_padding
 from sdy.passes.spmd.illegality import Illegality, Reason
 from sdy.passes.spmd.layout import Layout
+from sdy.passes.spmd.op_conversion import Site
 from sdy.passes.spmd.parts import mask_to_first_shard, take_part
-from sdy.passes.spmd.site import Site
 
 
 @dataclass(frozen=True)

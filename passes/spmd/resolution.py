@@ -14,9 +14,9 @@ from sdy.passes.common.symbols import Symbols
 from sdy.passes.spmd.exchange import Filler
 from sdy.passes.spmd.exchange_builder import Devices, TensorEmitter
 from sdy.passes.spmd.layout import Layout, mesh_of_devices
+from sdy.passes.spmd.local_module import Channels
 from sdy.passes.spmd.parts import shape_of
 from sdy.passes.spmd.planner import Planner
-from sdy.passes.spmd.target import Channels
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.constants import DeviceIdOp

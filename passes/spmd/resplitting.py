@@ -17,11 +17,11 @@ from xdsl.ir import SSAValue
 from sdy.passes.spmd.exchange import DimExchange, Filler
 from sdy.passes.spmd.exchange_builder import Devices, ExchangeBuilder
 from sdy.passes.spmd.layout import Layout
+from sdy.passes.spmd.op_conversion import Target
 from sdy.passes.spmd.padding import Insertion, sharding_without_partials
 from sdy.passes.spmd.parts import shape_of
 from sdy.passes.spmd.reach import Reach, needed_rows
 from sdy.passes.spmd.resolution import zero_filler
-from sdy.passes.spmd.target import Target
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.emitter import with_shape
 

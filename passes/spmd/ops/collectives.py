@@ -21,12 +21,20 @@ from sdy.device_groups import grid_positions, shard_indices
 from sdy.dialect.collectives import CollectiveOp
 from sdy.mesh import Mesh
 from sdy.passes.common.replication_cost import LocalBytes, warn_of_cost
-from sdy.passes.spmd.communication import all_reduce, all_reduce_bits, between, gather, reducer
+from sdy.passes.spmd.communication import (
+    all_reduce,
+    all_reduce_bits,
+    between,
+    device_list,
+    gather,
+    reducer,
+    replica_groups,
+)
 from sdy.passes.spmd.compatibility import why_not_by_rule
 from sdy.passes.spmd.illegality import Illegality
 from sdy.passes.spmd.layout import Layout
+from sdy.passes.spmd.op_conversion import PaddedSite, Site, Target, unless_empty
 from sdy.passes.spmd.operation_partitioning import Lower, OperationPartitioning, PartitioningTable
-from sdy.passes.spmd.padded_site import PaddedSite
 from sdy.passes.spmd.padding import Insertion, Padding
 from sdy.passes.spmd.parts import (
     AxesOfDims,
@@ -40,12 +48,9 @@ from sdy.passes.spmd.parts import (
     shape_of,
     take_part,
 )
-from sdy.passes.spmd.replica_groups import device_list, replica_groups
 from sdy.passes.spmd.reshards.resize_cost import collective_size
 from sdy.passes.spmd.reshards.unreduced_plan import in_mesh_order
 from sdy.passes.spmd.resplitting import resplit
-from sdy.passes.spmd.site import Site, unless_empty
-from sdy.passes.spmd.target import Target
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.emitter import with_shape

@@ -11,8 +11,8 @@ from sdy.passes.spmd.exchange import DimExchange, Filler
 from sdy.passes.spmd.exchange_builder import ExchangeBuilder
 from sdy.passes.spmd.illegality import Illegality
 from sdy.passes.spmd.layout import Layout
+from sdy.passes.spmd.op_conversion import PaddedSite
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
-from sdy.passes.spmd.padded_site import PaddedSite
 from sdy.passes.spmd.parts import shape_of
 from sdy.passes.spmd.reach import Exchange
 from sdy.passes.spmd.replicated_factors import reshard_around

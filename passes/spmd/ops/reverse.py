@@ -20,8 +20,8 @@ from sdy.passes.spmd.compatibility import why_not_by_rule
 from sdy.passes.spmd.exchange_builder import ExchangeBuilder, TensorEmitter
 from sdy.passes.spmd.illegality import Illegality
 from sdy.passes.spmd.layout import Layout
+from sdy.passes.spmd.op_conversion import carries
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
-from sdy.passes.spmd.padded_site import carries
 from sdy.passes.spmd.parts import shape_of
 from sdy.passes.spmd.resolution import (
     Resolution,

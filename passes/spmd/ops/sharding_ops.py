@@ -13,9 +13,8 @@ from sdy.dialect import (
 )
 from sdy.passes.common.regions import inline_body
 from sdy.passes.spmd.layout import Layout
+from sdy.passes.spmd.op_conversion import PaddedSite, Site
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
-from sdy.passes.spmd.padded_site import PaddedSite
-from sdy.passes.spmd.site import Site
 
 
 def _lower_manual_computation(site: Site[ManualComputationOp]) -> None:

@@ -18,8 +18,8 @@ from sdy.passes.spmd.exchange import DimExchange, Filler
 from sdy.passes.spmd.exchange_builder import ExchangeBuilder, TensorEmitter
 from sdy.passes.spmd.illegality import Illegality
 from sdy.passes.spmd.layout import Layout
+from sdy.passes.spmd.op_conversion import PaddedSite, Site, unless_empty
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
-from sdy.passes.spmd.padded_site import PaddedSite
 from sdy.passes.spmd.parts import shape_of
 from sdy.passes.spmd.reach import Reach, whole_shards
 from sdy.passes.spmd.replicated_factors import permuting_rule, replicate_factors
@@ -31,7 +31,6 @@ from sdy.passes.spmd.resolution import (
     layout_of,
     zero_filler,
 )
-from sdy.passes.spmd.site import Site, unless_empty
 from sdy.passes.spmd.sliced_dims import sliced_dims
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.attributes.operation_attributes import i64_array

@@ -35,7 +35,7 @@ from sdy.axes import AxisRef, merge_sub_axes, prefix_without_overlap, subtract, 
 from sdy.factors import project
 from sdy.mesh import Mesh
 from sdy.passes.spmd.reshaped_layouts import carry_over
-from sdy.passes.spmd.reshards.axis_pieces import prime_pieces
+from sdy.passes.spmd.reshards.collective_state import prime_pieces
 from sdy.passes.spmd.reshards.operation_plan import (
     Axes,
     OperationShardings,

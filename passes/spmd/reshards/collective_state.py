@@ -1,5 +1,6 @@
 """State of the greedy reshard planner: the placed, misplaced and wanted axes of each dimension, and the steps."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -129,3 +130,13 @@ def _cut(axes: Iterable[AxisRef], others: Iterable[AxisRef], mesh: Mesh) -> list
             pieces.append(head)
         pieces.append(axis)
     return pieces
+
+
+def prime_pieces(axis: AxisRef, mesh: Mesh) -> list[AxisRef]:
+    """Return the sub-axes of prime size that `axis` consists of, major to minor."""
+    size = axis.size_in(mesh)
+    factor = next((number for number in range(2, math.isqrt(size) + 1) if size % number == 0), size)
+    if factor == size:
+        return [axis]
+    first, rest = axis.split(factor, mesh)
+    return [first, *prime_pieces(rest, mesh)]

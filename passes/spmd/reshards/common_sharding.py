@@ -16,8 +16,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from sdy.axes import Axes, AxisRef, is_prefix, merge_sub_axes, prefix_without_overlap, total_size
+from sdy.factors import project
 from sdy.mesh import Mesh
 from sdy.rule import FactorKind, OpShardingRule
+from sdy.sharding import TensorSharding
 
 TensorAxes = Mapping[int, Axes]
 """Axes by factor, for the factors of one tensor. An operation's tensors are its operands, then its results."""
@@ -223,3 +225,17 @@ def _move_to_batching_factors(chosen: list[Axes], rule: OpShardingRule, mesh: Me
                 axes_per_factor[target] = merge_sub_axes((*axes_per_factor[target], to_place[0]), mesh)
                 to_place = to_place[1:]
     return tuple(axes_per_factor)
+
+
+def uneven_factors(rule: OpShardingRule, shardings: Sequence[TensorSharding | None], mesh: Mesh) -> set[int]:
+    """Return the factors that are uneven in one of the shardings of the operands, then the results."""
+    filled = [
+        sharding or TensorSharding.replicated_closed(mesh, len(mapping))
+        for sharding, mapping in zip(shardings, rule.tensors, strict=True)
+    ]
+    return {
+        factor
+        for tensor in project(rule, filled, mesh).tensors
+        for factor, part in tensor.factors.items()
+        if rule.factor_sizes[factor] % total_size((*part.axes, *part.overflow), mesh)
+    }

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from sdy.axes import AxisRef, merge_sub_axes, mesh_order, subtract, total_size
 from sdy.mesh import Mesh
-from sdy.passes.spmd.reshards.axis_pieces import prime_pieces
 from sdy.passes.spmd.reshards.collective_cost import elements_received
 from sdy.passes.spmd.reshards.collective_search import cheapest_path
-from sdy.passes.spmd.reshards.collective_state import CollectivePlan
+from sdy.passes.spmd.reshards.collective_state import CollectivePlan, prime_pieces
 from sdy.passes.spmd.reshards.collective_steps import (
     AllGather,
     AllSlice,

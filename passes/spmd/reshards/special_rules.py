@@ -12,7 +12,7 @@ from xdsl.ir import Operation
 
 from sdy.ir.shapes import shape
 from sdy.mesh import Mesh
-from sdy.passes.spmd.uneven_factors import uneven_factors
+from sdy.passes.spmd.reshards.common_sharding import uneven_factors
 from sdy.rule import FactorKind, OpShardingRule, TensorMapping, factors_in
 from sdy.rules import sharding_rule
 from sdy.sharding import TensorSharding

@@ -18,11 +18,11 @@ from sdy.passes.spmd.compatibility import why_not_by_dims
 from sdy.passes.spmd.exchange_builder import ExchangeBuilder, Tensor
 from sdy.passes.spmd.illegality import Illegality, Reason
 from sdy.passes.spmd.layout import Layout
+from sdy.passes.spmd.op_conversion import carries
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.ops.concatenate.origins import Rows, rows_of
 from sdy.passes.spmd.ops.concatenate.part import ConcatenatedPart
 from sdy.passes.spmd.ops.concatenate.redistribution import Message, Segment, messages, rounds
-from sdy.passes.spmd.padded_site import carries
 from sdy.passes.spmd.parts import shape_of
 from sdy.passes.spmd.replicated_factors import replicate_permuted, reshard_around
 from sdy.passes.spmd.reshards.collective_cost import local_elements

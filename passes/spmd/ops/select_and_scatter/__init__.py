@@ -15,14 +15,14 @@ from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.walking import captured_values
 from sdy.passes.spmd.compatibility import why_not_by_dims
+from sdy.passes.spmd.elements import identities_of
 from sdy.passes.spmd.exchange import DimExchange, Filler
 from sdy.passes.spmd.exchange_builder import ExchangeBuilder
 from sdy.passes.spmd.illegality import Illegality
 from sdy.passes.spmd.layout import Layout
-from sdy.passes.spmd.neutral_elements import identities_of
+from sdy.passes.spmd.op_conversion import carries
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.ops.select_and_scatter.edges import Edges
-from sdy.passes.spmd.padded_site import carries
 from sdy.passes.spmd.parts import shape_of
 from sdy.passes.spmd.reach import Exchange, Reach
 from sdy.passes.spmd.resolution import (

@@ -26,8 +26,8 @@ from sdy.passes.spmd.exchange import DimExchange, Filler
 from sdy.passes.spmd.exchange_builder import ExchangeBuilder, Tensor
 from sdy.passes.spmd.illegality import Illegality
 from sdy.passes.spmd.layout import Layout
+from sdy.passes.spmd.op_conversion import PaddedSite, Site, carries
 from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
-from sdy.passes.spmd.padded_site import PaddedSite, carries
 from sdy.passes.spmd.padding import Insertion
 from sdy.passes.spmd.parts import shape_of
 from sdy.passes.spmd.reach import Exchange
@@ -42,7 +42,6 @@ from sdy.passes.spmd.resolution import (
     padded_along,
     zero_filler,
 )
-from sdy.passes.spmd.site import Site
 from sdy.passes.spmd.sliding_window import SlidingWindow, halo_exchanges, local_windows, windowed_dims, windows_stay
 from sdy.rule import FactorKind, OpShardingRule
 from sdy.sharding import TensorSharding
