@@ -30,7 +30,7 @@ from sdy.passes.spmd.costs.sizes import value_bytes
 from sdy.passes.spmd.costs.step_time import AxisNames, axes_of, compute_seconds, seconds_of_messages
 from sdy.passes.spmd.costs.work import Work, seconds_of
 from sdy.passes.spmd.outline import outline
-from sdy.passes.spmd.reshards.operation_plan import Tensors, plan_operation
+from sdy.passes.spmd.plan.operation_plan import Tensors, plan_operation
 from sdy.rules import sharding_rule
 from sdy.sharding import TensorSharding
 from sdy.stablehlo import AllGatherOp, AllToAllOp, CollectivePermuteOp, DynamicSliceOp

@@ -15,7 +15,7 @@ from sdy.dialect.meshes import mesh_of
 from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.ir.shapes import is_static_tensor, shape
 from sdy.ir.walking import operations_of
-from sdy.passes.spmd.elements import neutral_starts
+from sdy.passes.spmd.shards.elements import neutral_starts
 from sdy.passes.spmd.stages import Cut, dims_to_cut, reduce_in_stages, with_parts
 from sdy.stablehlo import AddOp, DotGeneralOp, DotOp, ReduceOp
 from sdy.stablehlo.attributes.operation_attributes import DotDimensionNumbers, DotDimensionNumbersAttr, i64_array

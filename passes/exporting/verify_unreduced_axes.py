@@ -22,7 +22,7 @@ from sdy.passes.common.call_graph import callee, functions
 from sdy.passes.common.properties import before_barriers
 from sdy.passes.common.sharding_walk import shardings_in
 from sdy.passes.common.symbols import Symbols
-from sdy.passes.spmd.reshards.reduction_kinds import region_reduction
+from sdy.passes.spmd.plan.reduction_kinds import region_reduction
 from sdy.sharding import Reduction, TensorSharding
 from sdy.stablehlo import reducing_collectives
 from sdy.stablehlo.reduction import ReduceOp

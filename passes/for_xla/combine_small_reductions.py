@@ -14,7 +14,7 @@ from xdsl.transforms.dead_code_elimination import is_trivially_dead
 from sdy.ir.shapes import num_elements
 from sdy.ir.walking import operations, operations_of
 from sdy.passes.spmd.local_module import COLLECTIVES
-from sdy.passes.spmd.reshards.reduction_kinds import region_reduction
+from sdy.passes.spmd.plan.reduction_kinds import region_reduction
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.convolution import ConvolutionOp
 from sdy.stablehlo.dot import DotGeneralOp

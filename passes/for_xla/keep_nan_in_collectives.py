@@ -11,8 +11,8 @@ from xdsl.rewriter import Rewriter
 
 from sdy.ir.shapes import num_elements
 from sdy.ir.walking import operations_of
-from sdy.passes.spmd.elements import IEEE_FLOATS
-from sdy.passes.spmd.reshards.reduction_kinds import region_reduction
+from sdy.passes.spmd.plan.reduction_kinds import region_reduction
+from sdy.passes.spmd.shards.elements import IEEE_FLOATS
 from sdy.sharding import Reduction
 from sdy.stablehlo.attributes.enums import ComparisonDirection
 from sdy.stablehlo.checks.shape_checks import tensor_type

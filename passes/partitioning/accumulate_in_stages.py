@@ -16,13 +16,13 @@ from sdy.ir.editing import AnalysisPreservingPass
 from sdy.ir.shapes import is_static_tensor, shape
 from sdy.ir.walking import invalidate, operations_of
 from sdy.mesh import Mesh
-from sdy.passes.spmd.elements import has_neutral_starts
-from sdy.passes.spmd.exchange_builder import TensorEmitter
+from sdy.passes.spmd.emit.exchange_builder import TensorEmitter
+from sdy.passes.spmd.emit.replicated_factors import reshard_around
+from sdy.passes.spmd.emit.resolution import layout_of
+from sdy.passes.spmd.plan.collective_cost import local_elements
+from sdy.passes.spmd.plan.reshard_cost import elements_around, shardings_of_uses
 from sdy.passes.spmd.pointwise import applied, is_pointwise
-from sdy.passes.spmd.replicated_factors import reshard_around
-from sdy.passes.spmd.reshards.collective_cost import local_elements
-from sdy.passes.spmd.reshards.reshard_cost import elements_around, shardings_of_uses
-from sdy.passes.spmd.resolution import layout_of
+from sdy.passes.spmd.shards.elements import has_neutral_starts
 from sdy.passes.spmd.stages import Cut, with_parts
 from sdy.sharding import DimSharding, TensorSharding, equivalent
 from sdy.stablehlo.attributes.operation_attributes import i64_array

@@ -15,16 +15,16 @@ from sdy.dialect.interfaces import data_flow_of
 from sdy.ir.fast_access import is_terminator
 from sdy.ir.walking import cached_walks, operations
 from sdy.passes.common.donations import check_donations
-from sdy.passes.spmd.illegality import Reason
-from sdy.passes.spmd.layout import Layout
-from sdy.passes.spmd.layouts import Layouts
+from sdy.passes.spmd.emit.illegality import Reason
+from sdy.passes.spmd.emit.module_layouts import Layouts
+from sdy.passes.spmd.emit.op_conversion import Site, Target, device_id_op
+from sdy.passes.spmd.emit.parts import mask_to_first_shard
+from sdy.passes.spmd.emit.replicate import Obstacle, replicate_along
+from sdy.passes.spmd.legality import obstacle_to_parts
 from sdy.passes.spmd.local_module import Channels, first_free_channel, is_local, mark_local
-from sdy.passes.spmd.obstacles import obstacle_to_parts
-from sdy.passes.spmd.op_conversion import Site, Target, device_id_op
 from sdy.passes.spmd.ops import partitioning_of
-from sdy.passes.spmd.parts import mask_to_first_shard
 from sdy.passes.spmd.planners import planner_of
-from sdy.passes.spmd.replicate import Obstacle, replicate_along
+from sdy.passes.spmd.shards.layout import Layout
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from sdy.passes.common.argument_names import attribute_names, remove_from_argume
 from sdy.passes.common.regions import inline_body
 from sdy.passes.gspmd.named_shardings import NUM_PARTITIONS
 from sdy.passes.partitioning.inline_operators import inline_operators
-from sdy.passes.spmd.communication import groups_as_lists
+from sdy.passes.spmd.emit.communication import groups_as_lists
 from sdy.passes.spmd.local_module import is_local
 from sdy.stablehlo.attributes.replica_group_meshes import axes_and_mesh
 from sdy.stablehlo.attributes.replica_groups import ReplicaGroupMeshAxesAttr

@@ -12,12 +12,12 @@ from sdy.ir.editing import AnalysisPreservingPass
 from sdy.ir.shapes import is_static_tensor, shape
 from sdy.ir.walking import invalidate, operations_of
 from sdy.mesh import Mesh
-from sdy.passes.spmd.elements import neutral_starts
-from sdy.passes.spmd.layout import Layout, mesh_of_devices
-from sdy.passes.spmd.replicated_factors import reshard_around
-from sdy.passes.spmd.reshards.reduction_kinds import operation_reduction
-from sdy.passes.spmd.reshards.reshard_cost import elements_resharded
-from sdy.passes.spmd.resolution import layout_of
+from sdy.passes.spmd.emit.replicated_factors import reshard_around
+from sdy.passes.spmd.emit.resolution import layout_of
+from sdy.passes.spmd.plan.reduction_kinds import operation_reduction
+from sdy.passes.spmd.plan.reshard_cost import elements_resharded
+from sdy.passes.spmd.shards.elements import neutral_starts
+from sdy.passes.spmd.shards.layout import Layout, mesh_of_devices
 from sdy.passes.spmd.stages import Cut, dims_to_cut, reduce_in_stages, with_parts
 from sdy.sharding import DimSharding, TensorSharding, equivalent
 from sdy.stablehlo.reduction import ReduceOp

@@ -22,8 +22,8 @@ from sdy.ir.shapes import rank
 from sdy.ir.walking import operations
 from sdy.mesh import Mesh
 from sdy.passes.common.manual_axes import ManualAxes
-from sdy.passes.spmd.op_conversion import device_id_op
-from sdy.passes.spmd.reshards.single_device import device_of, is_on_one_device
+from sdy.passes.spmd.emit.op_conversion import device_id_op
+from sdy.passes.spmd.emit.single_device import device_of, is_on_one_device
 from sdy.sharding import TensorSharding
 from sdy.stablehlo import CreateTokenOp, IfOp, ReturnOp, TokenType
 from sdy.stablehlo.attributes.enums import ComparisonDirection

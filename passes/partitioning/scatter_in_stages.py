@@ -16,14 +16,14 @@ from sdy.ir.shapes import is_static_tensor, shape
 from sdy.ir.walking import invalidate, operations_of
 from sdy.passes.common.properties import num_bytes
 from sdy.passes.common.replication_cost import local_bytes
-from sdy.passes.spmd.elements import identities_of
-from sdy.passes.spmd.exchange_builder import TensorEmitter
-from sdy.passes.spmd.layout import Layout
+from sdy.passes.spmd.emit.exchange_builder import TensorEmitter
+from sdy.passes.spmd.emit.replicated_factors import reshard_around
+from sdy.passes.spmd.emit.resolution import layout_of
+from sdy.passes.spmd.plan.reduction_kinds import operation_reduction
+from sdy.passes.spmd.plan.rematerialize import bytes_received
 from sdy.passes.spmd.pointwise import applied
-from sdy.passes.spmd.replicated_factors import reshard_around
-from sdy.passes.spmd.reshards.reduction_kinds import operation_reduction
-from sdy.passes.spmd.reshards.rematerialize import bytes_received
-from sdy.passes.spmd.resolution import layout_of
+from sdy.passes.spmd.shards.elements import identities_of
+from sdy.passes.spmd.shards.layout import Layout
 from sdy.passes.spmd.stages import Cut
 from sdy.sharding import DimSharding, TensorSharding, equivalent
 from sdy.stablehlo.attributes.operation_attributes import (

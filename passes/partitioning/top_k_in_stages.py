@@ -15,9 +15,9 @@ from sdy.ir.shapes import is_static_tensor, shape
 from sdy.ir.walking import invalidate, operations_of
 from sdy.passes.common.properties import element_bytes
 from sdy.passes.common.symbols import Symbols
-from sdy.passes.spmd.exchange_builder import TensorEmitter
-from sdy.passes.spmd.replicated_factors import reshard_around
-from sdy.passes.spmd.resolution import layout_of
+from sdy.passes.spmd.emit.exchange_builder import TensorEmitter
+from sdy.passes.spmd.emit.replicated_factors import reshard_around
+from sdy.passes.spmd.emit.resolution import layout_of
 from sdy.passes.spmd.stages import Cut, with_parts
 from sdy.sharding import DimSharding, TensorSharding, equivalent
 from sdy.stablehlo.attributes.operation_attributes import (

@@ -6,16 +6,16 @@ from xdsl.rewriter import InsertPoint
 from sdy.mesh import Mesh
 from sdy.passes.common.manual_axes import ManualAxes
 from sdy.passes.spmd.ops import partitioning_of
-from sdy.passes.spmd.planner import Planner, without_lost_sums
-from sdy.passes.spmd.reach import Exchange, Reach, needed_rows
-from sdy.passes.spmd.reshaped_layouts import ReshapedLayouts
-from sdy.passes.spmd.reshards.cheapest_operation import cheapest_operation
-from sdy.passes.spmd.reshards.cheapest_plan import cheapest_plan
-from sdy.passes.spmd.reshards.collective_steps import AxesPerDim, Collective
-from sdy.passes.spmd.reshards.operation_plan import OperationShardings, Tensors
-from sdy.passes.spmd.reshards.special_rules import whole_unless_passing_through
-from sdy.passes.spmd.reshards.spread_dot import spread
-from sdy.passes.spmd.sharded_operation import ShardedOperation
+from sdy.passes.spmd.plan.cheapest_operation import cheapest_operation
+from sdy.passes.spmd.plan.cheapest_plan import cheapest_plan
+from sdy.passes.spmd.plan.collective_steps import AxesPerDim, Collective
+from sdy.passes.spmd.plan.operation_plan import OperationShardings, Tensors
+from sdy.passes.spmd.plan.planner import Planner, without_lost_sums
+from sdy.passes.spmd.plan.sharded_operation import ShardedOperation
+from sdy.passes.spmd.plan.special_rules import whole_unless_passing_through
+from sdy.passes.spmd.plan.spread_dot import spread
+from sdy.passes.spmd.shards.halo import Exchange, Reach, needed_rows
+from sdy.passes.spmd.shards.reshaped_layouts import ReshapedLayouts
 from sdy.rule import OpShardingRule
 from sdy.stablehlo.dot import DotGeneralOp, DotOp
 from sdy.stablehlo.shape import ReshapeOp

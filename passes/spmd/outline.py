@@ -12,7 +12,7 @@ from sdy.dialect.meshes import common_mesh
 from sdy.dialect.ops import MeshOp, ReshardOp
 from sdy.dialect.shardings import get_sharding, set_func_arg_shardings, set_func_result_shardings
 from sdy.ir.walking import captured_values
-from sdy.passes.spmd.layout import Layout, mesh_of_devices, round_up
+from sdy.passes.spmd.shards.layout import Layout, mesh_of_devices, round_up
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.checks.shape_checks import tensor_type
 

@@ -1,6 +1,6 @@
 """Choice of the planner."""
 
-from sdy.passes.spmd.planner import Planner, ShardyPlanner
+from sdy.passes.spmd.plan.planner import Planner, ShardyPlanner
 
 
 def planner_of(least_communication: bool) -> Planner:

@@ -8,8 +8,8 @@ from sdy.dialect.constants import constant_elements
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.elements import splat
 from sdy.ir.shapes import is_static_tensor, shape_of
+from sdy.passes.spmd.emit.resolution import layout_of
 from sdy.passes.spmd.ops.constants import splat_of_type
-from sdy.passes.spmd.resolution import layout_of
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.emitter import Emitter

@@ -10,7 +10,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from sdy.axes import Axes
 from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.ir.shapes import shape
-from sdy.passes.spmd.elements import identities_of
+from sdy.passes.spmd.shards.elements import identities_of
 from sdy.sharding import DimSharding, TensorSharding
 from sdy.stablehlo.attributes.operation_attributes import i64_array
 from sdy.stablehlo.checks.shape_checks import tensor_type

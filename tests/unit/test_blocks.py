@@ -23,8 +23,8 @@ from sdy.blocks import (
 from sdy.box import Box
 from sdy.diagnostics import capture
 from sdy.mesh import Mesh
-from sdy.passes.spmd.layout import Layout
-from sdy.passes.spmd.sliding_window import SlidingWindow
+from sdy.passes.spmd.shards.layout import Layout
+from sdy.passes.spmd.shards.sliding_window import SlidingWindow
 from sdy.rule import FactorKind
 from sdy.rules import register_movement, shape_of, sharding_rule
 from sdy.rules.builder import Factors

@@ -14,11 +14,11 @@ from sdy.passes.driver import run_passes
 from sdy.passes.partitioning.convert_global_to_local import ConvertGlobalToLocalPass
 from sdy.passes.partitioning.pad_for_divisibility import PadForDivisibilityPass
 from sdy.passes.partitioning.resolve_permutation_factors import ResolvePermutationFactorsPass
-from sdy.passes.spmd.layout import Layout
-from sdy.passes.spmd.op_conversion import PaddedSite, Site
-from sdy.passes.spmd.operation_partitioning import OperationPartitioning
+from sdy.passes.spmd.emit.op_conversion import PaddedSite, Site
+from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning
+from sdy.passes.spmd.emit.resolution import Resolution
 from sdy.passes.spmd.ops import partitioning_of, register_partitioning
-from sdy.passes.spmd.resolution import Resolution
+from sdy.passes.spmd.shards.layout import Layout
 from sdy.rules import RuleBuilder, register, shape_of
 from sdy.sharding import DimSharding, TensorSharding
 from sdy.stablehlo.attributes.operation_attributes import i64_array

@@ -26,9 +26,9 @@ from sdy.passes.common.replication_cost import LocalBytes
 from sdy.passes.jax.operators.constants import with_constants
 from sdy.passes.jax.operators.on_device import on_device
 from sdy.passes.jax.operators.traced import ArrayOperator, traced_call
-from sdy.passes.spmd.operator_parts import OperatorParts, evenly_split, factor_axes, summed_axes_of_results
-from sdy.passes.spmd.reshards.common_sharding import uneven_factors
-from sdy.passes.spmd.reshards.operation_plan import Tensors, plan_operation
+from sdy.passes.spmd.plan.common_sharding import uneven_factors
+from sdy.passes.spmd.plan.operation_plan import Tensors, plan_operation
+from sdy.passes.spmd.plan.operator_parts import OperatorParts, evenly_split, factor_axes, summed_axes_of_results
 from sdy.sharding import DimSharding, TensorSharding
 
 

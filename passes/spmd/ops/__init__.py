@@ -13,8 +13,8 @@ from xdsl.ir import Operation
 
 from sdy.dialect.interfaces import Elementwise
 from sdy.ir.fast_access import has_trait
-from sdy.passes.spmd.op_conversion import carries
-from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
+from sdy.passes.spmd.emit.op_conversion import carries
+from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning, PartitioningTable
 
 _BY_RULE = OperationPartitioning()
 _ELEMENTWISE = OperationPartitioning(pad=carries)

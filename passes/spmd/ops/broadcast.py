@@ -1,7 +1,7 @@
 """Broadcasts; `stablehlo.broadcast` has the sizes of its new dimensions as an attribute."""
 
-from sdy.passes.spmd.op_conversion import Site, carries
-from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
+from sdy.passes.spmd.emit.op_conversion import Site, carries
+from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.stablehlo.attributes.operation_attributes import i64_array
 from sdy.stablehlo.broadcast import BroadcastInDimOp, BroadcastOp
 from sdy.stablehlo.checks.shape_checks import tensor_type

@@ -21,7 +21,7 @@ from sdy.device_groups import grid_positions, shard_indices
 from sdy.dialect.collectives import CollectiveOp
 from sdy.mesh import Mesh
 from sdy.passes.common.replication_cost import LocalBytes, warn_of_cost
-from sdy.passes.spmd.communication import (
+from sdy.passes.spmd.emit.communication import (
     all_reduce,
     all_reduce_bits,
     between,
@@ -30,13 +30,12 @@ from sdy.passes.spmd.communication import (
     reducer,
     replica_groups,
 )
-from sdy.passes.spmd.compatibility import why_not_by_rule
-from sdy.passes.spmd.illegality import Illegality
-from sdy.passes.spmd.layout import Layout
-from sdy.passes.spmd.op_conversion import PaddedSite, Site, Target, unless_empty
-from sdy.passes.spmd.operation_partitioning import Lower, OperationPartitioning, PartitioningTable
-from sdy.passes.spmd.padding import Insertion, Padding
-from sdy.passes.spmd.parts import (
+from sdy.passes.spmd.emit.compatibility import why_not_by_rule
+from sdy.passes.spmd.emit.illegality import Illegality
+from sdy.passes.spmd.emit.op_conversion import PaddedSite, Site, Target, unless_empty
+from sdy.passes.spmd.emit.operation_partitioning import Lower, OperationPartitioning, PartitioningTable
+from sdy.passes.spmd.emit.padding import Insertion, Padding
+from sdy.passes.spmd.emit.parts import (
     AxesOfDims,
     dims_with_axes,
     flat,
@@ -48,9 +47,10 @@ from sdy.passes.spmd.parts import (
     shape_of,
     take_part,
 )
-from sdy.passes.spmd.reshards.resize_cost import collective_size
-from sdy.passes.spmd.reshards.unreduced_plan import in_mesh_order
-from sdy.passes.spmd.resplitting import resplit
+from sdy.passes.spmd.emit.resplitting import resplit
+from sdy.passes.spmd.plan.resize_cost import collective_size
+from sdy.passes.spmd.plan.unreduced_plan import in_mesh_order
+from sdy.passes.spmd.shards.layout import Layout
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.emitter import with_shape

@@ -7,9 +7,9 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
 from sdy.diagnostics import op_error
 from sdy.dialect import ConstantOp as ShardedConstantOp
 from sdy.ir.elements import dense, splat
-from sdy.passes.spmd.op_conversion import PaddedSite, Site, carries, unless_empty
-from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
-from sdy.passes.spmd.parts import offsets, take_part
+from sdy.passes.spmd.emit.op_conversion import PaddedSite, Site, carries, unless_empty
+from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning, PartitioningTable
+from sdy.passes.spmd.emit.parts import offsets, take_part
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.constants import ConstantOp, IotaOp
 from sdy.stablehlo.dynamic_shape import GetDimensionSizeOp

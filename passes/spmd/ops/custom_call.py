@@ -6,13 +6,13 @@ from xdsl.traits import get_effects
 
 from sdy.operators.call import call_of
 from sdy.operators.registry import operator_of
-from sdy.passes.spmd.compatibility import factors_made, why_not_by_rule
-from sdy.passes.spmd.illegality import Illegality
-from sdy.passes.spmd.layout import Layout
-from sdy.passes.spmd.op_conversion import PaddedSite, Site
-from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
-from sdy.passes.spmd.operator_calls import lower_operator, pad_operator
-from sdy.passes.spmd.reshards.special_rules import rule_of_custom_call
+from sdy.passes.spmd.emit.compatibility import factors_made, why_not_by_rule
+from sdy.passes.spmd.emit.illegality import Illegality
+from sdy.passes.spmd.emit.op_conversion import PaddedSite, Site
+from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning, PartitioningTable
+from sdy.passes.spmd.emit.operator_calls import lower_operator, pad_operator
+from sdy.passes.spmd.plan.special_rules import rule_of_custom_call
+from sdy.passes.spmd.shards.layout import Layout
 from sdy.stablehlo.composite import CompositeOp
 from sdy.stablehlo.custom_call import CustomCallOp
 

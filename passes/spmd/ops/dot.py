@@ -1,7 +1,7 @@
 """Matrix products."""
 
-from sdy.passes.spmd.op_conversion import PaddedSite
-from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
+from sdy.passes.spmd.emit.op_conversion import PaddedSite
+from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.rule import FactorKind
 from sdy.stablehlo.dot import DotGeneralOp, DotOp
 

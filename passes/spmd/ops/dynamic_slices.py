@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import TensorType, i64
 from xdsl.ir import SSAValue
 
-from sdy.passes.spmd.communication import all_reduce_bits
-from sdy.passes.spmd.compatibility import why_not_by_rule
-from sdy.passes.spmd.elements import bounds
-from sdy.passes.spmd.illegality import Illegality, Reason
-from sdy.passes.spmd.layout import Layout
-from sdy.passes.spmd.op_conversion import PaddedSite, Site
-from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
-from sdy.passes.spmd.parts import clamped, offsets, shape_of
-from sdy.passes.spmd.replicate import replicate
+from sdy.passes.spmd.emit.communication import all_reduce_bits
+from sdy.passes.spmd.emit.compatibility import why_not_by_rule
+from sdy.passes.spmd.emit.illegality import Illegality, Reason
+from sdy.passes.spmd.emit.op_conversion import PaddedSite, Site
+from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning, PartitioningTable
+from sdy.passes.spmd.emit.parts import clamped, offsets, shape_of
+from sdy.passes.spmd.emit.replicate import replicate
+from sdy.passes.spmd.shards.elements import bounds
+from sdy.passes.spmd.shards.layout import Layout
 from sdy.stablehlo.attributes.operation_attributes import I64Array, i64_array
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.elementwise import SubtractOp

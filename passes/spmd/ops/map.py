@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from sdy.passes.spmd.compatibility import why_not_by_dims
-from sdy.passes.spmd.illegality import Illegality
-from sdy.passes.spmd.layout import Layout
-from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
+from sdy.passes.spmd.emit.compatibility import why_not_by_dims
+from sdy.passes.spmd.emit.illegality import Illegality
+from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning, PartitioningTable
+from sdy.passes.spmd.shards.layout import Layout
 from sdy.stablehlo.mapping import MapOp
 
 

@@ -4,13 +4,13 @@ from sdy.axes import AxisRef
 from sdy.dialect.meshes import enclosing_module, named_meshes
 from sdy.passes.common.properties import num_bytes
 from sdy.passes.common.replication_cost import LocalBytes, warn_of_cost
-from sdy.passes.spmd.communication import all_reduce
-from sdy.passes.spmd.illegality import Reason
-from sdy.passes.spmd.layout import Layout
-from sdy.passes.spmd.op_conversion import Site
-from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
-from sdy.passes.spmd.parts import mask_to_first_shard, take_part
-from sdy.passes.spmd.replicate import replicate
+from sdy.passes.spmd.emit.communication import all_reduce
+from sdy.passes.spmd.emit.illegality import Reason
+from sdy.passes.spmd.emit.op_conversion import Site
+from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning, PartitioningTable
+from sdy.passes.spmd.emit.parts import mask_to_first_shard, take_part
+from sdy.passes.spmd.emit.replicate import replicate
+from sdy.passes.spmd.shards.layout import Layout
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.random import RngBitGeneratorOp, RngOp
 

@@ -4,12 +4,12 @@ The initial value must count once: the first device of each group of partial res
 the identity of the reduction.
 """
 
-from sdy.passes.spmd.elements import identities_of, is_constant
-from sdy.passes.spmd.illegality import Reason
-from sdy.passes.spmd.op_conversion import PaddedSite, Site
-from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
-from sdy.passes.spmd.parts import mask_to_first_shard
-from sdy.passes.spmd.replicate import replicate
+from sdy.passes.spmd.emit.illegality import Reason
+from sdy.passes.spmd.emit.op_conversion import PaddedSite, Site
+from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning, PartitioningTable
+from sdy.passes.spmd.emit.parts import mask_to_first_shard
+from sdy.passes.spmd.emit.replicate import replicate
+from sdy.passes.spmd.shards.elements import identities_of, is_constant
 from sdy.rule import FactorKind
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.reduction import ReduceOp

@@ -6,18 +6,18 @@ from dataclasses import replace
 from xdsl.rewriter import Rewriter
 
 from sdy.axes import AxisRef, subtract
-from sdy.passes.spmd.compatibility import factors_made, why_not_by_rule
-from sdy.passes.spmd.exchange import DimExchange, Filler
-from sdy.passes.spmd.exchange_builder import ExchangeBuilder
-from sdy.passes.spmd.illegality import Illegality
-from sdy.passes.spmd.layout import Layout
-from sdy.passes.spmd.op_conversion import PaddedSite
-from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
-from sdy.passes.spmd.parts import shape_of
-from sdy.passes.spmd.reach import Exchange
-from sdy.passes.spmd.replicated_factors import reshard_around
-from sdy.passes.spmd.reshaped_layouts import ReshapedLayouts
-from sdy.passes.spmd.resolution import Resolution, cut_off, filled_up, layout_of, zero_filler
+from sdy.passes.spmd.emit.compatibility import factors_made, why_not_by_rule
+from sdy.passes.spmd.emit.exchange import DimExchange, Filler
+from sdy.passes.spmd.emit.exchange_builder import ExchangeBuilder
+from sdy.passes.spmd.emit.illegality import Illegality
+from sdy.passes.spmd.emit.op_conversion import PaddedSite
+from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning, PartitioningTable
+from sdy.passes.spmd.emit.parts import shape_of
+from sdy.passes.spmd.emit.replicated_factors import reshard_around
+from sdy.passes.spmd.emit.resolution import Resolution, cut_off, filled_up, layout_of, zero_filler
+from sdy.passes.spmd.shards.halo import Exchange
+from sdy.passes.spmd.shards.layout import Layout
+from sdy.passes.spmd.shards.reshaped_layouts import ReshapedLayouts
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.shape import ReshapeOp
 

@@ -16,14 +16,13 @@ from sdy.device_groups import device_groups, shard_indices
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import MeshOp, ReshardOp
 from sdy.mesh import Mesh
-from sdy.passes.spmd.compatibility import why_not_by_rule
-from sdy.passes.spmd.exchange_builder import ExchangeBuilder, TensorEmitter
-from sdy.passes.spmd.illegality import Illegality
-from sdy.passes.spmd.layout import Layout
-from sdy.passes.spmd.op_conversion import carries
-from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
-from sdy.passes.spmd.parts import shape_of
-from sdy.passes.spmd.resolution import (
+from sdy.passes.spmd.emit.compatibility import why_not_by_rule
+from sdy.passes.spmd.emit.exchange_builder import ExchangeBuilder, TensorEmitter
+from sdy.passes.spmd.emit.illegality import Illegality
+from sdy.passes.spmd.emit.op_conversion import carries
+from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning, PartitioningTable
+from sdy.passes.spmd.emit.parts import shape_of
+from sdy.passes.spmd.emit.resolution import (
     Resolution,
     cut_off,
     filled_up,
@@ -31,6 +30,7 @@ from sdy.passes.spmd.resolution import (
     padded_along,
     zero_filler,
 )
+from sdy.passes.spmd.shards.layout import Layout
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.emitter import before

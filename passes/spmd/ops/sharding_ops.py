@@ -12,9 +12,9 @@ from sdy.dialect import (
     ShardingGroupOp,
 )
 from sdy.passes.common.regions import inline_body
-from sdy.passes.spmd.layout import Layout
-from sdy.passes.spmd.op_conversion import PaddedSite, Site
-from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
+from sdy.passes.spmd.emit.op_conversion import PaddedSite, Site
+from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning, PartitioningTable
+from sdy.passes.spmd.shards.layout import Layout
 
 
 def _lower_manual_computation(site: Site[ManualComputationOp]) -> None:

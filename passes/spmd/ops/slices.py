@@ -13,17 +13,15 @@ from xdsl.rewriter import Rewriter
 
 from sdy.device_groups import shard_indices
 from sdy.diagnostics import warn
-from sdy.passes.spmd.compatibility import why_not_by_dims
-from sdy.passes.spmd.exchange import DimExchange, Filler
-from sdy.passes.spmd.exchange_builder import ExchangeBuilder, TensorEmitter
-from sdy.passes.spmd.illegality import Illegality
-from sdy.passes.spmd.layout import Layout
-from sdy.passes.spmd.op_conversion import PaddedSite, Site, unless_empty
-from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
-from sdy.passes.spmd.parts import shape_of
-from sdy.passes.spmd.reach import Reach, whole_shards
-from sdy.passes.spmd.replicated_factors import permuting_rule, replicate_factors
-from sdy.passes.spmd.resolution import (
+from sdy.passes.spmd.emit.compatibility import why_not_by_dims
+from sdy.passes.spmd.emit.exchange import DimExchange, Filler
+from sdy.passes.spmd.emit.exchange_builder import ExchangeBuilder, TensorEmitter
+from sdy.passes.spmd.emit.illegality import Illegality
+from sdy.passes.spmd.emit.op_conversion import PaddedSite, Site, unless_empty
+from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning, PartitioningTable
+from sdy.passes.spmd.emit.parts import shape_of
+from sdy.passes.spmd.emit.replicated_factors import permuting_rule, replicate_factors
+from sdy.passes.spmd.emit.resolution import (
     Resolution,
     cut_off,
     filled_up,
@@ -31,7 +29,9 @@ from sdy.passes.spmd.resolution import (
     layout_of,
     zero_filler,
 )
-from sdy.passes.spmd.sliced_dims import sliced_dims
+from sdy.passes.spmd.shards.halo import Reach, whole_shards
+from sdy.passes.spmd.shards.layout import Layout
+from sdy.passes.spmd.shards.sliced_dims import sliced_dims
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.attributes.operation_attributes import i64_array
 from sdy.stablehlo.padding import PadOp

@@ -14,22 +14,22 @@ from xdsl.rewriter import Rewriter
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
 from sdy.mesh import Mesh
-from sdy.passes.spmd.compatibility import why_not_by_dims
-from sdy.passes.spmd.exchange_builder import ExchangeBuilder, Tensor
-from sdy.passes.spmd.illegality import Illegality, Reason
-from sdy.passes.spmd.layout import Layout
-from sdy.passes.spmd.op_conversion import carries
-from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
+from sdy.passes.spmd.emit.compatibility import why_not_by_dims
+from sdy.passes.spmd.emit.exchange_builder import ExchangeBuilder, Tensor
+from sdy.passes.spmd.emit.illegality import Illegality, Reason
+from sdy.passes.spmd.emit.op_conversion import carries
+from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning, PartitioningTable
+from sdy.passes.spmd.emit.parts import shape_of
+from sdy.passes.spmd.emit.replicated_factors import replicate_permuted, reshard_around
+from sdy.passes.spmd.emit.resolution import Resolution, cut_off, filled_up, layout_of, padded_over, zero_filler
 from sdy.passes.spmd.ops.concatenate.origins import Rows, rows_of
 from sdy.passes.spmd.ops.concatenate.part import ConcatenatedPart
 from sdy.passes.spmd.ops.concatenate.redistribution import Message, Segment, messages, rounds
-from sdy.passes.spmd.parts import shape_of
-from sdy.passes.spmd.replicated_factors import replicate_permuted, reshard_around
-from sdy.passes.spmd.reshards.collective_cost import local_elements
-from sdy.passes.spmd.reshards.operation_plan import Tensors, plan_operation
-from sdy.passes.spmd.reshards.reshard_cost import elements_around, elements_behind, elements_resharded
-from sdy.passes.spmd.reshards.special_rules import rule_of_concatenation
-from sdy.passes.spmd.resolution import Resolution, cut_off, filled_up, layout_of, padded_over, zero_filler
+from sdy.passes.spmd.plan.collective_cost import local_elements
+from sdy.passes.spmd.plan.operation_plan import Tensors, plan_operation
+from sdy.passes.spmd.plan.reshard_cost import elements_around, elements_behind, elements_resharded
+from sdy.passes.spmd.plan.special_rules import rule_of_concatenation
+from sdy.passes.spmd.shards.layout import Layout
 from sdy.rule import FactorKind
 from sdy.rules import sharding_rule
 from sdy.rules.shape import concatenation_kind

@@ -7,9 +7,9 @@ from xdsl.dialects.builtin import TensorType, i64
 from xdsl.ir import SSAValue
 
 from sdy.axes import AxisRef
-from sdy.passes.spmd.exchange_builder import ExchangeBuilder, TensorEmitter
+from sdy.passes.spmd.emit.exchange_builder import ExchangeBuilder, TensorEmitter
+from sdy.passes.spmd.emit.parts import shape_of
 from sdy.passes.spmd.ops.concatenate.redistribution import Message
-from sdy.passes.spmd.parts import shape_of
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.attributes.enums import ComparisonDirection
 from sdy.stablehlo.checks.shape_checks import tensor_type

@@ -11,16 +11,16 @@ from functools import reduce
 from xdsl.dialects.builtin import TensorType, i64
 from xdsl.ir import OpResult, SSAValue
 
-from sdy.passes.spmd.elements import identities_of
-from sdy.passes.spmd.illegality import Reason
-from sdy.passes.spmd.layout import Layout
-from sdy.passes.spmd.op_conversion import PaddedSite, Site
-from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
+from sdy.passes.spmd.emit.illegality import Reason
+from sdy.passes.spmd.emit.op_conversion import PaddedSite, Site
+from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning, PartitioningTable
+from sdy.passes.spmd.emit.padding import Insertion
+from sdy.passes.spmd.emit.parts import clamped, mask_to_first_shard, offsets, shape_of
+from sdy.passes.spmd.emit.replicate import replicate
 from sdy.passes.spmd.ops.gather_scatter.index_vectors import IndexVectors, all_of_vectors
-from sdy.passes.spmd.padding import Insertion
-from sdy.passes.spmd.parts import clamped, mask_to_first_shard, offsets, shape_of
-from sdy.passes.spmd.replicate import replicate
-from sdy.passes.spmd.reshards.special_rules import rule_of_scatter
+from sdy.passes.spmd.plan.special_rules import rule_of_scatter
+from sdy.passes.spmd.shards.elements import identities_of
+from sdy.passes.spmd.shards.layout import Layout
 from sdy.rule import FactorKind
 from sdy.stablehlo.attributes.enums import ComparisonDirection
 from sdy.stablehlo.attributes.operation_attributes import ScatterDimensionNumbersAttr, i64_array

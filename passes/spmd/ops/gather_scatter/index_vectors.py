@@ -6,9 +6,9 @@ from typing import cast
 from xdsl.dialects.builtin import IntegerType, TensorType, i32, i64
 from xdsl.ir import SSAValue
 
-from sdy.passes.spmd.elements import bounds
-from sdy.passes.spmd.layout import Layout
-from sdy.passes.spmd.parts import offsets
+from sdy.passes.spmd.emit.parts import offsets
+from sdy.passes.spmd.shards.elements import bounds
+from sdy.passes.spmd.shards.layout import Layout
 from sdy.stablehlo.attributes.enums import ComparisonDirection
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.elementwise import AndOp, SubtractOp

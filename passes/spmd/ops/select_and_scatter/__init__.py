@@ -14,18 +14,14 @@ from xdsl.rewriter import Rewriter
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.walking import captured_values
-from sdy.passes.spmd.compatibility import why_not_by_dims
-from sdy.passes.spmd.elements import identities_of
-from sdy.passes.spmd.exchange import DimExchange, Filler
-from sdy.passes.spmd.exchange_builder import ExchangeBuilder
-from sdy.passes.spmd.illegality import Illegality
-from sdy.passes.spmd.layout import Layout
-from sdy.passes.spmd.op_conversion import carries
-from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
-from sdy.passes.spmd.ops.select_and_scatter.edges import Edges
-from sdy.passes.spmd.parts import shape_of
-from sdy.passes.spmd.reach import Exchange, Reach
-from sdy.passes.spmd.resolution import (
+from sdy.passes.spmd.emit.compatibility import why_not_by_dims
+from sdy.passes.spmd.emit.exchange import DimExchange, Filler
+from sdy.passes.spmd.emit.exchange_builder import ExchangeBuilder
+from sdy.passes.spmd.emit.illegality import Illegality
+from sdy.passes.spmd.emit.op_conversion import carries
+from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning, PartitioningTable
+from sdy.passes.spmd.emit.parts import shape_of
+from sdy.passes.spmd.emit.resolution import (
     Resolution,
     cut_off,
     filled_up,
@@ -34,7 +30,11 @@ from sdy.passes.spmd.resolution import (
     padded_along,
     zero_filler,
 )
-from sdy.passes.spmd.sliding_window import windows_stay
+from sdy.passes.spmd.ops.select_and_scatter.edges import Edges
+from sdy.passes.spmd.shards.elements import identities_of
+from sdy.passes.spmd.shards.halo import Exchange, Reach
+from sdy.passes.spmd.shards.layout import Layout
+from sdy.passes.spmd.shards.sliding_window import windows_stay
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.attributes.enums import ComparisonDirection
 from sdy.stablehlo.checks.shape_checks import tensor_type

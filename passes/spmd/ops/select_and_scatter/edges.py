@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from xdsl.ir import SSAValue
 
 from sdy.axes import AxisRef
-from sdy.passes.spmd.exchange_builder import ExchangeBuilder
-from sdy.passes.spmd.parts import shape_of
-from sdy.passes.spmd.reach import Reach
+from sdy.passes.spmd.emit.exchange_builder import ExchangeBuilder
+from sdy.passes.spmd.emit.parts import shape_of
+from sdy.passes.spmd.shards.halo import Reach
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.attributes.enums import ComparisonDirection
 from sdy.stablehlo.checks.shape_checks import tensor_type

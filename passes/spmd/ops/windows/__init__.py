@@ -21,19 +21,16 @@ from sdy.dialect.collectives import AllReduceOp
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import rank
 from sdy.mesh import Mesh
-from sdy.passes.spmd.compatibility import factors_made, why_not_by_dims, why_not_by_rule
-from sdy.passes.spmd.exchange import DimExchange, Filler
-from sdy.passes.spmd.exchange_builder import ExchangeBuilder, Tensor
-from sdy.passes.spmd.illegality import Illegality
-from sdy.passes.spmd.layout import Layout
-from sdy.passes.spmd.op_conversion import PaddedSite, Site, carries
-from sdy.passes.spmd.operation_partitioning import OperationPartitioning, PartitioningTable
-from sdy.passes.spmd.padding import Insertion
-from sdy.passes.spmd.parts import shape_of
-from sdy.passes.spmd.reach import Exchange
-from sdy.passes.spmd.replicated_factors import permuting_rule, replicate_factors, replicate_permuted
-from sdy.passes.spmd.reshards.special_rules import rule_of_convolution
-from sdy.passes.spmd.resolution import (
+from sdy.passes.spmd.emit.compatibility import factors_made, why_not_by_dims, why_not_by_rule
+from sdy.passes.spmd.emit.exchange import DimExchange, Filler
+from sdy.passes.spmd.emit.exchange_builder import ExchangeBuilder, Tensor
+from sdy.passes.spmd.emit.illegality import Illegality
+from sdy.passes.spmd.emit.op_conversion import PaddedSite, Site, carries
+from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning, PartitioningTable
+from sdy.passes.spmd.emit.padding import Insertion
+from sdy.passes.spmd.emit.parts import shape_of
+from sdy.passes.spmd.emit.replicated_factors import permuting_rule, replicate_factors, replicate_permuted
+from sdy.passes.spmd.emit.resolution import (
     Resolution,
     cut_off,
     filled_up,
@@ -42,7 +39,16 @@ from sdy.passes.spmd.resolution import (
     padded_along,
     zero_filler,
 )
-from sdy.passes.spmd.sliding_window import SlidingWindow, halo_exchanges, local_windows, windowed_dims, windows_stay
+from sdy.passes.spmd.plan.special_rules import rule_of_convolution
+from sdy.passes.spmd.shards.halo import Exchange
+from sdy.passes.spmd.shards.layout import Layout
+from sdy.passes.spmd.shards.sliding_window import (
+    SlidingWindow,
+    halo_exchanges,
+    local_windows,
+    windowed_dims,
+    windows_stay,
+)
 from sdy.rule import FactorKind, OpShardingRule
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.attributes.operation_attributes import i64_array

@@ -1,0 +1,142 @@
+"""Layouts of all values of a module, and the conversion of their types."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations
+from math import lcm
+
+from xdsl.dialects.builtin import FunctionType, ModuleOp
+from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from sdy.dialect.collectives import CollectiveOp
+from sdy.dialect.shardings import func_result_sharding, get_sharding
+from sdy.ir.editing import change_type
+from sdy.ir.walking import operations, operations_at_top
+from sdy.passes.common.manual_axes import ManualAxes
+from sdy.passes.spmd.emit.op_conversion import Site, Target
+from sdy.passes.spmd.shards.layout import Layout, mesh_of_devices
+from sdy.sharding import TensorSharding
+
+TypeOf = Callable[[Layout, SSAValue | Operation], Attribute]
+"""Returns the new type of a value, or of a function result."""
+
+
+_Split = tuple[int, int]
+"""The size of a dimension and its number of shards."""
+
+
+class Layouts:
+    """The layouts of all values of a module, by the shardings at the time of construction."""
+
+    def __init__(self, module: ModuleOp):
+        self.functions = {op.sym_name.data: op for op in operations_at_top(module) if isinstance(op, FuncOp)}
+        self._module = module
+        self._shared: dict[tuple[int, TensorSharding | None], Layout] = {}
+        """Interned layouts, by the address of the type, which the layout keeps alive, and the sharding."""
+        self._layouts: dict[SSAValue, Layout] = {}
+        for op in operations(module):
+            for region in op.regions:
+                for block in region.blocks:
+                    self._layouts.update({value: self._layout(value.type, get_sharding(value)) for value in block.args})
+            callee = self.functions.get(op.callee.string_value()) if type(op) is CallOp else None
+            if callee is not None:
+                self._layouts.update(zip(op.results, self.of_function_results(callee), strict=True))
+            else:
+                self._layouts.update({value: self._layout(value.type, get_sharding(value)) for value in op.results})
+
+    @property
+    def any_uneven(self) -> bool:
+        """True if a dimension of a value, or of a function result, is uneven."""
+        results = (layout for function in self.functions.values() for layout in self.of_function_results(function))
+        return any(layout.uneven_dims for layout in (*results, *self._shared.values()))
+
+    def pad_alike(self, where_resharded: bool = False) -> None:
+        """Give dimensions of equal size but different numbers of shards one padded size, so that they can be resharded.
+
+        The sizes are unified in each function separately, because values that cross functions are not padded.
+
+        Args:
+            where_resharded: Only unify the splits between which a collective reshards, so that no value has more
+                padding, which collectives would send, than it needs.
+        """
+        for function in self.functions.values():
+            uneven = {value: layout for value in _values(function) if (layout := self._layouts[value]).uneven_dims}
+            splits = {
+                (layout.shape[dim], layout.parts(dim)) for layout in uneven.values() for dim in layout.uneven_dims
+            }
+            multiples = _multiples(splits, self._resharded(function) if where_resharded else combinations(splits, 2))
+            padded = {layout: replace(layout, multiples=multiples) for layout in {*uneven.values()}}
+            self._layouts.update({value: padded[layout] for value, layout in uneven.items()})
+
+    def _resharded(self, function: FuncOp) -> Iterator[tuple[_Split, _Split]]:
+        """Yield the splits of each dimension before and after each collective."""
+        for op in operations(function):
+            if isinstance(op, CollectiveOp):
+                before, after = self._layouts[op.tensor], self._layouts[op.result]
+                for dim, size in enumerate(before.shape):
+                    yield (size, before.parts(dim)), (size, after.parts(dim))
+
+    def of_all(self, values: Sequence[SSAValue]) -> tuple[Layout, ...]:
+        """Return the layouts of `values`."""
+        return tuple(self._layouts[value] for value in values)
+
+    def of_function_results(self, function: FuncOp) -> list[Layout]:
+        """Return the layouts of the results of `function`, by its signature."""
+        types = function.function_type.outputs.data
+        return [self._layout(type_, func_result_sharding(function, index)) for index, type_ in enumerate(types)]
+
+    def sites(self, target: Target) -> Iterator[Site[Operation]]:
+        """Yield a site for each operation with operands or results, in program order."""
+        manual_axes = ManualAxes(self._module)
+        for op in operations(self._module):
+            if op.operands or op.results:
+                around = tuple(manual_axes.around(op))
+                yield Site(op, self.of_all(op.operands), self.of_all(op.results), target, around)
+
+    def change_types(self, type_of: TypeOf) -> None:
+        """Change the types of all sharded values and of function signatures to those that `type_of` returns."""
+        results = {
+            name: [type_of(layout, function) for layout in self.of_function_results(function)]
+            for name, function in self.functions.items()
+        }
+        for value, layout in self._layouts.items():
+            if layout.is_split and (type_ := type_of(layout, value)) != value.type:
+                change_type(value, type_)
+        for name, function in self.functions.items():
+            inputs = (
+                [argument.type for argument in function.args]
+                if function.body.blocks
+                else function.function_type.inputs.data
+            )
+            function.function_type = FunctionType.from_lists(inputs, results[name])
+
+    def _layout(self, type_: Attribute, sharding: TensorSharding | None) -> Layout:
+        # Called for every value; the many layers of a model share few types and shardings.
+        layout = self._shared.get((id(type_), sharding))
+        if layout is None:
+            layout = Layout(type_, sharding, mesh_of_devices(sharding, self._module)) if sharding else Layout(type_)
+            self._shared[id(type_), sharding] = layout
+        return layout
+
+
+def _values(function: FuncOp) -> Iterator[SSAValue]:
+    """Yield the values in `function`."""
+    for op in operations(function):
+        yield from op.results
+        for region in op.regions:
+            for block in region.blocks:
+                yield from block.args
+
+
+def _multiples(splits: Collection[_Split], pairs: Iterable[tuple[_Split, _Split]]) -> dict[_Split, int]:
+    """Return the multiple to which each split is padded: the lcm of the shard counts that reshards connect it to.
+
+    Pairs of different dimension sizes, or with a split that is not among `splits`, are ignored.
+    """
+    groups = {split: {split} for split in splits}
+    for one, other in pairs:
+        if one[0] == other[0] and one in groups and other in groups:
+            joined = groups[one] | groups[other]
+            groups.update(dict.fromkeys(joined, joined))
+    return {split: lcm(*(parts for _, parts in joined)) for split, joined in groups.items()}

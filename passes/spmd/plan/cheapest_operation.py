@@ -1,0 +1,253 @@
+"""Choose the cheapest shardings for an operation: several candidates, each with its own reshards, are compared.
+
+*A contraction whose operands have different shardings.* With an axis "x" of size 4, a replicated left operand and a
+right operand that is split along the contracting dimension,
+
+    tensor<64x8xf32> [{}, {}] . tensor<8x8xf32> [{"x"}, {}] -> tensor<64x8xf32> [{}, {}]
+
+either the left operand is sliced as well and the partial sums of 512 elements are all-reduced, or the 64 elements of
+the right operand are all-gathered and every device computes the full product.
+
+*A loop-invariant operand with a dimension that must be replicated.* Each iteration reads one slice:
+
+    tensor<6x8x8xf32> [{"x"}, {}, {}] -> tensor<1x8x8xf32> [{}, {}, {}]
+
+Either an all-to-all moves "x" to another dimension of the operand, which sends less than an all-gather, and each slice
+is all-gathered; or the operand is all-gathered once, before the loop.
+
+*A dimension that must be replicated.* A Fourier transform needs its last dimension unpartitioned:
+
+    tensor<64x64xf32> [{}, {"x"}] -> tensor<64x33xcomplex<f32>> [{}, {}]
+
+Either an all-to-all moves "x" to the rows and the result is all-gathered, 8 bytes per element, or the operand is
+all-gathered, 4 bytes per element.
+
+*Tensors with different shardings*: see `sdy.passes.spmd.plan.candidate_plans`.
+
+*A dynamic slice of a split dimension.*
+
+    tensor<64x8xf32> [{"x"}, {}] -> tensor<1x8xf32> [{}, {}]
+
+Either the operand is all-gathered, or each device reads its own rows of the slice, with zeros for the others, and the
+8 elements are all-reduced. `sdy-convert-global-to-local` does the latter if the operand stays split.
+
+*A scatter of split updates.* Either partial results are summed, or the updates are resharded like the input:
+
+    tensor<8x16xf32> [{}, {"x"}], updates tensor<8x16xf32> [{"x"}, {}] -> tensor<8x16xf32> [{"x"}, {}]
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from xdsl.ir import Operation, SSAValue
+
+from sdy.axes import total_size
+from sdy.dialect.shardings import get_sharding
+from sdy.ir.shapes import rank, shape
+from sdy.mesh import Mesh
+from sdy.passes.common.properties import element_bytes
+from sdy.passes.common.replication_cost import local_bytes
+from sdy.passes.spmd.plan.candidate_plans import (
+    plans_of_exchanged_reshape,
+    plans_of_reshape,
+    plans_of_tensors,
+)
+from sdy.passes.spmd.plan.collective_cost import local_elements
+from sdy.passes.spmd.plan.exchange_cost import (
+    elements_exchanged,
+    elements_exchanged_in_reshape,
+    elements_exchanged_in_windows,
+)
+from sdy.passes.spmd.plan.operation_plan import Meshes, OperationShardings, Tensors, plan_operation, summed_axes
+from sdy.passes.spmd.plan.rematerialize import bytes_received
+from sdy.passes.spmd.plan.reshard_cost import (
+    before_reshards,
+    elements_behind,
+    iterations,
+    iterations_of_operand,
+)
+from sdy.passes.spmd.plan.shared_reshards import charge
+from sdy.passes.spmd.plan.special_rules import rule_of_split_kernel
+from sdy.passes.spmd.shards.layout import Layout
+from sdy.sharding import DimSharding, TensorSharding, equivalent
+from sdy.stablehlo.convolution import ConvolutionOp
+from sdy.stablehlo.dot import DotGeneralOp, DotOp
+from sdy.stablehlo.padding import PadOp
+from sdy.stablehlo.shape import ReshapeOp
+from sdy.stablehlo.slicing import DynamicSliceOp, SliceOp
+from sdy.stablehlo.windows import ReduceWindowOp
+
+_WORK = 1000
+"""Multiply-adds that a device computes in about the time that it takes to receive one element."""
+
+_EXCHANGING = (SliceOp, PadOp, ConvolutionOp, ReduceWindowOp)
+"""Operations whose exchange of rows along permutation factors `_cost` counts."""
+
+_DOTS = (DotGeneralOp, DotOp)
+"""Matrix products: `plans_of_tensors` proposes no candidates for them, since compute dominates their cost."""
+
+
+def cheapest_operation(
+    op: Operation, tensors: Tensors, mesh_name: str | Mesh, meshes: Meshes, reshapes: bool
+) -> OperationShardings:
+    """Return the cheapest plan: that of `plan_operation` or an alternative.
+
+    Alternatives do not split reduction factors, do not move the axes of need-replication factors to other factors, or
+    come from `candidate_plans`.
+
+    Args:
+        op: The operation.
+        tensors: The sharding rule of `op`, and the shardings and sizes of its operands and results.
+        mesh_name: The mesh on which the operation is to run.
+        meshes: All meshes that the shardings refer to.
+        reshapes: Whether the operation is a reshape; see `plan_operation`.
+    """
+    mesh, rule = meshes[mesh_name], tensors.rule
+    plan = plan_operation(tensors, mesh_name, meshes, reshapes)
+    same_devices = all(other.device_ids == mesh.device_ids for other in meshes.values())
+    if isinstance(op, ReshapeOp) and same_devices:
+        return _cheapest_reshape(op, tensors, plan, mesh_name, mesh)
+    if not any(plan.shardings):
+        return plan
+    plans = [plan]
+    if plan.reduction_axes and summed_axes(tensors, mesh_name, mesh) is None:
+        replicated_sums = replace(tensors, rule=rule.with_replicated(rule.reduction))
+        plans.append(plan_operation(replicated_sums, mesh_name, meshes, reshapes))
+    if rule.need_replication:
+        plans.append(plan_operation(tensors, mesh_name, meshes, reshapes, moves_axes=False))
+    if same_devices:
+        has_elements = 0 not in (tensors.sizes[0], tensors.sizes[-1])
+        permutes = isinstance(op, _EXCHANGING) and has_elements
+        moves_whole = rule.reduction or rule.need_replication or (rule.permutation and not permutes)
+        most = _bytes_held(op, tensors, plan, mesh) if moves_whole else math.inf
+        # A convolution is never split into fewer shards to save communication: compute dominates its cost.
+        fewest = _num_parts(plan, mesh) if isinstance(op, ConvolutionOp) else 1
+        candidates = () if isinstance(op, _DOTS) else plans_of_tensors(tensors, mesh_name, mesh, permutes)
+        plans += (
+            each
+            for each in candidates
+            if _bytes_held(op, tensors, each, mesh) <= most and _num_parts(each, mesh) >= fewest
+        )
+        if isinstance(op, ConvolutionOp) and (split := rule_of_split_kernel(op, rule, tensors.shardings)):
+            candidates = plans_of_tensors(replace(tensors, rule=split), mesh_name, mesh, permutes)
+            plans += (each for each in candidates if each.reduction_axes and _num_parts(each, mesh) >= fewest)
+    if isinstance(op, DynamicSliceOp) and (summed := _summed_slice(op, tensors, mesh_name)):
+        plans.append(summed)
+    alternatives = tuple(dict.fromkeys(plans))
+    best = plan if len(alternatives) == 1 else min(alternatives, key=lambda each: _cost(op, tensors, each, mesh))
+    return replace(best, reduction_axes=()) if isinstance(op, DynamicSliceOp) else best
+
+
+def _summed_slice(op: DynamicSliceOp, tensors: Tensors, mesh_name: str | Mesh) -> OperationShardings | None:
+    """Return the plan that keeps the operand's sharding and all-reduces the slice, or None if that is not on this mesh.
+
+    The plan's reduction axes are those of the all-reduce into which the dynamic slice itself is lowered.
+    """
+    operand, *_, result = tensors.shardings
+    if operand is None or operand.mesh != mesh_name:
+        return None
+    sizes = zip(shape(op.operand.type), shape(op.result.type), strict=True)
+    sliced = [before != after for before, after in sizes]
+    axes = operand.dim_axes
+    kept = tuple(DimSharding() if cut else DimSharding(of_dim) for cut, of_dim in zip(sliced, axes, strict=True))
+    replicated_slice = TensorSharding(operand.mesh, kept)
+    summed = tuple(axis for cut, of_dim in zip(sliced, axes, strict=True) if cut for axis in of_dim)
+    unchanged = (None,) * len(op.operands)
+    return OperationShardings(
+        (*unchanged, None if equivalent(replicated_slice, result) else replicated_slice), axes, summed
+    )
+
+
+def _cheapest_reshape(
+    op: ReshapeOp, tensors: Tensors, plan: OperationShardings, mesh_name: str | Mesh, mesh: Mesh
+) -> OperationShardings:
+    """Return the cheapest plan of a reshape: `plan`, one that splits shared factors, or one with an exchange."""
+    if not any(plan.shardings) and not _received_in_reshape(op, tensors.shardings, mesh):
+        return plan
+    plans = plans_of_reshape(tensors, mesh_name, mesh) + plans_of_exchanged_reshape(tensors, mesh_name, mesh)
+    return min((plan, *plans), key=lambda each: _cost(op, tensors, each, mesh))
+
+
+def _received_in_reshape(op: ReshapeOp, shardings: Sequence[TensorSharding | None], mesh: Mesh) -> int:
+    """Return the bytes that all devices receive in a reshape whose operand and result have `shardings`."""
+    before, after = _layouts((op.operand, op.result), shardings, mesh)
+    return elements_exchanged_in_reshape(before, after) * element_bytes(op.result.type)
+
+
+def _layouts(values: Sequence[SSAValue], shardings: Sequence[TensorSharding | None], mesh: Mesh) -> list[Layout]:
+    return [
+        Layout(value.type, sharding or TensorSharding.replicated_closed(mesh, rank(value.type)), mesh)
+        for value, sharding in zip(values, shardings, strict=True)
+    ]
+
+
+def _cost(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh) -> float:
+    """Return the cost of a plan in bytes: those that all devices receive, plus the compute time as bytes received."""
+    shardings = [new or old for new, old in zip(plan.shardings, tensors.shardings, strict=True)]
+    summed = sum(
+        _received_in_sum(*each, plan, mesh) for each in zip(op.results, shardings[len(op.operands) :], strict=True)
+    )
+    if isinstance(op, SliceOp | PadOp):
+        axes_per_dim = tuple(
+            tuple(axis for factor in dim for axis in plan.axes_per_factor[factor]) for dim in tensors.rule.operands[0]
+        )
+        summed += elements_exchanged(op, axes_per_dim, mesh) * element_bytes(op.result.type)
+    if isinstance(op, ConvolutionOp | ReduceWindowOp):
+        layouts = _layouts((*op.operands, *op.results), shardings, mesh)
+        summed += elements_exchanged_in_windows(op, layouts) * element_bytes(op.operands[0].type)
+    if isinstance(op, ReshapeOp):
+        summed += _received_in_reshape(op, shardings, mesh)
+    devices = mesh.size / _num_parts(plan, mesh)
+    work = devices * math.prod(tensors.rule.factor_sizes) * _widest(op) / _WORK
+    return _received_in_reshards(op, shardings, mesh) + iterations(op) * (summed + work)
+
+
+def _num_parts(plan: OperationShardings, mesh: Mesh) -> int:
+    """Return the number of shards that the computation is split into."""
+    return total_size((axis for axes in plan.axes_per_factor for axis in axes), mesh)
+
+
+def _bytes_held(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh) -> int:
+    """Return the bytes of a device's shards of the tensors of `op`; loop-invariant operands count before and after."""
+    values = (*op.operands, *op.results)
+    held = 0
+    for index, (value, old, new) in enumerate(zip(values, tensors.shardings, plan.shardings, strict=True)):
+        held += local_bytes(value.type, new or old, mesh)
+        if new is not None and index < len(op.operands) and iterations_of_operand(op, value) < iterations(op):
+            held += local_bytes(value.type, old, mesh)
+    return held
+
+
+def _received_in_reshards(op: Operation, shardings: Sequence[TensorSharding | None], mesh: Mesh) -> float:
+    """Return the bytes that all devices receive in reshards around `op`, in all iterations of the enclosing loops.
+
+    The reshard of a loop-invariant operand counts once, because `sdy-hoist-invariant-collectives` hoists it.
+    """
+    before = sum(
+        iterations_of_operand(op, value) * _received_in_reshard(op, before_reshards(value), sharding, mesh)
+        for value, sharding in dict.fromkeys(zip(op.operands, shardings, strict=False))
+        if sharding is not None
+    )
+    results = zip(op.results, shardings[len(op.operands) :], strict=True)
+    behind = sum(elements_behind(value, sharding) * element_bytes(value.type) for value, sharding in results)
+    return before + iterations(op) * behind
+
+
+def _received_in_reshard(op: Operation, value: SSAValue, sharding: TensorSharding, mesh: Mesh) -> float:
+    received = bytes_received(value, sharding, op)
+    return charge(received, value, sharding, op, mesh) if received and isinstance(op, _EXCHANGING) else received
+
+
+def _widest(op: Operation) -> int:
+    return max(element_bytes(value.type) for value in (*op.operands, *op.results))
+
+
+def _received_in_sum(result: SSAValue, sharding: TensorSharding | None, plan: OperationShardings, mesh: Mesh) -> float:
+    """Return the bytes that all devices receive in the all-reduce, or in the reduce-scatter if the users are split."""
+    sizes, wanted = shape(result.type), get_sharding(result)
+    local = local_elements(sharding.dim_axes, sizes, mesh) if sharding else math.prod(sizes)
+    needed = local_elements(wanted.dim_axes, sizes, mesh) if wanted else math.prod(sizes)
+    parts = total_size(plan.reduction_axes, mesh)
+    received = (parts - 1) * min(2 * local / parts, max(needed, local / parts))
+    return received * mesh.size * element_bytes(result.type)

@@ -1,0 +1,110 @@
+"""Communication cost of the reshards around an operation, given the shardings of its operands and results.
+
+A chain of reshards counts as one, from the sharding before the first to the sharding after the last.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from xdsl.dialects import func
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from sdy.dialect.collectives import AllReduceOp
+from sdy.dialect.meshes import mesh_of
+from sdy.dialect.ops import ReshardOp
+from sdy.dialect.shardings import func_result_sharding, get_sharding
+from sdy.ir.shapes import rank, shape
+from sdy.passes.common.loops import LoopInvariants, loop_trips, loops_around
+from sdy.passes.spmd.plan.cheapest_plan import cheapest_plan
+from sdy.passes.spmd.plan.collective_cost import elements_received
+from sdy.sharding import TensorSharding
+from sdy.stablehlo.control_flow import WhileOp
+
+
+def elements_around(op: Operation, shardings: Sequence[TensorSharding | None]) -> int:
+    """Return the elements that all devices receive in reshards around `op`.
+
+    Args:
+        op: The operation.
+        shardings: The shardings of its operands, then of its results, in which it runs.
+    """
+    results = zip(op.results, shardings[len(op.operands) :], strict=True)
+    behind = sum(elements_behind(value, sharding) for value, sharding in results)
+    return sum(_elements_before(op, shardings).values()) + behind
+
+
+def _elements_before(op: Operation, shardings: Sequence[TensorSharding | None]) -> dict[SSAValue, int]:
+    """Return the elements that all devices receive in the reshards of each operand."""
+    received: dict[SSAValue, int] = defaultdict(int)
+    for value, sharding in set(zip(op.operands, shardings, strict=False)):
+        received[value] += elements_resharded(value, get_sharding(before_reshards(value)), sharding, op)
+    return received
+
+
+def iterations(op: Operation) -> int:
+    """Return how often `op` runs: the product of the trip counts of the enclosing loops, 1 for each unknown one."""
+    return math.prod(map(_trip_count, loops_around(op)))
+
+
+def iterations_of_operand(op: Operation, value: SSAValue) -> int:
+    """Return how often `value`, an operand of `op`, is resharded: `iterations` without the loops that can hoist it."""
+    loops = list(loops_around(op))
+    while loops:
+        invariants = LoopInvariants(loops[0])
+        if invariants.producers([value]) is None:
+            break
+        value = invariants.initial_values.get(value, value)
+        loops.pop(0)
+    return math.prod(map(_trip_count, loops))
+
+
+def _trip_count(loop: WhileOp) -> int:
+    known = loop_trips(loop)
+    return 1 if known is None else known
+
+
+def elements_behind(value: OpResult, sharding: TensorSharding | None) -> int:
+    """Return the elements that all devices receive in reshards of `value` for its users, if it has `sharding`."""
+    wanted = dict.fromkeys(shardings_of_uses(value))
+    return sum(elements_resharded(value, sharding, target, value.op) for target in wanted)
+
+
+def elements_resharded(
+    value: SSAValue, source: TensorSharding | None, target: TensorSharding | None, anchor: Operation
+) -> int:
+    """Return the elements that all devices receive in a reshard of `value` from `source` to `target`.
+
+    A value without a sharding, or on a single device, counts as replicated.
+    """
+    over_devices = [sharding for sharding in (source, target) if sharding is not None and sharding.dims]
+    if not over_devices:
+        return 0
+    replicated = ((),) * rank(value.type)
+    before, after = (sharding.dim_axes if sharding in over_devices else replicated for sharding in (source, target))
+    sizes, mesh = shape(value.type), mesh_of(over_devices[0], anchor)
+    return elements_received(cheapest_plan(before, after, sizes, mesh), before, sizes, mesh)
+
+
+def before_reshards(value: SSAValue) -> SSAValue:
+    """Return the input of the chain of reshards, each with one use, that ends at `value`.
+
+    The chain does not include a reshard of an all-reduce, because both become one reduce-scatter.
+    """
+    while isinstance(reshard := value.owner, ReshardOp) and value.has_one_use():
+        if isinstance(reshard.input.owner, AllReduceOp):
+            break
+        value = reshard.input
+    return value
+
+
+def shardings_of_uses(value: SSAValue) -> Iterator[TensorSharding | None]:
+    """Yield the sharding that each use of `value` needs: of a reshard, of a function result, or the value's own."""
+    for use in value.uses:
+        match use.operation:
+            case ReshardOp() as reshard:
+                yield reshard.sharding.data
+            case func.ReturnOp() as terminator if isinstance(function := terminator.parent_op(), func.FuncOp):
+                yield func_result_sharding(function, use.index)
+            case _:
+                yield get_sharding(value)

@@ -1,0 +1,100 @@
+"""Cost of a reshard that several operations share: each pays only for what the others do not save.
+
+    %1 = stablehlo.slice %0 [1:9]    tensor<9xf32> [{}] -> tensor<8xf32> [{"x"}]
+    %2 = stablehlo.slice %0 [0:8]    tensor<9xf32> [{}] -> tensor<8xf32> [{"x"}]
+
+If only one slice is considered, resharding its result is cheapest. But both slices can share one reshard of %0, and
+exchange rows. Then each saves the reshard of its result, so the first slice is charged for the shared reshard minus
+the savings of the second.
+"""
+
+from collections.abc import Iterator
+
+from xdsl.ir import Operation, SSAValue
+
+from sdy.dialect.interfaces import Elementwise
+from sdy.dialect.ops import ReshardOp
+from sdy.dialect.shardings import get_sharding
+from sdy.ir.fast_access import has_trait
+from sdy.ir.shapes import is_scalar, shape
+from sdy.mesh import Mesh
+from sdy.passes.common.properties import element_bytes
+from sdy.passes.spmd.plan.exchange_cost import elements_exchanged
+from sdy.passes.spmd.plan.reshard_cost import elements_behind
+from sdy.sharding import TensorSharding, equivalent
+from sdy.stablehlo.broadcast import BroadcastInDimOp
+from sdy.stablehlo.constants import ConstantOp
+from sdy.stablehlo.padding import PadOp
+from sdy.stablehlo.slicing import SliceOp
+from sdy.stablehlo.windows import SelectAndScatterOp
+
+
+def charge(received: float, value: SSAValue, sharding: TensorSharding, op: Operation, mesh: Mesh) -> float:
+    """Return the share of a reshard of `value` that `op` is charged: its bytes minus the savings of the other users.
+
+    Args:
+        received: The bytes that all devices receive in the reshard.
+        value: The value that is resharded: an operand of `op`, or the input of a reshard that produces one.
+        sharding: The target of the reshard.
+        op: One of the users.
+        mesh: The mesh of all layouts.
+    """
+    while isinstance(maker := value.owner, Operation) and (operand := _variable(maker)) is not None:
+        value = operand
+    source = get_sharding(value)
+    if source is None:
+        return received
+    for user, operand in _users(value):
+        if user is not op and user.parent is op.parent:
+            received -= _saved(user, operand, source, sharding, received, mesh)
+        if received <= 0:
+            return 0.0
+    return received
+
+
+def _users(value: SSAValue) -> Iterator[tuple[Operation, SSAValue]]:
+    """Yield the users of `value` and the operands they use, looking through reshards and elementwise operations.
+
+    An elementwise operation is looked through if its other operands are constants.
+    """
+    for use in value.uses:
+        user = use.operation
+        if isinstance(user, ReshardOp):
+            if (behind := user.result.get_user_of_unique_use()) is not None:
+                yield behind, user.result
+        elif _variable(user) is value:
+            yield from _users(user.results[0])
+        else:
+            yield user, value
+
+
+def _variable(op: Operation) -> SSAValue | None:
+    """Return the only non-constant operand of an elementwise operation; None for any other operation."""
+    variable = [operand for operand in op.operands if not _is_filled(operand)]
+    if has_trait(op, Elementwise) and len(op.results) == 1 and not op.regions and len(variable) == 1:
+        return variable[0]
+    return None
+
+
+def _is_filled(value: SSAValue) -> bool:
+    """Return whether `value` is a constant or a broadcast scalar, which needs no communication."""
+    op = value.owner
+    return isinstance(op, ConstantOp) or (isinstance(op, BroadcastInDimOp) and is_scalar(op.operand))
+
+
+def _saved(
+    op: Operation, operand: SSAValue, source: TensorSharding, target: TensorSharding, received: float, mesh: Mesh
+) -> float:
+    """Return the bytes that all devices save around `op` if its operand has the layout `target` instead of `source`."""
+    wanted = get_sharding(op.results[0]) if len(op.results) == 1 else None
+    if wanted is None:
+        return 0.0
+    if isinstance(op, SliceOp | PadOp) and operand is op.operands[0]:
+        here, there = (
+            elements_exchanged(op, layout.dim_axes, mesh) + elements_behind(op.result, layout)
+            for layout in (source, target)
+        )
+        return max(0, here - there) * element_bytes(op.result.type)
+    is_wanted = shape(op.results[0].type) == shape(operand.type) and equivalent(wanted, target)
+    runs_in_wanted = has_trait(op, Elementwise) or (isinstance(op, SelectAndScatterOp) and operand is op.operand)
+    return received if runs_in_wanted and is_wanted else 0.0
