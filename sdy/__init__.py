@@ -12,7 +12,7 @@ The names of the public API are imported from their modules on first use.
 
 from typing import TYPE_CHECKING
 
-from sdy.lazy_names import lazy_names
+from sdy.lazy_names import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
     from sdy.axes import AxisRef as AxisRef
@@ -101,4 +101,4 @@ _MODULES = {
     "torch": "sdy.passes.torch:",
 }
 
-__getattr__, __dir__ = lazy_names("sdy", globals(), _MODULES)
+__getattr__, __dir__ = _lazy_names("sdy", globals(), _MODULES)
