@@ -11,16 +11,14 @@ from xdsl.rewriter import InsertPoint
 
 from sdy.axes import AxisRef, subtract
 from sdy.diagnostics import op_error
-from sdy.dialect.collectives import AllReduceOp
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding, result_shardings, set_sharding
 from sdy.ir.editing import insert_for_other_uses, insert_for_use
-from sdy.ir.shapes import rank
 from sdy.mesh import Mesh
 from sdy.passes.common.manual_axes import ManualAxes
 from sdy.passes.common.replication_cost import LocalBytes, current_shardings, warn_of_cost
 from sdy.passes.spmd.emit.single_device import insert_single_device_reshards, runs_on_one_device
-from sdy.passes.spmd.emit.unreduced import combine_for_use
+from sdy.passes.spmd.emit.unreduced import combine_operands, combine_results
 from sdy.passes.spmd.plan.dot_plan import plan_dot_result
 from sdy.passes.spmd.plan.operation_plan import OperationShardings, Tensors, summed_axes
 from sdy.passes.spmd.plan.operator_parts import summed_axes_of_results
@@ -31,7 +29,6 @@ from sdy.passes.spmd.plan.refused_identifiers import (
     warn_of_refused_identifiers,
 )
 from sdy.passes.spmd.plan.sharded_operation import ShardedOperation, Shardings, shardings_around
-from sdy.passes.spmd.plan.unreduced_plan import in_mesh_order
 from sdy.rule import OpShardingRule
 from sdy.rules import sharding_rule
 from sdy.sharding import TensorSharding
@@ -62,7 +59,7 @@ class OperationReshards(ABC):
         if self._is_known(op, shardings):
             return
         if any(sharding and sharding.unreduced for sharding in map(get_sharding, op.operands)):
-            _combine_operands(op)
+            combine_operands(op)
             shardings = shardings_around(op)
         if runs_on_one_device(op, shardings[len(op.operands) :] or result_shardings(op)):
             insert_single_device_reshards(op)
@@ -104,7 +101,7 @@ class AllReshards(OperationReshards):
         _reshard_operation(op, plan, operation.mesh_name)
         if operation.is_opaque:
             _warn_of_replication(op, plan, before, operation.mesh)
-        _combine_results(operation, [plan.reduction_axes] * len(op.results))
+        combine_results(operation, [plan.reduction_axes] * len(op.results))
 
     def _insert_around_operator(self, operation: ShardedOperation, operator: "OperatorRule", tensors: Tensors) -> None:
         """Insert the reshards around a call of an annotated operator; identifiers that it refuses are replicated."""
@@ -118,7 +115,7 @@ class AllReshards(OperationReshards):
         _reshard_operation(op, plan, operation.mesh_name)
         if refused:
             warn_of_refused_identifiers(op, operator, refused, before)
-        _combine_results(operation, summed_axes_of_results(operator, plan.axes_per_factor))
+        combine_results(operation, summed_axes_of_results(operator, plan.axes_per_factor))
 
     def _plan(self, operation: ShardedOperation, tensors: Tensors) -> OperationShardings:
         return self._planner.operation_plan(operation, tensors, self._manual_axes)
@@ -142,27 +139,12 @@ class MinimalReshards(OperationReshards):
                 _compute_with(op.results[0], sharding, wanted, InsertPoint.after(op))
             elif operation.operator is None and not partial_axes:
                 self._remember(operation)
-        _combine_results(operation, [partial_axes] * len(op.results))
+        combine_results(operation, [partial_axes] * len(op.results))
 
 
 def _is_repeatable(operation: ShardedOperation) -> bool:
     """Return whether the plan depends on the rule and the shardings only: not on regions, nor the loops around."""
     return not (operation.op.regions or operation.is_opaque or isinstance(operation.op, DynamicSliceOp))
-
-
-def _combine_operands(op: Operation) -> None:
-    """All-reduce the operands along the unreduced axes that the results do not have.
-
-    Raises:
-        DiagnosticError: If `op` has no results, or results with different unreduced axes.
-    """
-    if not op.results:
-        raise op_error(op, "has operands with unreduced axes, but no results")
-    results = [get_sharding(result) for result in op.results]
-    if len({sharding.unreduced if sharding else () for sharding in results}) > 1:
-        raise op_error(op, "has results with different unreduced axes")
-    for index in range(len(op.operands)):
-        combine_for_use(Use(op, index), results[0], InsertPoint.before(op))
 
 
 def _reshard_operation(op: Operation, plan: OperationShardings, mesh_name: str | Mesh) -> None:
@@ -203,29 +185,6 @@ def _declared_reduction_axes(op: Operation, tensors: Tensors, mesh: Mesh) -> Seq
             "has results with unreduced axes, but operands split over different axes along a reduced dimension",
         )
     return axes
-
-
-def _is_combined(result: OpResult, axes: Sequence[AxisRef]) -> bool:
-    """Return whether all users of `result` are all-reduces over `axes`, inserted by an earlier pass."""
-    users = [use.operation for use in result.uses]
-    return bool(users) and all(
-        isinstance(user, AllReduceOp) and tuple(user.reduction_axes.data) == tuple(axes) for user in users
-    )
-
-
-def _combine_results(operation: ShardedOperation, axes_of_results: Sequence[Sequence[AxisRef]]) -> None:
-    """Insert an all-reduce of each result over the axes along which it is partial, except for its unreduced axes."""
-    if operation.reduction is None or not any(axes_of_results):
-        return
-    op, mesh = operation.op, operation.mesh
-    first = get_sharding(op.results[0])
-    unreduced = first.unreduced if first else ()
-    at = InsertPoint.after(op)
-    for result, axes in zip(op.results, axes_of_results, strict=True):
-        partial = in_mesh_order(subtract(axes, unreduced, mesh), mesh)
-        if partial and not _is_combined(result, partial):
-            sharding = get_sharding(result) or TensorSharding.replicated_closed(operation.mesh_name, rank(result.type))
-            insert_for_other_uses(result, AllReduceOp(result, partial, sharding, operation.reduction), at)
 
 
 def _warn_of_replication(

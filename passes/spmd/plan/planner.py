@@ -35,26 +35,26 @@ class Planner(ABC):
     """
 
     rematerializes: ClassVar[bool]
-    """Whether a reshard may use another value than its operand: the result of an earlier reshard to the same sharding,
+    """True if a reshard may use another value than its operand: the result of an earlier reshard to the same sharding,
     or a copy of the operand that each device recomputes from values that are cheaper to reshard."""
 
     trims_messages: ClassVar[bool]
-    """Whether devices send only the rows that others read, instead of full shards."""
+    """True if devices send only the rows that others read, instead of full shards."""
 
     splits_windows: ClassVar[bool]
-    """Whether a convolution may be split in ways that its sharding rule does not allow: its kernel like its input, and
+    """True if a convolution may be split in ways that its sharding rule does not allow: its kernel like its input, and
     along dimensions whose windows need no halo."""
 
     reshards_concatenations: ClassVar[bool]
-    """Whether a concatenation may be computed locally, with reshards around it, or directly in the sharding that its
+    """True if a concatenation may be computed locally, with reshards around it, or directly in the sharding that its
     result is resharded to, instead of exchanging or gathering its rows."""
 
     names_meshes: ClassVar[bool]
-    """Whether a mesh with another order of devices becomes a named mesh of the module. Otherwise it is inlined, for a
+    """True if a mesh with another order of devices becomes a named mesh of the module. Otherwise it is inlined, for a
     module that next becomes a single-device program."""
 
     minimizes_padding: ClassVar[bool]
-    """Whether a dimension is padded to a common size only where a collective reshards it, and devices exchange the rows
+    """True if a dimension is padded to a common size only where a collective reshards it, and devices exchange the rows
     that a change of its padded size moves. Otherwise all dimensions of one size get one padded size."""
 
     @abstractmethod

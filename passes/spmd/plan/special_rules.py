@@ -90,7 +90,7 @@ def rule_of_scatter(
 ) -> OpShardingRule:
     """Return `rule` without need-replication on the input dimensions along which the windows have size 1.
 
-    Such a dimension may be split: each device writes the rows of its shard.
+    The dimension may be split: each device writes the rows of its shard.
 
         input        start indices    windows       the sharding rule    this rule
         [256, 64]    [n, 1]           [n, 64]       splits the rows      splits the rows
