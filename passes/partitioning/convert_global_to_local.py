@@ -20,7 +20,7 @@ from sdy.passes.spmd.emit.module_layouts import Layouts
 from sdy.passes.spmd.emit.op_conversion import Site, Target, device_id_op
 from sdy.passes.spmd.emit.parts import mask_to_first_shard
 from sdy.passes.spmd.emit.replicate import Obstacle, replicate_along
-from sdy.passes.spmd.legality import obstacle_to_parts
+from sdy.passes.spmd.legality import obstacle_of
 from sdy.passes.spmd.local_module import Channels, first_free_channel, is_local, mark_local
 from sdy.passes.spmd.ops import partitioning_of
 from sdy.passes.spmd.planners import planner_of
@@ -102,7 +102,7 @@ def _obstacle(site: Site[Operation]) -> Obstacle | None:
     forwards_values = type(op) is CallOp or data_flow_of(op) is not None or is_terminator(op)
     if forwards_values or partitioning_of(op).always_lowered:
         return None
-    return obstacle_to_parts(site)
+    return obstacle_of(site)
 
 
 def _lower(site: Site[Operation], obstacle: Obstacle | None) -> None:

@@ -13,12 +13,12 @@ from sdy.passes.spmd.ops import partitioning_of
 from sdy.passes.spmd.shards.layout import Layout
 
 
-def obstacle_to_parts(site: Site[Any]) -> Obstacle | None:
+def obstacle_of(site: Site[Any]) -> Obstacle | None:
     """Return why an operation with unpartitioned types must be replicated, and along which axes; None if it need not.
 
     The axes are a smallest set that is enough.
     """
-    illegality = why_not_in_parts(site.op, site.operands, site.results)
+    illegality = illegality_of(site.op, site.operands, site.results)
     if illegality is None:
         return None
     axes = axes_of(site)
@@ -27,16 +27,16 @@ def obstacle_to_parts(site: Site[Any]) -> Obstacle | None:
             operands, results = (
                 [layout.without_axes(some) for layout in layouts] for layouts in (site.operands, site.results)
             )
-            if why_not_in_parts(site.op, operands, results) is None:
+            if illegality_of(site.op, operands, results) is None:
                 return Obstacle(illegality, some)
     return Obstacle(illegality, axes)
 
 
-def why_not_in_parts(op: Operation, operands: Sequence[Layout], results: Sequence[Layout]) -> Illegality | None:
+def illegality_of(op: Operation, operands: Sequence[Layout], results: Sequence[Layout]) -> Illegality | None:
     """Return why `op`, with unpartitioned types, cannot be partitioned; None if it can.
 
     It can if no device needs data of other devices and collectives combine its partial results.
     """
     if not any(layout.is_split for layout in (*operands, *results)):
         return None
-    return partitioning_of(op).why_not(op, operands, results)
+    return partitioning_of(op).illegality(op, operands, results)

@@ -14,6 +14,7 @@ from sdy.passes.driver import run_passes
 from sdy.passes.partitioning.convert_global_to_local import ConvertGlobalToLocalPass
 from sdy.passes.partitioning.pad_for_divisibility import PadForDivisibilityPass
 from sdy.passes.partitioning.resolve_permutation_factors import ResolvePermutationFactorsPass
+from sdy.passes.spmd.emit.illegality import Illegality
 from sdy.passes.spmd.emit.op_conversion import PaddedSite, Site
 from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning
 from sdy.passes.spmd.emit.resolution import Resolution
@@ -82,10 +83,10 @@ def test_an_operation_from_outside_is_exchanged_padded_and_lowered_as_it_says():
     assert "stablehlo.negate %arg0 : tensor<2xf32>" in format(module)
 
 
-def why_not(op: Operation) -> str | None:
+def illegality(op: Operation) -> Illegality | None:
     before, after = (Layout(value.type, SPLIT, MESH) for value in (op.operands[0], op.results[0]))
     operands = [before, *(Layout(value.type) for value in op.operands[1:])]
-    return partitioning_of(op).why_not(op, operands, [after])
+    return partitioning_of(op).illegality(op, operands, [after])
 
 
 def test_a_slice_is_computed_in_parts_where_all_that_a_part_takes_is_its_own():
@@ -102,7 +103,7 @@ def test_a_slice_is_computed_in_parts_where_all_that_a_part_takes_is_its_own():
         }
         op = SliceOp.create(operands=[value], properties=properties, result_types=[TensorType(f32, [size])])
         stays = all((start + place * stride) // 4 == place // (size // 2) for place in range(size))
-        assert (why_not(op) is None) == stays, (start, limit, stride)
+        assert (illegality(op) is None) == stays, (start, limit, stride)
         outcomes.add(stays)
     assert outcomes == {True, False}
 
@@ -117,6 +118,6 @@ def test_a_pad_is_computed_in_parts_where_all_that_a_part_shows_is_its_own():
         op = PadOp(value, zero, [low], [high], [interior])
         places = {low + row * (interior + 1): row for row in range(6)}
         stays = all(row // 3 == place // (size // 2) for place, row in places.items() if 0 <= place < size)
-        assert (why_not(op) is None) == stays, (low, high, interior)
+        assert (illegality(op) is None) == stays, (low, high, interior)
         outcomes.add(stays)
     assert outcomes == {True, False}

@@ -26,7 +26,7 @@ _CHANGES_PADDING = (AllGatherOp, AllSliceOp, CollectivePermuteOp, DynamicSliceOp
 """Operations that, like concatenations, add or remove padding, or exchange rows when the padding changes."""
 
 
-def why_not_by_rule(
+def illegality_by_rule(
     op: Operation,
     operands: Sequence[Layout],
     results: Sequence[Layout],
@@ -62,7 +62,7 @@ def why_not_by_rule(
     return None
 
 
-def why_not_by_dims(
+def illegality_by_dims(
     operands: Sequence[Layout],
     results: Sequence[Layout],
     stays: Callable[[int, int, Sequence[int]], bool],

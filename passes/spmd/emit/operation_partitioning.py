@@ -7,7 +7,7 @@ from typing import Any
 from xdsl.ir import Operation
 
 from sdy.mesh import Mesh
-from sdy.passes.spmd.emit.compatibility import why_not_by_rule
+from sdy.passes.spmd.emit.compatibility import illegality_by_rule
 from sdy.passes.spmd.emit.illegality import Illegality
 from sdy.passes.spmd.emit.op_conversion import PaddedSite, Site
 from sdy.passes.spmd.emit.replicated_factors import replicate_permuted
@@ -31,7 +31,7 @@ Pad = Callable[[PaddedSite[Any]], bool]
 SpecialRule = Callable[[Any, OpShardingRule, Sequence[TensorSharding | None], Mesh], OpShardingRule]
 """Returns the rule of an operation, given the shardings of its operands, then of its results, and its mesh."""
 
-WhyNot = Callable[[Any, Sequence[Layout], Sequence[Layout]], Illegality | None]
+FindIllegality = Callable[[Any, Sequence[Layout], Sequence[Layout]], Illegality | None]
 """Returns why an operation, with unpartitioned types and these layouts, cannot be partitioned; None if it can."""
 
 Lower = Callable[[Site[Any]], None]
@@ -46,7 +46,7 @@ class OperationPartitioning:
         exchange: Hook of `sdy-resolve-permutation-factors`: halo exchange.
         replicate: Hook of `sdy-resolve-permutation-factors`: the fallback if there is no exchange.
         pad: Hook of `sdy-pad-for-divisibility`.
-        why_not: Hook of `sdy-convert-global-to-local`: the legality check.
+        illegality: Hook of `sdy-convert-global-to-local`: the legality check.
         lower: Hook of `sdy-convert-global-to-local`, called after the types of all values are replaced.
         always_lowered: Call `lower` even if no operand or result is sharded.
         absorbs_operands: Exchange before the producers of the operands do, and fuse them into the same exchange.
@@ -56,7 +56,7 @@ class OperationPartitioning:
     exchange: Exchange | None = None
     replicate: Replicate = replicate_permuted
     pad: Pad | None = None
-    why_not: WhyNot = why_not_by_rule
+    illegality: FindIllegality = illegality_by_rule
     lower: Lower | None = None
     always_lowered: bool = False
     absorbs_operands: bool = False

@@ -30,7 +30,7 @@ from sdy.passes.spmd.emit.communication import (
     reducer,
     replica_groups,
 )
-from sdy.passes.spmd.emit.compatibility import why_not_by_rule
+from sdy.passes.spmd.emit.compatibility import illegality_by_rule
 from sdy.passes.spmd.emit.illegality import Illegality
 from sdy.passes.spmd.emit.op_conversion import PaddedSite, Site, Target, unless_empty
 from sdy.passes.spmd.emit.operation_partitioning import Lower, OperationPartitioning, PartitioningTable
@@ -272,10 +272,10 @@ def _pad_permute_of_devices(site: PaddedSite[hlo.CollectivePermuteOp]) -> bool:
     return site.operands[0].padded_shape == site.results[0].padded_shape
 
 
-def _why_not_permuted(
+def _illegality_permuted(
     op: hlo.CollectivePermuteOp, operands: Sequence[Layout], results: Sequence[Layout]
 ) -> Illegality | None:
-    return None if _permutes_like_parts(op, operands[0], results[0]) else why_not_by_rule(op, operands, results)
+    return None if _permutes_like_parts(op, operands[0], results[0]) else illegality_by_rule(op, operands, results)
 
 
 def _permutes_like_parts(op: hlo.CollectivePermuteOp, operand: Layout, result: Layout) -> bool:
@@ -315,7 +315,7 @@ _LOWERINGS: dict[type[CollectiveOp], Lower] = {
 }
 
 PARTITIONING: PartitioningTable = {
-    hlo.CollectivePermuteOp: OperationPartitioning(pad=_pad_permute_of_devices, why_not=_why_not_permuted),
+    hlo.CollectivePermuteOp: OperationPartitioning(pad=_pad_permute_of_devices, illegality=_illegality_permuted),
     **{op: OperationPartitioning(pad=_pad, lower=lower, always_lowered=True) for op, lower in _LOWERINGS.items()},
     dialect.ReduceScatterOp: OperationPartitioning(
         pad=_pad_reduce_scatter, lower=_lower_reduce_scatter, always_lowered=True

@@ -6,7 +6,7 @@ from xdsl.traits import get_effects
 
 from sdy.operators.call import call_of
 from sdy.operators.registry import operator_of
-from sdy.passes.spmd.emit.compatibility import factors_made, why_not_by_rule
+from sdy.passes.spmd.emit.compatibility import factors_made, illegality_by_rule
 from sdy.passes.spmd.emit.illegality import Illegality
 from sdy.passes.spmd.emit.op_conversion import PaddedSite, Site
 from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning, PartitioningTable
@@ -33,12 +33,16 @@ def _lower(site: Site[CustomCallOp] | Site[CompositeOp]) -> None:
         lower_operator(site, call)
 
 
-def _why_not_custom_call(op: CustomCallOp, operands: Sequence[Layout], results: Sequence[Layout]) -> Illegality | None:
+def _illegality_custom_call(
+    op: CustomCallOp, operands: Sequence[Layout], results: Sequence[Layout]
+) -> Illegality | None:
     """Return why the call cannot be partitioned; factors that no operand has cannot be split."""
-    return why_not_by_rule(op, operands, results, lambda _, rule: factors_made(rule))
+    return illegality_by_rule(op, operands, results, lambda _, rule: factors_made(rule))
 
 
 PARTITIONING: PartitioningTable = {
     CompositeOp: OperationPartitioning(lower=_lower),
-    CustomCallOp: OperationPartitioning(pad=_pad, why_not=_why_not_custom_call, lower=_lower, rule=rule_of_custom_call),
+    CustomCallOp: OperationPartitioning(
+        pad=_pad, illegality=_illegality_custom_call, lower=_lower, rule=rule_of_custom_call
+    ),
 }

@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import TensorType, i64
 from xdsl.ir import SSAValue
 
 from sdy.passes.spmd.emit.communication import all_reduce_bits
-from sdy.passes.spmd.emit.compatibility import why_not_by_rule
+from sdy.passes.spmd.emit.compatibility import illegality_by_rule
 from sdy.passes.spmd.emit.illegality import Illegality, Reason
 from sdy.passes.spmd.emit.op_conversion import PaddedSite, Site
 from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning, PartitioningTable
@@ -27,12 +27,12 @@ def _summed_dims(operand: Layout, result: Layout) -> list[int]:
     return [dim for dim in operand.split_dims if operand.shape[dim] != result.shape[dim] and not result.axes[dim]]
 
 
-def _why_not_sliced(op: DynamicSliceOp, operands: Sequence[Layout], results: Sequence[Layout]) -> Illegality | None:
+def _illegality_sliced(op: DynamicSliceOp, operands: Sequence[Layout], results: Sequence[Layout]) -> Illegality | None:
     """Return why the slice cannot be partitioned: dimensions that are all-reduced may be split, others by the rule."""
     operand, *indices = operands
     rest = operand.without(_summed_dims(operand, results[0]))
     is_split = any(layout.is_split for layout in (rest, *indices, *results))
-    return why_not_by_rule(op, (rest, *indices), results) if is_split else None
+    return illegality_by_rule(op, (rest, *indices), results) if is_split else None
 
 
 def _pad_slice(site: PaddedSite[DynamicSliceOp]) -> bool:
@@ -154,6 +154,6 @@ def _update(operand: SSAValue, update: SSAValue, starts: Sequence[SSAValue]) -> 
 
 
 PARTITIONING: PartitioningTable = {
-    DynamicSliceOp: OperationPartitioning(pad=_pad_slice, why_not=_why_not_sliced, lower=_lower_slice),
+    DynamicSliceOp: OperationPartitioning(pad=_pad_slice, illegality=_illegality_sliced, lower=_lower_slice),
     DynamicUpdateSliceOp: OperationPartitioning(pad=_pad_update, lower=_lower_update),
 }

@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 
-from sdy.passes.spmd.emit.compatibility import why_not_by_dims
+from sdy.passes.spmd.emit.compatibility import illegality_by_dims
 from sdy.passes.spmd.emit.illegality import Illegality
 from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.shards.layout import Layout
 from sdy.stablehlo.mapping import MapOp
 
 
-def _why_not(op: MapOp, operands: Sequence[Layout], results: Sequence[Layout]) -> Illegality | None:
-    return why_not_by_dims(operands, results, lambda dim, parts, sizes: True)
+def _illegality(op: MapOp, operands: Sequence[Layout], results: Sequence[Layout]) -> Illegality | None:
+    return illegality_by_dims(operands, results, lambda dim, parts, sizes: True)
 
 
-PARTITIONING: PartitioningTable = {MapOp: OperationPartitioning(why_not=_why_not)}
+PARTITIONING: PartitioningTable = {MapOp: OperationPartitioning(illegality=_illegality)}

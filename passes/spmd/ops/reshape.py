@@ -6,7 +6,7 @@ from dataclasses import replace
 from xdsl.rewriter import Rewriter
 
 from sdy.axes import AxisRef, subtract
-from sdy.passes.spmd.emit.compatibility import factors_made, why_not_by_rule
+from sdy.passes.spmd.emit.compatibility import factors_made, illegality_by_rule
 from sdy.passes.spmd.emit.exchange import DimExchange, Filler
 from sdy.passes.spmd.emit.exchange_builder import ExchangeBuilder
 from sdy.passes.spmd.emit.illegality import Illegality
@@ -59,9 +59,9 @@ def _pad(padded: PaddedSite[ReshapeOp]) -> bool:
     return sides.has_same_parts(sides.groups) and sides.pads_groups_alike
 
 
-def _why_not(op: ReshapeOp, operands: Sequence[Layout], results: Sequence[Layout]) -> Illegality | None:
+def _illegality(op: ReshapeOp, operands: Sequence[Layout], results: Sequence[Layout]) -> Illegality | None:
     """Return why the reshape cannot be partitioned; result factors that the operand lacks cannot be split."""
-    return why_not_by_rule(op, operands, results, lambda _, rule: factors_made(rule))
+    return illegality_by_rule(op, operands, results, lambda _, rule: factors_made(rule))
 
 
 def _sides(op: ReshapeOp) -> ReshapedLayouts | None:
@@ -102,4 +102,4 @@ def _reshape_parts(
     Rewriter.replace_op(op, [], [cut_off(op, result, after.shape, after.sharding)])
 
 
-PARTITIONING: PartitioningTable = {ReshapeOp: OperationPartitioning(_exchange, _replicate, _pad, _why_not)}
+PARTITIONING: PartitioningTable = {ReshapeOp: OperationPartitioning(_exchange, _replicate, _pad, _illegality)}

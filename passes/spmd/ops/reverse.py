@@ -16,7 +16,7 @@ from sdy.device_groups import device_groups, shard_indices
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import MeshOp, ReshardOp
 from sdy.mesh import Mesh
-from sdy.passes.spmd.emit.compatibility import why_not_by_rule
+from sdy.passes.spmd.emit.compatibility import illegality_by_rule
 from sdy.passes.spmd.emit.exchange_builder import ExchangeBuilder, TensorEmitter
 from sdy.passes.spmd.emit.illegality import Illegality
 from sdy.passes.spmd.emit.op_conversion import carries
@@ -143,8 +143,8 @@ def _mirrored(name: str | Mesh, mesh: Mesh, axes: Sequence[AxisRef], resolution:
     return resolution.symbols.insert(new)
 
 
-def _why_not(op: ReverseOp, operands: Sequence[Layout], results: Sequence[Layout]) -> Illegality | None:
-    return None if _reverses_parts(op, operands[0], results[0]) else why_not_by_rule(op, operands, results)
+def _illegality(op: ReverseOp, operands: Sequence[Layout], results: Sequence[Layout]) -> Illegality | None:
+    return None if _reverses_parts(op, operands[0], results[0]) else illegality_by_rule(op, operands, results)
 
 
 def _reverses_parts(op: ReverseOp, operand: Layout, result: Layout) -> bool:
@@ -160,4 +160,4 @@ def _reverses_parts(op: ReverseOp, operand: Layout, result: Layout) -> bool:
     )
 
 
-PARTITIONING: PartitioningTable = {ReverseOp: OperationPartitioning(_exchange, pad=carries, why_not=_why_not)}
+PARTITIONING: PartitioningTable = {ReverseOp: OperationPartitioning(_exchange, pad=carries, illegality=_illegality)}

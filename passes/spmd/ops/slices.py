@@ -13,7 +13,7 @@ from xdsl.rewriter import Rewriter
 
 from sdy.device_groups import shard_indices
 from sdy.diagnostics import warn
-from sdy.passes.spmd.emit.compatibility import why_not_by_dims
+from sdy.passes.spmd.emit.compatibility import illegality_by_dims
 from sdy.passes.spmd.emit.exchange import DimExchange, Filler
 from sdy.passes.spmd.emit.exchange_builder import ExchangeBuilder, TensorEmitter
 from sdy.passes.spmd.emit.illegality import Illegality
@@ -53,12 +53,12 @@ def _replicate(op: PadOp | SliceOp, resolution: Resolution) -> bool:
     return bool(factors) and replicate_factors(op, rule, factors)
 
 
-def _why_not(op: PadOp | SliceOp, operands: Sequence[Layout], results: Sequence[Layout]) -> Illegality | None:
+def _illegality(op: PadOp | SliceOp, operands: Sequence[Layout], results: Sequence[Layout]) -> Illegality | None:
     def stays(dim: int, parts: int, sizes: Sequence[int]) -> bool:
         before, after = sizes
         return sliced_dims(op)[dim].reach(before * parts, after * parts, parts).stays
 
-    return why_not_by_dims(operands, results, stays)
+    return illegality_by_dims(operands, results, stays)
 
 
 def _reaches(op: PadOp | SliceOp) -> dict[int, Reach]:
@@ -239,6 +239,6 @@ def _of_devices(layout: Layout, of_parts: Sequence[Sequence[int]]) -> list[list[
 
 
 PARTITIONING: PartitioningTable = {
-    PadOp: OperationPartitioning(_exchange_for_pad, _replicate, _pad_pad, _why_not, _lower_pad),
-    SliceOp: OperationPartitioning(_exchange_for_slice, _replicate, _pad_slice, _why_not, _lower_slice),
+    PadOp: OperationPartitioning(_exchange_for_pad, _replicate, _pad_pad, _illegality, _lower_pad),
+    SliceOp: OperationPartitioning(_exchange_for_slice, _replicate, _pad_slice, _illegality, _lower_slice),
 }

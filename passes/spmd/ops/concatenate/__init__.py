@@ -14,7 +14,7 @@ from xdsl.rewriter import Rewriter
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
 from sdy.mesh import Mesh
-from sdy.passes.spmd.emit.compatibility import why_not_by_dims
+from sdy.passes.spmd.emit.compatibility import illegality_by_dims
 from sdy.passes.spmd.emit.exchange_builder import ExchangeBuilder, Tensor
 from sdy.passes.spmd.emit.illegality import Illegality, Reason
 from sdy.passes.spmd.emit.op_conversion import carries
@@ -222,13 +222,13 @@ def _replicate(op: ConcatenateOp, resolution: Resolution) -> bool:
     return replicate_permuted(op, resolution)
 
 
-def _why_not(op: ConcatenateOp, operands: Sequence[Layout], results: Sequence[Layout]) -> Illegality | None:
+def _illegality(op: ConcatenateOp, operands: Sequence[Layout], results: Sequence[Layout]) -> Illegality | None:
     dim = op.dimension.value.data
-    return why_not_by_dims(operands, results, lambda other, parts, sizes: other != dim, Reason.CONCATENATED_DIM)
+    return illegality_by_dims(operands, results, lambda other, parts, sizes: other != dim, Reason.CONCATENATED_DIM)
 
 
 PARTITIONING: PartitioningTable = {
     ConcatenateOp: OperationPartitioning(
-        _exchange, _replicate, carries, _why_not, absorbs_operands=True, rule=rule_of_concatenation
+        _exchange, _replicate, carries, _illegality, absorbs_operands=True, rule=rule_of_concatenation
     ),
 }

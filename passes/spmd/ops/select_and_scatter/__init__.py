@@ -14,7 +14,7 @@ from xdsl.rewriter import Rewriter
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.walking import captured_values
-from sdy.passes.spmd.emit.compatibility import why_not_by_dims
+from sdy.passes.spmd.emit.compatibility import illegality_by_dims
 from sdy.passes.spmd.emit.exchange import DimExchange, Filler
 from sdy.passes.spmd.emit.exchange_builder import ExchangeBuilder
 from sdy.passes.spmd.emit.illegality import Illegality
@@ -232,10 +232,10 @@ def _own_rows(
     return emit.dynamic_slice(value, [place if each == dim else zero for each in range(sharding.rank)], sizes)
 
 
-def _why_not(op: SelectAndScatterOp, operands: Sequence[Layout], results: Sequence[Layout]) -> Illegality | None:
-    return why_not_by_dims(operands, results, lambda dim, parts, sizes: windows_stay(op, dim, sizes))
+def _illegality(op: SelectAndScatterOp, operands: Sequence[Layout], results: Sequence[Layout]) -> Illegality | None:
+    return illegality_by_dims(operands, results, lambda dim, parts, sizes: windows_stay(op, dim, sizes))
 
 
 PARTITIONING: PartitioningTable = {
-    SelectAndScatterOp: OperationPartitioning(exchange=_exchange, pad=carries, why_not=_why_not),
+    SelectAndScatterOp: OperationPartitioning(exchange=_exchange, pad=carries, illegality=_illegality),
 }

@@ -21,7 +21,7 @@ from sdy.dialect.collectives import AllReduceOp
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import rank
 from sdy.mesh import Mesh
-from sdy.passes.spmd.emit.compatibility import factors_made, why_not_by_dims, why_not_by_rule
+from sdy.passes.spmd.emit.compatibility import factors_made, illegality_by_dims, illegality_by_rule
 from sdy.passes.spmd.emit.exchange import DimExchange, Filler
 from sdy.passes.spmd.emit.exchange_builder import ExchangeBuilder, Tensor
 from sdy.passes.spmd.emit.illegality import Illegality
@@ -224,14 +224,16 @@ def _replicated_factors(op: ConvolutionOp, rule: OpShardingRule) -> set[int]:
     return windows | factors_made(rule)
 
 
-def _why_not_convolution(op: ConvolutionOp, operands: Sequence[Layout], results: Sequence[Layout]) -> Illegality | None:
-    return why_not_by_rule(op, operands, results, _replicated_factors)
+def _illegality_convolution(
+    op: ConvolutionOp, operands: Sequence[Layout], results: Sequence[Layout]
+) -> Illegality | None:
+    return illegality_by_rule(op, operands, results, _replicated_factors)
 
 
-def _why_not_reduce_window(
+def _illegality_reduce_window(
     op: ReduceWindowOp, operands: Sequence[Layout], results: Sequence[Layout]
 ) -> Illegality | None:
-    return why_not_by_dims(operands, results, lambda dim, parts, sizes: windows_stay(op, dim, sizes))
+    return illegality_by_dims(operands, results, lambda dim, parts, sizes: windows_stay(op, dim, sizes))
 
 
 def _lower_convolution(site: Site[ConvolutionOp]) -> None:
@@ -257,9 +259,11 @@ PARTITIONING: PartitioningTable = {
         _exchange_for_convolution,
         _replicate_convolution,
         _pad_convolution,
-        _why_not_convolution,
+        _illegality_convolution,
         _lower_convolution,
         rule=rule_of_convolution,
     ),
-    ReduceWindowOp: OperationPartitioning(_exchange_for_reduce_window, pad=carries, why_not=_why_not_reduce_window),
+    ReduceWindowOp: OperationPartitioning(
+        _exchange_for_reduce_window, pad=carries, illegality=_illegality_reduce_window
+    ),
 }
