@@ -30,6 +30,9 @@ from sdy.text.reading.other_formats import decode_program
 STANDARD_STREAM = "-"
 """The path of standard input, for reading, and standard output, for writing."""
 
+SEPARATOR = "// -----\n"
+"""The line between the modules of a file that is split."""
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -80,6 +83,18 @@ def read(path: str) -> Source:
     except OSError as problem:
         raise _cannot("read", path, problem) from None
     return Source(decode_program(data, path), path)
+
+
+def split(source: Source) -> list[Source]:
+    """Split `source` at its `// -----` lines; the name of a part locates the lines of its diagnostics in the file."""
+    parts: list[Source] = []
+    start = 0
+    lines = source.text.splitlines(keepends=True)
+    for index, line in enumerate([*lines, SEPARATOR]):
+        if line.strip() == SEPARATOR.strip() or index == len(lines):
+            parts.append(Source("".join(lines[start:index]), f"within split at {source.name}:{start + 1} offset "))
+            start = index + 1
+    return parts
 
 
 def _cannot(action: str, path: str, problem: OSError) -> DiagnosticError:

@@ -16,7 +16,7 @@ from sdy.dialect.ops import ManualComputationOp, MeshOp, ReturnOp
 from sdy.foreign_dialects import adopt
 from sdy.interpreter.grid import DeviceId, Grid
 from sdy.interpreter.machine import Machine, run_body
-from sdy.interpreter.shards import assemble, shard
+from sdy.interpreter.manual import assemble, shard
 from sdy.interpreter.values import Array
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.jax.device_mesh import PlacedSharding

@@ -10,7 +10,7 @@ from xdsl.dialects.func import FuncOp
 from sdy.diagnostics import DiagnosticError, error, report
 from sdy.interpreter.check_dialect import CHECK, INTERPRETER
 from sdy.passes.common.call_graph import find_main_function
-from sdy.passes.driver import Source, read
+from sdy.passes.driver import Source, read, split
 from sdy.passes.jax.program.inputs import NumpyArray, arrange_inputs, read_arrays
 from sdy.progress import task
 from sdy.text import context, parse
@@ -18,7 +18,6 @@ from sdy.tools.arguments import PROGRAM, tool_parser
 from sdy.tools.entry import REFUSED, guarded
 from sdy.tools.extensions import import_modules, take_rules
 from sdy.tools.progress import progress
-from sdy.tools.split_input import split
 
 _DESCRIPTION = """\
 Run the function @main of a StableHLO program, or its only function, in the reference interpreter.

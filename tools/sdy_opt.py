@@ -14,12 +14,11 @@ from xdsl.passes import ModulePass
 from sdy.diagnostics import DiagnosticError, capture, error, report
 from sdy.formatting import escape_lines
 from sdy.passes.catalog import PASSES, summary
-from sdy.passes.driver import STANDARD_STREAM, Observer, Source, Timing, read, run_passes, write
+from sdy.passes.driver import SEPARATOR, STANDARD_STREAM, Observer, Source, Timing, read, run_passes, split, write
 from sdy.passes.options import BOOLEANS, create_pass, nearest
 from sdy.text import context, format, parse, to_bytecode, verify
 from sdy.tools.entry import REFUSED, guarded
 from sdy.tools.progress import progress
-from sdy.tools.split_input import SEPARATOR, split
 
 USAGE = """\
 usage: sdy-opt [FILE] [PASS ...] [OPTION ...]

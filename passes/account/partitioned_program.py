@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from xdsl.dialects.builtin import ModuleOp
 
-from sdy.passes.layouts import PartitionedLayout, PropagatedLayout, cheapest, layouts_of
+from sdy.passes.layouts import PartitionedLayout, PropagatedLayout, cheapest, layouts_of, propagated_layouts
 
 if TYPE_CHECKING:
-    from sdy.passes.account.jax_program import JaxProgram
+    from sdy.passes.jax.stages import JaxProgram
 
 Program: TypeAlias = "ModuleOp | JaxProgram"
 """A module, the result of `step.lower(...)`, or a function (of `sdy.jit` or any other)."""
@@ -44,9 +44,10 @@ def propagated_program(program: Program, *args: Any, **kwargs: Any) -> Sequence[
         DiagnosticError: The program cannot be propagated.
     """
     if not isinstance(program, ModuleOp):
-        from sdy.passes.account.jax_program import propagated_jax_program
+        from sdy.passes.jax.stages import lowered
 
-        return propagated_jax_program(program, *args, **kwargs)
+        stage = lowered(program, *args, **kwargs)
+        return propagated_layouts(stage) if isinstance(stage, ModuleOp) else layouts_of(stage.module)
     if args or kwargs:
         raise TypeError("a module already has its arguments: pass none")
     return layouts_of(program)

@@ -21,12 +21,12 @@ from sdy.ir.shapes import shape_of
 from sdy.mesh import Mesh
 from sdy.passes.auto.folded_program import FoldedOperation, FoldedProgram
 from sdy.passes.auto.operation_cost import OperandReshard, OperationCost, OperationCosts, Seconds
+from sdy.passes.common.properties import value_bytes
 from sdy.passes.propagation.rounds import Rounds
 from sdy.passes.propagation.solver import Solver
 from sdy.passes.propagation.step import memoized_steps
 from sdy.passes.propagation.user_priority_propagate import UserPriorityPropagatePass
 from sdy.passes.spmd.costs.hardware import Hardware
-from sdy.passes.spmd.costs.sizes import value_bytes
 from sdy.passes.spmd.costs.step_time import AxisNames, StepCost
 from sdy.sharding import TensorSharding, equivalent
 

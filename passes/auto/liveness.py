@@ -10,9 +10,9 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from sdy.box import Ints
 from sdy.passes.common.call_graph import main_function
+from sdy.passes.common.properties import value_bytes
 from sdy.passes.spmd.costs.host_memory import host_values
 from sdy.passes.spmd.costs.lifetimes import Lifetimes
-from sdy.passes.spmd.costs.sizes import value_bytes
 
 
 @dataclass(frozen=True, eq=False)

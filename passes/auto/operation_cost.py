@@ -22,11 +22,11 @@ from sdy.ir.shapes import num_elements, shape_of
 from sdy.ir.walking import captured_values
 from sdy.mesh import Mesh
 from sdy.passes.common.call_graph import main_function
+from sdy.passes.common.properties import value_bytes
 from sdy.passes.driver import partition
 from sdy.passes.spmd.costs.communication import received
 from sdy.passes.spmd.costs.fusion import FusedValues
 from sdy.passes.spmd.costs.hardware import Hardware
-from sdy.passes.spmd.costs.sizes import value_bytes
 from sdy.passes.spmd.costs.step_time import AxisNames, axes_of, compute_seconds, seconds_of_messages
 from sdy.passes.spmd.costs.work import Work, seconds_of
 from sdy.passes.spmd.outline import outline

@@ -11,11 +11,11 @@ from xdsl.passes import ModulePass
 from sdy.diagnostics import LostShardingWarning, warn
 from sdy.dialect.shardings import has_result_shardings
 from sdy.ir.building import copy_body
+from sdy.ir.editing import inline_body
 from sdy.ir.locations import call_site
 from sdy.passes.common.call_graph import callee, callees_first, calls_in
 from sdy.passes.common.canonicalize import canonicalize
 from sdy.passes.common.function_shardings import function_argument_shardings, function_result_shardings
-from sdy.passes.common.regions import inline_body
 from sdy.passes.common.symbol_dce import erase_dead_symbols
 from sdy.passes.common.symbols import Symbols
 

@@ -39,6 +39,11 @@ def num_bytes(type_: Attribute) -> int:
     return prod(type_.get_shape()) * element_bytes(type_)
 
 
+def value_bytes(value: SSAValue) -> int:
+    """Return the bytes of a tensor, at least one per element; 0 for a value of another type, such as a token."""
+    return num_bytes(value.type)
+
+
 def element_bytes(type_: Attribute) -> int:
     """Return the bytes of a tensor's element, at least one; 0 for other types."""
     if type(type_) is not TensorType:

@@ -7,14 +7,13 @@ from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from sdy.dialect.attributes import TensorShardingPerValueAttr
 from sdy.dialect.ops import NamedComputationOp
 from sdy.dialect.shardings import set_func_arg_shardings, set_result_shardings
-from sdy.ir.editing import AnalysisPreservingPass, replace
+from sdy.ir.editing import AnalysisPreservingPass, move_body, replace
 from sdy.ir.walking import innermost_first, operations_of
 from sdy.passes.common.call_graph import EXECUTION_THREAD, ORIGINAL_NAME
 from sdy.passes.common.data_flow_edges import edge_shardings, remove_edges
 from sdy.passes.common.function_shardings import Shardings
-from sdy.passes.common.lineage import succeed
-from sdy.passes.common.regions import move_body
 from sdy.passes.common.symbols import Symbols
+from sdy.passes.propagation.provenance.history import succeed
 
 
 class ExportNamedComputationsPass(AnalysisPreservingPass):

@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import ModuleOp
 from sdy.dialect.ops import ReshardOp, ShardingConstraintOp
 from sdy.ir.editing import AnalysisPreservingPass, replace
 from sdy.ir.walking import operations_of
-from sdy.passes.common.lineage import succeed
+from sdy.passes.propagation.provenance.history import succeed
 
 
 class ShardingConstraintToReshardPass(AnalysisPreservingPass):

@@ -10,10 +10,10 @@ from xdsl.dialects.func import CallOp, FuncOp
 
 from sdy.dialect.ops import ManualComputationOp
 from sdy.ir.building import copy_body
+from sdy.ir.editing import inline_body
 from sdy.ir.locations import call_site
 from sdy.ir.walking import invalidate, operations_of
 from sdy.passes.common.call_graph import callee, recursion_error
-from sdy.passes.common.regions import inline_body
 from sdy.passes.common.symbols import Symbols
 
 

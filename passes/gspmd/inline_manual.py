@@ -6,9 +6,8 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from sdy.dialect.ops import ManualComputationOp
-from sdy.ir.editing import insert
+from sdy.ir.editing import inline_body, insert
 from sdy.ir.walking import invalidate
-from sdy.passes.common.regions import inline_body
 from sdy.passes.gspmd.export_shardings import ExportedShardings, custom_call, open_dims_text
 from sdy.passes.gspmd.sharding_texts import FULL_TO_SHARD, SHARD_TO_FULL, SHARDING_CALL
 from sdy.stablehlo.custom_call import CustomCallOp

@@ -14,7 +14,7 @@ from sdy.diagnostics import error, warn
 from sdy.dialect.attributes import SHARDING
 from sdy.dialect.interfaces import data_flow_of
 from sdy.dialect.ops import NamedComputationOp, ReturnOp
-from sdy.ir.editing import AnalysisPreservingPass, replace
+from sdy.ir.editing import AnalysisPreservingPass, move_body, replace
 from sdy.ir.walking import innermost_first, operations_of
 from sdy.passes.common.call_graph import (
     EXECUTION_THREAD,
@@ -26,7 +26,6 @@ from sdy.passes.common.call_graph import (
 )
 from sdy.passes.common.data_flow_edges import add_edges
 from sdy.passes.common.function_shardings import function_argument_shardings
-from sdy.passes.common.regions import move_body
 from sdy.passes.common.symbols import Symbols
 
 

@@ -9,8 +9,8 @@ shardings that users see are on a mesh of the module if full axes of it express 
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from itertools import pairwise, takewhile
 from typing import TypeAlias
 from urllib.parse import quote
 
@@ -18,16 +18,19 @@ import jax
 import numpy as np
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from sdy.axes import AxisRef, axis_between
 from sdy.common_mesh import CommonMesh
 from sdy.diagnostics import Where, error
-from sdy.dialect.meshes import named_meshes
+from sdy.dialect.meshes import mesh_of, named_meshes
 from sdy.dialect.ops import MeshOp
+from sdy.dialect.shardings import get_sharding
+from sdy.ir.shapes import rank
 from sdy.mesh import Mesh
 from sdy.passes.driver import run_passes
-from sdy.sharding import TensorSharding
+from sdy.sharding import DimSharding, TensorSharding
 
 _PLAIN = " !#$&'()*+,/:;<=>?@[]^`{|}"
 """The characters besides letters and digits that XLA accepts in axis names; any other aborts the process."""
@@ -203,3 +206,25 @@ def name_mesh(module: ModuleOp, mesh: AnyMesh) -> None:
 
         if has_gspmd_shardings(module):
             run_passes(module, [ImportGspmdPass()])
+
+
+def placed_values(module: ModuleOp, values: Sequence[SSAValue], devices: Sequence[Device]) -> list[NamedSharding]:
+    """Return the shardings of `values` in `module`, a program for `devices`, with one spec entry per dimension.
+
+    jax cannot express sub-axes: a dimension is reported as sharded along the full axes before its first sub-axis.
+    Raises DiagnosticError if no jax mesh expresses the meshes of `module`.
+    """
+    meshes = [mesh for mesh in named_meshes(module).values() if mesh.axes]
+    grid = DeviceMesh.over(devices, meshes, (), module)
+    return [_of_rank(grid.named_sharding(_placed(get_sharding(value), module)), rank(value.type)) for value in values]
+
+
+def _of_rank(sharding: NamedSharding, rank: int) -> NamedSharding:
+    return NamedSharding(sharding.mesh, PartitionSpec(*sharding.spec, *[None] * (rank - len(sharding.spec))))
+
+
+def _placed(sharding: TensorSharding | None, module: ModuleOp) -> PlacedSharding | None:
+    if sharding is None or (mesh := mesh_of(sharding, module)).is_maximal:
+        return None
+    dims = [DimSharding(tuple(takewhile(lambda axis: axis.is_full, axes))) for axes in sharding.dim_axes]
+    return PlacedSharding(replace(sharding, dims=tuple(dims)), mesh)

@@ -2,8 +2,7 @@
 
 # jax's private parts are what this file is for.
 # pyright: reportPrivateUsage=false, reportPrivateImportUsage=false
-
-from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +18,7 @@ from jax._src.interpreters import pxla
 from jax._src.lax import linalg
 from jax._src.lib import xla_client
 from jax._src.named_sharding import UnspecifiedValue
-from jax.extend.core import Primitive
+from jax.extend.core import Primitive, jaxprs_in_params
 from jax.interpreters import mlir
 from jax.sharding import Mesh, NamedSharding
 from jaxlib import gpu_solver
@@ -237,3 +236,17 @@ def with_module(lowered: Any, module: ir.Module) -> Any:
     """Return `lowered`, a `jax.stages.Lowered`, with its module replaced."""
     lowered._lowering._hlo = module
     return lowered
+
+
+def equations_of(jaxpr: Any, opaque: Container[str] = ()) -> Iterator[Any]:
+    """Yield the equations of `jaxpr`, a `Jaxpr` or `ClosedJaxpr`, and of the jaxprs in their parameters.
+
+    Args:
+        jaxpr: The jaxpr to walk.
+        opaque: Names of primitives whose own jaxprs are skipped.
+    """
+    for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
+        yield equation
+        if equation.primitive.name not in opaque:
+            for inner in jaxprs_in_params(equation.params):
+                yield from equations_of(inner, opaque)

@@ -7,7 +7,7 @@ from typing import Any
 
 from sdy.diagnostics import DiagnosticError, Location, error
 from sdy.passes.common.suggested_rule import suggest_operator
-from sdy.passes.jax.equations import equations_of
+from sdy.passes.jax.jax_internals import equations_of
 
 _REFUSED = "cannot be automatically partitioned"
 

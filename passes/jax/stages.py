@@ -13,12 +13,14 @@ from jax.sharding import AbstractMesh
 from jax.tree_util import tree_leaves
 from xdsl.dialects.builtin import ModuleOp
 
+from sdy.passes.jax.bindings.from_jax import from_jax
 from sdy.passes.jax.compilation import Compilation, inner_compilers
 from sdy.passes.jax.compiler_context import Compiler, use_compilers
 from sdy.passes.jax.device_mesh import AnyMesh, refuse_abstract
 from sdy.passes.jax.jax_internals import ToCompile, lower_with_placements, with_module
 from sdy.passes.jax.program.sharded_program import ShardedProgram
 from sdy.passes.jax.refused_kernels import refused_kernels_told
+from sdy.type_helpers import Function
 
 
 class _AsInJax:
@@ -191,3 +193,22 @@ class Traced:
         of_context = jax.sharding.get_abstract_mesh()
         meshes = self._meshes or (() if of_context.empty else (of_context,))
         return (jax.default_backend(),) if meshes and isinstance(meshes[0], AbstractMesh) else None
+
+
+JaxProgram = Lowered | jax.stages.Lowered | Function[Any]
+"""The result of `step.lower(...)`, or a function (of `sdy.jit` or any other)."""
+
+
+def lowered(program: JaxProgram, *args: Any, **kwargs: Any) -> Lowered | ModuleOp:
+    """Lower a program: one of `sdy.jit` to its `Lowered`, any other to a module that has not been propagated.
+
+    Raises:
+        TypeError: Arguments are given for a lowered program.
+    """
+    if isinstance(program, Lowerable):
+        return program.lower(*args, **kwargs)
+    if not isinstance(program, Lowered):
+        return from_jax(program, *args, **kwargs)
+    if args or kwargs:
+        raise TypeError("a lowered program already has its arguments: pass none")
+    return program

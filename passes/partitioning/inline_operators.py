@@ -7,10 +7,10 @@ from xdsl.ir import Attribute, Operation, Region
 from xdsl.passes import ModulePass
 
 from sdy.diagnostics import error, quoted
+from sdy.ir.editing import inline_body
 from sdy.ir.walking import operations, operations_at_top
 from sdy.operators.call import OperatorCall, call_of
 from sdy.operators.registry import operator_of
-from sdy.passes.common.regions import inline_body
 from sdy.passes.common.symbols import Symbols
 
 

@@ -21,11 +21,11 @@ from sdy.dialect.ops import (
     ShardingGroupOp,
 )
 from sdy.dialect.shardings import get_sharding, set_sharding
+from sdy.ir.editing import move_body
 from sdy.ir.fast_access import is_terminator
 from sdy.ir.shapes import rank, shape_of
 from sdy.ir.walking import operations, operations_at_top
 from sdy.mesh import Mesh
-from sdy.passes.common.regions import move_body
 from sdy.passes.exporting.drop_sharding_and_mesh import DropShardingAndMeshPass
 from sdy.passes.exporting.insert_explicit_reshards import InsertExplicitReshardsPass
 from sdy.passes.exporting.reshard_to_collectives import ReshardToCollectivesPass

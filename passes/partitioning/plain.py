@@ -12,9 +12,9 @@ from xdsl.rewriter import Rewriter
 from sdy import dialect
 from sdy.diagnostics import op_error
 from sdy.dialect.meshes import main_mesh, named_meshes
+from sdy.ir.editing import inline_body
 from sdy.ir.walking import operations, operations_of
 from sdy.passes.common.argument_names import attribute_names, remove_from_arguments_and_results
-from sdy.passes.common.regions import inline_body
 from sdy.passes.gspmd.named_shardings import NUM_PARTITIONS
 from sdy.passes.partitioning.inline_operators import inline_operators
 from sdy.passes.spmd.emit.communication import groups_as_lists

@@ -4,7 +4,7 @@
     walking.py         walks over all operations nested in an operation, cached between edits; captured values
     operation_key.py   memoization of functions of operations, by everything but their operands
     building.py        fast construction and cloning of operations, and of attributes
-    editing.py         insertion, erasure, replacement and rewriting of operations
+    editing.py         insertion, erasure, replacement and rewriting of operations; moving and inlining of regions
     companions.py      side tables: Python objects attached to a module and copied with it
     shapes.py          the shapes of values and types
     elements.py        the elements of constants

@@ -1,4 +1,4 @@
-"""Edits: insert, erase, replace and rewrite operations, and redirect uses.
+"""Edits: insert, erase, replace and rewrite operations, redirect uses, and move and inline regions.
 
 These functions invalidate the walks cached by `sdy.ir.walking`; passes that edit only through them need not do so.
 """
@@ -121,3 +121,30 @@ class SeededWalker(PatternRewriteWalker):
         assert isinstance(root, Operation)
         for seed in self.seeds(root):
             self._worklist.push(seed)
+
+
+def move_body(source: Region, terminator: type[Operation]) -> Region:
+    """Move the blocks of `source` to a new region, and replace each terminator by one of class `terminator`."""
+    moved = Region()
+    invalidate(source.parent)
+    source.move_blocks(moved)
+    for block in moved.blocks:
+        last = block.last_op
+        assert last is not None
+        replace(last, terminator.create(operands=last.operands, location=last.location))
+    return moved
+
+
+def inline_body(operation: Operation, body: Block | None = None) -> None:
+    """Replace `operation` by `body`, by default its single block.
+
+    The operands of `operation` replace the block's arguments, and the terminator's operands replace its results.
+    """
+    body = body or operation.regions[0].block
+    terminator = body.last_op
+    assert terminator is not None
+    invalidate(operation)
+    Rewriter.inline_block(body, InsertPoint.before(operation), operation.operands)
+    results = list(terminator.operands)
+    Rewriter.erase_op(terminator)
+    Rewriter.replace_op(operation, [], results)

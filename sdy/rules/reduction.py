@@ -1,4 +1,4 @@
-"""Rules of reductions and sorts."""
+"""Rules of reductions, sorts and random number generators."""
 
 from typing import TYPE_CHECKING
 
@@ -7,6 +7,7 @@ from sdy.rules.builder import NEED_REPLICATION, REDUCTION, Factors, RuleBuilder
 from sdy.rules.registry import register
 
 if TYPE_CHECKING:
+    from sdy.stablehlo.random import RngBitGeneratorOp
     from sdy.stablehlo.reduction import ReduceOp
     from sdy.stablehlo.sort import SortOp
 
@@ -34,3 +35,12 @@ def sort(op: "SortOp", rule: RuleBuilder) -> None:
         sorted_dim += len(shape)
     is_only_dim = all(dim == sorted_dim or size == 1 for dim, size in enumerate(shape))
     rule.add_pointwise(shape, kinds={sorted_dim: NEED_REPLICATION}, blocked=(sorted_dim,) if is_only_dim else ())
+
+
+@register("stablehlo.rng_bit_generator")
+def rng_bit_generator(op: "RngBitGeneratorOp", rule: RuleBuilder) -> None:
+    """Require replication of the state; all dimensions of the output can be sharded."""
+    for dim, size in enumerate(shape_of(op.initial_state)):
+        rule.add(size, {0: dim}, {0: dim}, NEED_REPLICATION, blocked=True)
+    for dim, size in enumerate(shape_of(op.output)):
+        rule.add(size, {}, {1: dim})

@@ -35,7 +35,7 @@ from sdy.stablehlo.checks.shape_checks import compatible_type_lists, tensor_type
 from sdy.stablehlo.syntax.definition import define
 from sdy.stablehlo.syntax.directives import SpacedOperands
 from sdy.stablehlo.syntax.names import LoopNames
-from sdy.stablehlo.types.specific_types import least_specific
+from sdy.stablehlo.types.sizes import least_specific
 from sdy.stablehlo.types.tensor_types import (
     I32_TENSOR,
     PREDICATE,

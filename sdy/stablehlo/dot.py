@@ -17,7 +17,7 @@ from sdy.stablehlo.checks.quantization_checks import quantization, verify_quanti
 from sdy.stablehlo.checks.shape_checks import compatible_shapes, tensor_type
 from sdy.stablehlo.syntax.definition import define
 from sdy.stablehlo.syntax.dot_syntax import DotDimensions, OptionalPrecision, OptionalPrecisionAndAlgorithm
-from sdy.stablehlo.types.specific_types import dims_of, most_specific_dim
+from sdy.stablehlo.types.sizes import dims_of, most_specific_dim
 from sdy.stablehlo.types.tensor_types import TENSOR, TENSOR_BY_AXIS
 
 

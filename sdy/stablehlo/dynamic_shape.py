@@ -17,7 +17,7 @@ from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.checks.shape_operands import constant_integers, verify_reinterpretable_elements, verify_shape_operand
 from sdy.stablehlo.shape import verify_same_count
 from sdy.stablehlo.syntax.definition import define
-from sdy.stablehlo.types.specific_types import Dim, dims_of, tensor_like
+from sdy.stablehlo.types.sizes import Dim, dims_of, tensor_like
 from sdy.stablehlo.types.tensor_types import I32_TENSOR, STATIC_DIMENSION_TENSOR, TENSOR, TENSOR_BY_AXIS
 
 

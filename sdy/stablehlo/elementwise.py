@@ -31,7 +31,7 @@ from sdy.stablehlo.types.element_types import (
     SIGNLESS,
 )
 from sdy.stablehlo.types.quantized import UniformQuantizedType
-from sdy.stablehlo.types.specific_types import most_specific
+from sdy.stablehlo.types.sizes import most_specific
 from sdy.stablehlo.types.tensor_types import TENSOR, TENSOR_BY_AXIS, UNQUANTIZED_TENSOR, ranked
 
 

@@ -47,8 +47,7 @@ from sdy.stablehlo.elementwise import UnaryElementwiseOp
 from sdy.stablehlo.syntax.definition import define
 from sdy.stablehlo.syntax.directives import ComplexOpType, SameOperandsAndResultType, SelectOpType
 from sdy.stablehlo.types.element_types import COMPLEX, FLOATS, PRECISE_FLOATS, QUANTIZED, QUANTIZED_BY_AXIS, ROUNDABLE
-from sdy.stablehlo.types.sizes import sizes_text
-from sdy.stablehlo.types.specific_types import most_specific
+from sdy.stablehlo.types.sizes import most_specific, sizes_text
 from sdy.stablehlo.types.tensor_types import PREDICATE, TENSOR, ranked
 
 

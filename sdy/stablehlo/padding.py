@@ -15,8 +15,7 @@ from sdy.stablehlo.checks.inference import InferredResults, message_only, verify
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.checks.shape_operands import constant_integers
 from sdy.stablehlo.syntax.definition import define
-from sdy.stablehlo.types.sizes import sizes_text
-from sdy.stablehlo.types.specific_types import Dim, dims_of, tensor_like
+from sdy.stablehlo.types.sizes import Dim, dims_of, sizes_text, tensor_like
 from sdy.stablehlo.types.tensor_types import SCALAR, STATIC_DIMENSION_TENSOR, TENSOR
 
 

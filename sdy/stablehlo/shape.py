@@ -18,8 +18,7 @@ from sdy.stablehlo.checks.quantization_checks import verify_reshaped_quantizatio
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.syntax.definition import define
 from sdy.stablehlo.syntax.directives import Dims, OperandsBeforeAttribute, SameOperandsAndResultType
-from sdy.stablehlo.types.sizes import sizes_text
-from sdy.stablehlo.types.specific_types import Dim, dims_of, most_specific_dim, tensor_like
+from sdy.stablehlo.types.sizes import Dim, dims_of, most_specific_dim, sizes_text, tensor_like
 from sdy.stablehlo.types.tensor_types import STATIC_OR_BOUNDED, TENSOR, TENSOR_BY_AXIS
 
 

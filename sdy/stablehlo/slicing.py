@@ -25,8 +25,7 @@ from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.syntax.definition import define
 from sdy.stablehlo.syntax.directives import OperandsBeforeAttribute
 from sdy.stablehlo.types.element_types import INTEGERS
-from sdy.stablehlo.types.sizes import size_text
-from sdy.stablehlo.types.specific_types import Dim, dims_of, tensor_like
+from sdy.stablehlo.types.sizes import Dim, dims_of, size_text, tensor_like
 from sdy.stablehlo.types.tensor_types import DIMENSION_TENSOR, TENSOR, scalar
 
 

@@ -16,7 +16,7 @@ from jax_programs import PROGRAMS, Lowered, lowered, printed_by_mlir
 from refused_operations import HEADER, REFUSED
 from sdy.diagnostics import Diagnostic, DiagnosticError, Location, Severity
 from sdy.dialect.interfaces import Elementwise, ShardableDataFlow
-from sdy.passes.driver import read
+from sdy.passes.driver import read, split
 from sdy.stablehlo import STABLEHLO
 from sdy.stablehlo.chlo import CHLO
 from sdy.stablehlo.constants import ConstantOp
@@ -26,7 +26,6 @@ from sdy.stablehlo.reducing_collectives import AllReduceOp
 from sdy.text import format as print_module
 from sdy.text import parse
 from sdy.tools.expected_diagnostics import mismatches
-from sdy.tools.split_input import split
 
 _FOLDER = Path(__file__).parents[2] / "lit_tests" / "stablehlo"
 _UNKNOWN_TO_JAXLIB = ("!quant.", "#sparse_tensor.", "stablehlo.collective_reduce")

@@ -24,10 +24,9 @@ import sdy
 from forked import said
 from sdy.diagnostics import DiagnosticError, capture
 from sdy.interpreter.check_dialect import CHECK, INTERPRETER
-from sdy.passes.driver import read
+from sdy.passes.driver import read, split
 from sdy.text import context
 from sdy.text.bytecode import conversion, jaxlib_converter
-from sdy.tools.split_input import split
 
 SECONDS = 60
 """Timeout of one part, after which it counts as hanging."""

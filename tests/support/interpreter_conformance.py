@@ -10,9 +10,8 @@ import sys
 from pathlib import Path
 
 from sdy.diagnostics import DiagnosticError
-from sdy.passes.driver import read
+from sdy.passes.driver import read, split
 from sdy.tools.sdy_interpret import read_program, run_program
-from sdy.tools.split_input import split
 
 
 def main() -> int:

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from corpus import PROGRAMS
 from partitioned_programs import assert_same, partitioned
-from sdy.interpreter.shards import assemble, shard
+from sdy.interpreter.manual import assemble, shard
 from sdy.passes.driver import run_passes
 from sdy.passes.jax.api.compile import compile, compile_unpartitioned
 from sdy.passes.jax.program.inputs import random_inputs

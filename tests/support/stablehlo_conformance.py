@@ -26,11 +26,10 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr, UnregisteredOp
 from xdsl.passes import ModulePass
 
 from sdy.diagnostics import DiagnosticError, capture, report
-from sdy.passes.driver import Source, Timing, read
+from sdy.passes.driver import Source, Timing, read, split
 from sdy.stablehlo.checks.inference import InferredResults
 from sdy.tools.expected_diagnostics import mismatches
 from sdy.tools.sdy_opt import Arguments, parse_arguments, process
-from sdy.tools.split_input import split
 
 FILES = ("future_type", "infer_*", "ops_*", "print_*", "replica_groups*", "verify_*", "chlo/*")
 """The tests of the dialects, below `stablehlo/tests`; the others test passes and interpreters."""

@@ -8,11 +8,10 @@ from xdsl.ir import Operation, SSAValue
 
 from sdy.diagnostics import DiagnosticError
 from sdy.ir.operation_key import OperationKey
-from sdy.passes.driver import Source
+from sdy.passes.driver import Source, split
 from sdy.text import format, parse
 from sdy.text.printing.text_cache import TextCache
 from sdy.text.reading.line_cache import Line, LineCacheParser
-from sdy.tools.split_input import split
 
 ROOT = Path(__file__).parents[2]
 PATHS = [ROOT / "examples" / "transformer.mlir", *sorted((ROOT / "lit_tests").rglob("*.mlir"))]

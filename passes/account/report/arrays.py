@@ -11,8 +11,8 @@ from sdy.passes.account.report.listing import Listing
 from sdy.passes.account.report.numbering import NONE, Json, Numbers
 from sdy.passes.common.argument_names import argument_names
 from sdy.passes.common.call_graph import main_function
+from sdy.passes.common.properties import value_bytes
 from sdy.passes.spmd.costs.fusion import FusedValues
-from sdy.passes.spmd.costs.sizes import value_bytes
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.constants import ConstantOp
 

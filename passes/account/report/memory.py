@@ -7,8 +7,8 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from sdy.passes.account.causes import TracedProgram
 from sdy.passes.account.report.listing import Listing
 from sdy.passes.account.report.numbering import NONE, Json, Numbers
+from sdy.passes.common.properties import value_bytes
 from sdy.passes.spmd.costs.footprint import Footprint
-from sdy.passes.spmd.costs.sizes import value_bytes
 
 _MOST_SHOWN = 1000
 """Number of tensors live at the peak that are listed; the rest are summed."""

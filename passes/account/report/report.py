@@ -113,7 +113,7 @@ def report(
     device = hardware_of(hardware) if isinstance(hardware, str) else hardware
     was_propagated = isinstance(program, ModuleOp) and is_propagated(program)
     if compiled and not isinstance(program, ModuleOp):
-        from sdy.passes.account.jax_program import lowered
+        from sdy.passes.jax.stages import lowered
 
         program, args, kwargs = lowered(program, *args, **kwargs), (), {}
     traced = traced_program(propagated_program(program, *args, **kwargs))

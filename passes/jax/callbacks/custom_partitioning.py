@@ -12,15 +12,14 @@ from xdsl.ir import Block
 from sdy.array_types import array_type
 from sdy.diagnostics import op_error
 from sdy.dialect.meshes import named_meshes
+from sdy.ir.editing import inline_body
 from sdy.ir.walking import operations_of
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.inline import inline_calls
-from sdy.passes.common.regions import inline_body
 from sdy.passes.common.sharding_walk import transform_meshes
 from sdy.passes.jax.bindings.from_jax import from_jax
 from sdy.passes.jax.bindings.python_callbacks import renumber_callbacks
-from sdy.passes.jax.callbacks.placed_values import placed_values
-from sdy.passes.jax.device_mesh import Device, name_mesh
+from sdy.passes.jax.device_mesh import Device, name_mesh, placed_values
 from sdy.passes.jax.jax_internals import ToCompile, custom_partitionings, without_mesh
 from sdy.stablehlo import TokenType
 from sdy.stablehlo.custom_call import CustomCallOp

@@ -17,8 +17,7 @@ from sdy.diagnostics import op_error
 from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
 from sdy.ir.shapes import rank, shape
 from sdy.passes.jax.callbacks.custom_partitioning import customly_partitioned
-from sdy.passes.jax.callbacks.placed_values import placed_values
-from sdy.passes.jax.device_mesh import AnyMesh, Device
+from sdy.passes.jax.device_mesh import AnyMesh, Device, placed_values
 from sdy.rule import OpShardingRule
 from sdy.rules.annotation import parse_annotation
 from sdy.stablehlo.custom_call import CustomCallOp

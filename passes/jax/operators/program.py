@@ -10,7 +10,7 @@ from xdsl.ir import Attribute
 
 from sdy.array_types import array_type
 from sdy.passes.jax.bindings.from_jax import from_jax
-from sdy.passes.jax.equations import equations_of
+from sdy.passes.jax.jax_internals import equations_of
 
 _SEES_ALL_ELEMENTS = {"pure_callback", "while"}
 """Effect-free primitives that observe all elements, including those that no result depends on."""

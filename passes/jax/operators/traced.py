@@ -15,8 +15,7 @@ from jax.core import ShapedArray
 
 from sdy.operators.call import OperatorCall
 from sdy.operators.operator import Operator
-from sdy.passes.jax.equations import equations_of
-from sdy.passes.jax.jax_internals import trace_context
+from sdy.passes.jax.jax_internals import equations_of, trace_context
 
 _CALLBACKS = frozenset(
     ("buffer_callback", "debug_callback", "debug_print", "inspect_sharding", "io_callback", "pure_callback")

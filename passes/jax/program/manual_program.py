@@ -13,9 +13,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from sdy.axes import AxisRef
 from sdy.dialect.ops import ManualComputationOp, MeshOp, ReturnOp, ShardingConstraintOp
 from sdy.dialect.shardings import func_result_sharding, set_func_result_sharding
+from sdy.ir.editing import move_body
 from sdy.mesh import Mesh
 from sdy.passes.common.call_graph import main_function
-from sdy.passes.common.regions import move_body
 from sdy.passes.jax.device_mesh import Device
 from sdy.passes.jax.program.interface import Port
 from sdy.passes.jax.program.plain_module import drop_shardings

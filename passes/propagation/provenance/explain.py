@@ -17,9 +17,8 @@ from sdy.dialect.ops import ManualComputationOp, ReshardOp
 from sdy.dialect.rule_syntax import factor_name
 from sdy.dialect.shardings import get_sharding
 from sdy.passes.common.argument_names import given_name
-from sdy.passes.common.lineage import lineage_of
 from sdy.passes.propagation.provenance.explanation import Chain, Explanation, Hop, Missed, Origin
-from sdy.passes.propagation.provenance.history import Arrival, PropagationRun, history_of
+from sdy.passes.propagation.provenance.history import Arrival, PropagationRun, history_of, lineage_of
 from sdy.passes.propagation.provenance.missed import missed_axes
 from sdy.passes.propagation.provenance.named_value import named_value
 from sdy.passes.propagation.provenance.present_names import PresentNames, function_around

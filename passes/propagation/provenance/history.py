@@ -1,4 +1,8 @@
-"""The propagation history of a module, with its candidate layouts: a side table of the module and its clones."""
+"""History of a module, as side tables of the module and its clones.
+
+The history has the propagations and the candidate layouts of the module. The lineage has the value that each value
+replaced: passes that replace operations record it, so that explanations can trace values to the source.
+"""
 
 import math
 from collections.abc import Iterator
@@ -131,3 +135,24 @@ class History:
 def history_of(module: ModuleOp) -> History:
     """Return the history of `module`, creating an empty one on first access."""
     return companion(module, History)
+
+
+@dataclass
+class Lineage:
+    """The predecessor of each value that replaced another."""
+
+    predecessors: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+
+    def copied(self, copies: Copies) -> "Lineage":
+        """Return the lineage of a copy of the module."""
+        return Lineage({copies.of(new): copies.of(old) for new, old in self.predecessors.items()})
+
+
+def succeed(module: ModuleOp, new: Operation, old: Operation) -> None:
+    """Record that the results of `new` replace those of `old`."""
+    companion(module, Lineage).predecessors.update(zip(new.results, old.results, strict=True))
+
+
+def lineage_of(module: ModuleOp) -> Lineage:
+    """Return the lineage of the values of `module`."""
+    return companion(module, Lineage)

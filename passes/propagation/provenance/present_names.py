@@ -8,8 +8,7 @@ from xdsl.ir import Operation, SSAValue
 
 from sdy.dialect.interfaces import defining_op
 from sdy.dialect.ops import DataFlowEdgeOp
-from sdy.passes.common.lineage import lineage_of
-from sdy.passes.propagation.provenance.history import PropagationRun
+from sdy.passes.propagation.provenance.history import PropagationRun, lineage_of
 from sdy.passes.propagation.solution import SIGNATURE
 from sdy.text.printing.names import Names
 

@@ -14,8 +14,8 @@ from sdy.interpreter.grid import Grid
 from sdy.interpreter.groups import groups_of
 from sdy.passes.common.call_graph import callee, main_function
 from sdy.passes.common.loops import loop_trips
+from sdy.passes.common.properties import value_bytes
 from sdy.passes.common.symbols import Symbols
-from sdy.passes.spmd.costs.sizes import value_bytes
 from sdy.stablehlo import (
     AllGatherOp,
     AllReduceOp,

@@ -8,10 +8,10 @@ from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from sdy.passes.common.call_graph import callee, main_function
+from sdy.passes.common.properties import value_bytes
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.spmd.costs.host_memory import host_values, takes_host_memory
 from sdy.passes.spmd.costs.lifetimes import Lifetimes
-from sdy.passes.spmd.costs.sizes import value_bytes
 
 
 @dataclass(frozen=True, slots=True)

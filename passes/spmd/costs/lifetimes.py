@@ -5,15 +5,17 @@ to be fused into their users, and then allocate nothing. The results of a loop r
 and `dynamic_update_slice` updates its operand in place if nothing else reads the operand afterwards.
 """
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from sdy.passes.common.donations import aliases
 from sdy.passes.spmd.costs.fusion import FusedValues
-from sdy.passes.spmd.costs.in_place import in_place
 from sdy.stablehlo.control_flow import WhileOp
+from sdy.stablehlo.custom_call import CustomCallOp
+from sdy.stablehlo.scatter import ScatterOp
+from sdy.stablehlo.slicing import DynamicUpdateSliceOp
 
 
 class Lifetimes:
@@ -91,3 +93,24 @@ def _returned(main: FuncOp) -> Sequence[SSAValue]:
 def _used(op: Operation) -> Sequence[SSAValue]:
     """Return the operands of an operation and of the operations nested in it."""
     return op.operands if not op.regions else [operand for inner in op.walk() for operand in inner.operands]
+
+
+_PLACEMENT = "annotate_device_placement"
+
+
+def is_placement(op: Operation) -> bool:
+    """Return whether `op` is JAX's placement annotation, which moves its operand to host or device memory."""
+    return isinstance(op, CustomCallOp) and op.call_target_name.data == _PLACEMENT
+
+
+def in_place(op: Operation) -> Iterable[tuple[SSAValue, SSAValue]]:
+    """Return the pairs of an operand and a result that may alias it."""
+    if isinstance(op, WhileOp):
+        return zip(op.operands, op.results, strict=True)
+    if isinstance(op, DynamicUpdateSliceOp):
+        return [(op.operand, op.result)]
+    if isinstance(op, ScatterOp):
+        return zip(op.inputs, op.results, strict=True)
+    if is_placement(op):
+        return zip(op.operands, op.results, strict=True)
+    return ()

@@ -11,8 +11,8 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from sdy.ir.fast_access import is_terminator
 from sdy.passes.common.donations import is_donated
+from sdy.passes.common.properties import value_bytes
 from sdy.passes.spmd.costs.fusion import FusedValues
-from sdy.passes.spmd.costs.sizes import value_bytes
 from sdy.stablehlo import (
     AllGatherOp,
     AllReduceOp,

@@ -11,9 +11,9 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
 from sdy.ir.shapes import shape_of
+from sdy.passes.common.properties import value_bytes
 from sdy.passes.spmd.costs.fusion import FusedValues
 from sdy.passes.spmd.costs.hardware import Hardware
-from sdy.passes.spmd.costs.sizes import value_bytes
 from sdy.passes.spmd.costs.traffic import Times, times_in_memory
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.convolution import ConvolutionOp

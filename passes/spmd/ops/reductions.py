@@ -1,7 +1,7 @@
-"""Reductions along split dimensions, whose results are partial.
+"""Reductions and matrix products, whose results are partial if the reduced dimensions are split.
 
-The initial value must count once: the first device of each group of partial results starts from it, the others from
-the identity of the reduction.
+The initial value of a reduction must count once: the first device of each group of partial results starts from it, the
+others from the identity of the reduction.
 """
 
 from sdy.passes.spmd.emit.illegality import Reason
@@ -12,10 +12,11 @@ from sdy.passes.spmd.emit.replicate import replicate
 from sdy.passes.spmd.shards.elements import identities_of, is_constant
 from sdy.rule import FactorKind
 from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.dot import DotGeneralOp, DotOp
 from sdy.stablehlo.reduction import ReduceOp
 
 
-def _lower(site: Site[ReduceOp]) -> None:
+def _lower_reduce(site: Site[ReduceOp]) -> None:
     op = site.op
     axes = [axis for dim in op.dimensions.get_values() for axis in site.operands[0].axes[dim]]
     if not axes:
@@ -29,7 +30,7 @@ def _lower(site: Site[ReduceOp]) -> None:
             op.operands[index] = mask_to_first_shard(site.before(), op.operands[index], identity, axes, site.mesh)
 
 
-def _pad(site: PaddedSite[ReduceOp]) -> bool:
+def _pad_reduce(site: PaddedSite[ReduceOp]) -> bool:
     op = site.op
     if not site.carries(FactorKind.REDUCTION):
         return False
@@ -43,4 +44,19 @@ def _pad(site: PaddedSite[ReduceOp]) -> bool:
     return True
 
 
-PARTITIONING: PartitioningTable = {ReduceOp: OperationPartitioning(pad=_pad, lower=_lower)}
+def _pad_dot(site: PaddedSite[DotGeneralOp] | PaddedSite[DotOp]) -> bool:
+    """Fill the padding of both operands along contracting dimensions with zeros: 0 * NaN is NaN."""
+    if not site.carries(FactorKind.REDUCTION):
+        return False
+    for operand in (0, 1):
+        site.fill(operand, site.reduced_dims(operand), 0)
+    return True
+
+
+_DOT = OperationPartitioning(pad=_pad_dot)
+
+PARTITIONING: PartitioningTable = {
+    DotGeneralOp: _DOT,
+    DotOp: _DOT,
+    ReduceOp: OperationPartitioning(pad=_pad_reduce, lower=_lower_reduce),
+}

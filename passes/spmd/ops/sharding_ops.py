@@ -11,7 +11,7 @@ from sdy.dialect import (
     ShardingConstraintOp,
     ShardingGroupOp,
 )
-from sdy.passes.common.regions import inline_body
+from sdy.ir.editing import inline_body
 from sdy.passes.spmd.emit.op_conversion import PaddedSite, Site
 from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.shards.layout import Layout

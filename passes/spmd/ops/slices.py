@@ -31,7 +31,7 @@ from sdy.passes.spmd.emit.resolution import (
 )
 from sdy.passes.spmd.shards.halo import Reach, whole_shards
 from sdy.passes.spmd.shards.layout import Layout
-from sdy.passes.spmd.shards.sliced_dims import sliced_dims
+from sdy.passes.spmd.shards.sliding_window import sliced_dims
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.attributes.operation_attributes import i64_array
 from sdy.stablehlo.padding import PadOp

@@ -12,8 +12,13 @@ from sdy.passes.spmd.plan.collective_steps import AxesPerDim
 from sdy.passes.spmd.shards.halo import needed_rows
 from sdy.passes.spmd.shards.layout import Layout
 from sdy.passes.spmd.shards.reshaped_layouts import ReshapedLayouts
-from sdy.passes.spmd.shards.sliced_dims import sliced_dims
-from sdy.passes.spmd.shards.sliding_window import halo_exchanges, num_windowed_operands, sliding_windows, windowed_dims
+from sdy.passes.spmd.shards.sliding_window import (
+    halo_exchanges,
+    num_windowed_operands,
+    sliced_dims,
+    sliding_windows,
+    windowed_dims,
+)
 from sdy.stablehlo.convolution import ConvolutionOp
 from sdy.stablehlo.padding import PadOp
 from sdy.stablehlo.slicing import SliceOp

@@ -1,4 +1,6 @@
-"""Halos of sliding windows: the rows that each device needs of a dimension whose windows or kernel elements are split.
+"""Halos of windows, pads and slices: the rows that each device needs of a dimension.
+
+A sliding window is split along its windows, or along the elements of the kernel.
 
 With 8 rows over 4 devices and a window of 3 with stride 1, each device computes some rows of the result:
 
@@ -25,6 +27,8 @@ from sdy.passes.spmd.shards.halo import Exchange, Reach
 from sdy.passes.spmd.shards.layout import Layout
 from sdy.stablehlo.checks.windows import WindowDimension, dilated, padding_pairs
 from sdy.stablehlo.convolution import ConvolutionOp
+from sdy.stablehlo.padding import PadOp
+from sdy.stablehlo.slicing import SliceOp
 from sdy.stablehlo.windows import ReduceWindowOp, SelectAndScatterOp
 
 
@@ -204,3 +208,26 @@ def windows_stay(op: ReduceWindowOp | SelectAndScatterOp, dim: int, sizes: Seque
     padding = padding_pairs(op.padding)[dim] if op.padding else ()
     reach = (window - 1) * dilation + 1
     return not any(padding) and base_dilation == 1 and reach <= stride and min(sizes) * stride == max(sizes)
+
+
+@dataclass(frozen=True)
+class SlicedDim:
+    """A result dimension: every `stride`-th position from `-low` on, where operand row r is at `r * dilation`."""
+
+    low: int
+    dilation: int = 1
+    stride: int = 1
+
+    def reach(self, size: int, result_size: int, parts: int) -> Reach:
+        """Return the positions that each of `parts` result shards needs of the `size` rows of the operand."""
+        shard = -(-result_size // parts)
+        length, total = ((count - 1) * self.stride + 1 for count in (shard, result_size))
+        return Reach.steady(size, parts, self.low, shard * self.stride, length, total, self.dilation)
+
+
+def sliced_dims(op: PadOp | SliceOp) -> list[SlicedDim]:
+    """Return the index map of each result dimension of `op`."""
+    if isinstance(op, SliceOp):
+        return [SlicedDim(-start, stride=stride) for start, _, stride in op.ranges()]
+    low, interior = op.edge_padding_low.get_values(), op.interior_padding.get_values()
+    return [SlicedDim(before, between + 1) for before, between in zip(low, interior, strict=True)]

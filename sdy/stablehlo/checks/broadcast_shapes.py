@@ -14,8 +14,7 @@ from typing import TypeVar, cast
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType, UnrankedTensorType
 from xdsl.ir import Attribute
 
-from sdy.stablehlo.types.sizes import bounded_type, bounds_of
-from sdy.stablehlo.types.specific_types import Dim, dims_of
+from sdy.stablehlo.types.sizes import Dim, bounded_type, bounds_of, dims_of
 
 T = TypeVar("T")
 

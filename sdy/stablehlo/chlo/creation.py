@@ -15,7 +15,7 @@ from sdy.stablehlo.checks.shape_checks import as_ranked, verify_same_shape
 from sdy.stablehlo.constants import TensorConstantOp
 from sdy.stablehlo.syntax.definition import define
 from sdy.stablehlo.syntax.names import DefinedResultNames
-from sdy.stablehlo.types.specific_types import Dim, dims_of, tensor_like
+from sdy.stablehlo.types.sizes import Dim, dims_of, tensor_like
 from sdy.stablehlo.types.tensor_types import ANY_TENSOR
 
 

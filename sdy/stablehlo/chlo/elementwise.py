@@ -13,7 +13,7 @@ from sdy.stablehlo.checks.inference import InferredResults, verify_inferred, wit
 from sdy.stablehlo.checks.shape_checks import verify_same_type
 from sdy.stablehlo.syntax.definition import define
 from sdy.stablehlo.types.element_types import BOOLEANS, COMPLEX, FLOATS, INEXACT, INTEGERS
-from sdy.stablehlo.types.specific_types import most_specific
+from sdy.stablehlo.types.sizes import most_specific
 from sdy.stablehlo.types.tensor_types import any_rank, ranked
 
 

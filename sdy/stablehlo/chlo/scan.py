@@ -26,7 +26,7 @@ from sdy.stablehlo.checks.inference import InferredResults, verify_inferred_shap
 from sdy.stablehlo.checks.shape_checks import as_ranked, compatible_types, tensor_type
 from sdy.stablehlo.syntax.definition import define
 from sdy.stablehlo.syntax.names import ScanNames
-from sdy.stablehlo.types.specific_types import dims_of, tensor_like
+from sdy.stablehlo.types.sizes import dims_of, tensor_like
 from sdy.stablehlo.types.tensor_types import ANY_TENSOR
 
 

@@ -22,7 +22,7 @@ from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import quoted_axes
-from sdy.passes.spmd.costs.sizes import value_bytes
+from sdy.passes.common.properties import value_bytes
 
 Kind = tuple[str, tuple[str, ...], Location | None, Block | None]
 

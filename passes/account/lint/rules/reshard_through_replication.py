@@ -27,7 +27,7 @@ from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.rules.gather_before_custom_call import is_kernel
 from sdy.passes.account.lint.wording import quoted_axes
-from sdy.passes.spmd.costs.sizes import value_bytes
+from sdy.passes.common.properties import value_bytes
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.windows import ReduceWindowOp
 
