@@ -20,10 +20,10 @@ from sdy.passes.spmd.emit.module_layouts import Layouts
 from sdy.passes.spmd.emit.op_conversion import Site, Target, device_id_op
 from sdy.passes.spmd.emit.parts import mask_to_first_shard
 from sdy.passes.spmd.emit.replicate import Obstacle, replicate_along
-from sdy.passes.spmd.least_communication import planner_of
 from sdy.passes.spmd.legality import obstacle_of
 from sdy.passes.spmd.local_module import Channels, first_free_channel, is_local, mark_local
 from sdy.passes.spmd.ops import partitioning_of
+from sdy.passes.spmd.planners import planner_of
 from sdy.passes.spmd.shards.layout import Layout
 
 

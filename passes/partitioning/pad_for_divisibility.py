@@ -24,10 +24,10 @@ from sdy.passes.spmd.emit.module_layouts import Layouts
 from sdy.passes.spmd.emit.op_conversion import PaddedSite, Site, Target, device_id_op
 from sdy.passes.spmd.emit.padding import Insertion, Padding
 from sdy.passes.spmd.emit.replicate import rule_notes
-from sdy.passes.spmd.least_communication import planner_of
 from sdy.passes.spmd.local_module import Channels, first_free_channel
 from sdy.passes.spmd.ops import partitioning_of
 from sdy.passes.spmd.plan.special_rules import rule_by_elements
+from sdy.passes.spmd.planners import planner_of
 from sdy.passes.spmd.shards.layout import Layout
 from sdy.rule import OpShardingRule
 

@@ -1,4 +1,4 @@
-"""Planner that minimizes the bytes that devices receive, and the choice between it and Shardy's."""
+"""Planner that minimizes the bytes that devices receive."""
 
 from xdsl.ir import Use
 from xdsl.rewriter import InsertPoint
@@ -10,7 +10,7 @@ from sdy.passes.spmd.plan.cheapest_operation import cheapest_operation
 from sdy.passes.spmd.plan.cheapest_plan import cheapest_plan
 from sdy.passes.spmd.plan.collective_steps import AxesPerDim, Collective
 from sdy.passes.spmd.plan.operation_plan import OperationShardings, Tensors
-from sdy.passes.spmd.plan.planner import Planner, ShardyPlanner, without_lost_sums
+from sdy.passes.spmd.plan.planner import Planner, without_lost_sums
 from sdy.passes.spmd.plan.sharded_operation import ShardedOperation
 from sdy.passes.spmd.plan.special_rules import whole_unless_passing_through
 from sdy.passes.spmd.plan.spread_dot import spread
@@ -84,8 +84,3 @@ class LeastCommunicationPlanner(Planner):
         2 * 7/8 rows in an all-reduce.
         """
         return 2 * reduced < scattered
-
-
-def planner_of(least_communication: bool) -> Planner:
-    """Return the planner that the option `least-communication` of a pass selects."""
-    return LeastCommunicationPlanner() if least_communication else ShardyPlanner()
