@@ -77,6 +77,17 @@ func.func @slice(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"
   return %1 : tensor<7xf32>
 }
 
+// The stride of a single row has no effect: it becomes the size of a shard, and the rows that follow become padding.
+// CHECK-LABEL: func.func @slice_of_one_row
+func.func @slice_of_one_row(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<1xf32> {
+  // CHECK-NEXT:  %[[ROWS:.*]] = stablehlo.slice %arg0 [0:7:2]
+  // CHECK-NEXT:  sdy.all_gather [{"x"}] %[[ROWS]]
+  %0 = stablehlo.slice %arg0 [0:1:5] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>}
+    : (tensor<8xf32>) -> tensor<1xf32>
+  %1 = sdy.all_gather [{"x"}] %0 out_sharding=<@mesh, [{}]> : tensor<1xf32>
+  return %1 : tensor<1xf32>
+}
+
 // Rows that are appended at the end are written into the padding if they fit.
 // CHECK-LABEL: func.func @pad
 func.func @pad(%arg0: tensor<6xf32>, %arg1: tensor<f32>) -> tensor<7xf32> {

@@ -36,6 +36,10 @@ def squares_of_maxima(x: jax.Array) -> jax.Array:
     return (lax.reduce_window(x, -jnp.inf, lax.max, (2, 1), (2, 1), "VALID") ** 2).sum()
 
 
+def squares_of_minima(x: jax.Array) -> jax.Array:
+    return (lax.cummin(x, 0) ** 2).sum()
+
+
 def convolved(image: jax.Array, kernel: jax.Array) -> jax.Array:
     return lax.conv_general_dilated(image, kernel, (1,), "SAME", dimension_numbers=("NWC", "WIO", "NWC"))
 
@@ -57,6 +61,7 @@ CASES: dict[str, tuple[tuple[int, ...], Function[Any], Arguments, P]] = {
     ),
     "a pad that changes nothing": ((4,), jax.grad(pooled_sum), [((8, 8), P("x"))], P(None, "x")),
     "one row of a stride": ((4,), lambda x: x[::8], [((8, 8), P("x"))], P()),
+    "gradient of running minima": ((8,), jax.grad(squares_of_minima), [((8, 8), P("x"))], P("x")),
     "a reverse": ((2, 2, 2), lambda x: x[::-1], [((16, 8), P("x", "z"))], P("y", "x")),
     "a kernel split by its rows": ((2,), convolved, [((1, 8, 8), P(None, None, "x")), ((8, 8, 8), P("x"))], P()),
     "a halo of most rows": ((2,), convolved, [((1, 8, 8), P(None, "x")), ((8, 8, 8), P())], P(None, "x")),

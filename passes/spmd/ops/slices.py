@@ -134,15 +134,19 @@ def _resize(
 
 
 def _pad_slice(site: PaddedSite[SliceOp]) -> bool:
-    """Extend the slice into the rows that follow in the padded operand, if there are enough."""
+    """Extend the slice into the rows that follow in the padded operand, if there are enough.
+
+    The stride of a single row has no effect; at most the size of a shard, it leads to a row of the next shard.
+    """
     op, operand, result = site.op, site.operands[0], site.results[0]
-    limits = list(op.limit_indices.get_values())
+    limits, strides = list(op.limit_indices.get_values()), list(op.strides.get_values())
     for dim in result.uneven_dims:
-        start, stride = op.start_indices.get_values()[dim], op.strides.get_values()[dim]
-        limits[dim] = start + (result.padded_shape[dim] - 1) * stride + 1
+        if result.shape[dim] == 1:
+            strides[dim] = min(strides[dim], operand.padded_shape[dim] // result.padded_shape[dim])
+        limits[dim] = op.start_indices.get_values()[dim] + (result.padded_shape[dim] - 1) * strides[dim] + 1
         if limits[dim] > operand.padded_shape[dim]:
             return False
-    op.limit_indices = i64_array(*limits)
+    op.limit_indices, op.strides = i64_array(*limits), i64_array(*strides)
     return True
 
 
