@@ -110,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
     take_rules(arguments.custom_call_rules)
     source = read(arguments.file)
     hardware = hardware_of(arguments.hardware)
-    meshes = mesh_shapes(arguments.devices) if arguments.devices else [arguments.mesh]
+    meshes = _candidate_meshes(arguments.devices, hardware) if arguments.devices else [arguments.mesh]
     with progress():
         with task("parse"):
             module = parse(source.text, source.name)
@@ -124,6 +124,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output:
         write(arguments.output, module_text)
     return 0 if plan.fits else 1
+
+
+def _candidate_meshes(devices: int, hardware: Hardware) -> Sequence[Mesh]:
+    """Return the candidate meshes whose axes include those that have a link of their own."""
+    meshes = mesh_shapes(devices)
+    return [mesh for mesh in meshes if all(axis in mesh for axis in hardware.axes)] or meshes
 
 
 def _plan(

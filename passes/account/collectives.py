@@ -9,7 +9,8 @@ from sdy.dialect.meshes import main_mesh
 from sdy.interpreter.grid import Grid
 from sdy.passes.account.causes import Cause, Purpose, TracedProgram
 from sdy.passes.spmd.costs.communication import received
-from sdy.passes.spmd.costs.step_time import AxisNames, axes_of
+from sdy.passes.spmd.costs.network import AxisNames, Message
+from sdy.passes.spmd.costs.step_time import axes_of, message_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +23,8 @@ class Collective:
     bytes: float
     """The bytes that a device receives in all of these runs, averaged over devices."""
     axes: AxisNames
+    message: Message
+    """The runs as one message, for predicted times."""
     cause: Cause | None
     """None if the operation itself exchanges data (halo exchange, sort), or if the cause is unknown."""
     source: Operation | None
@@ -52,9 +55,12 @@ def collectives(traced: TracedProgram) -> list[Collective]:
         op = each.collective
         before = by_operation.get(op)
         if before is not None:
-            by_operation[op] = replace(before, times=before.times + each.times, bytes=before.bytes + each.bytes)
+            times, bytes_ = before.times + each.times, before.bytes + each.bytes
+            message = before.message._replace(times=times, bytes=bytes_)
+            by_operation[op] = replace(before, times=times, bytes=bytes_, message=message)
             continue
         cause = traced.causes.get(op)
         source = cause.operation if cause else traced.sources.get(op)
-        by_operation[op] = Collective(op, each.times, each.bytes, axes_of(op, grid, mesh), cause, source)
+        axes = axes_of(op, grid, mesh)
+        by_operation[op] = Collective(op, each.times, each.bytes, axes, message_of(each, axes), cause, source)
     return [*by_operation.values()]

@@ -27,7 +27,8 @@ from sdy.passes.propagation.solver import Solver
 from sdy.passes.propagation.step import memoized_steps
 from sdy.passes.propagation.user_priority_propagate import UserPriorityPropagatePass
 from sdy.passes.spmd.costs.hardware import Hardware
-from sdy.passes.spmd.costs.step_time import AxisNames, StepCost
+from sdy.passes.spmd.costs.network import AxisNames
+from sdy.passes.spmd.costs.step_time import StepCost
 from sdy.sharding import TensorSharding, equivalent
 
 Layout = Mapping[int, TensorSharding]

@@ -27,7 +27,8 @@ from sdy.passes.driver import partition
 from sdy.passes.spmd.costs.communication import received
 from sdy.passes.spmd.costs.fusion import FusedValues
 from sdy.passes.spmd.costs.hardware import Hardware
-from sdy.passes.spmd.costs.step_time import AxisNames, axes_of, compute_seconds, seconds_of_messages
+from sdy.passes.spmd.costs.network import AxisNames, Message, Network
+from sdy.passes.spmd.costs.step_time import axes_of, compute_seconds, message_of
 from sdy.passes.spmd.costs.work import Work, seconds_of
 from sdy.passes.spmd.outline import outline
 from sdy.passes.spmd.plan.operation_plan import Tensors, plan_operation
@@ -75,6 +76,7 @@ class OperationCosts:
         self._mesh_name = mesh_name
         self._mesh = mesh
         self._hardware = hardware
+        self._network = Network(mesh, hardware)
         self._reshards: dict[tuple[Attribute, TensorSharding | None, TensorSharding | None], Seconds] = {}
         self._costs: dict[tuple[int, Work, Shardings], OperationCost] = {}
 
@@ -139,7 +141,7 @@ class OperationCosts:
         names = tuple([name for name in self._mesh.axis_names if any(axis.name == name for axis in axes)])
         devices = total_size(axes, self._mesh)
         bytes_ = 2 * local_bytes * (devices - 1) / devices
-        return {names: seconds_of_messages(names, bytes_, 1, self._mesh, self._hardware)}
+        return {names: self._network.seconds(Message("all_reduce", names, devices, bytes_, 1))}
 
     def local_bytes(self, value: SSAValue, sharding: TensorSharding | None) -> float:
         """Return the bytes per device of `value`, including padding."""
@@ -193,7 +195,7 @@ class OperationCosts:
             for inner in op.walk():
                 if (traffic := of_collective.get(inner)) is not None:
                     axes = axes_of(inner, Grid(1, self._mesh.size), self._mesh)
-                    seconds = seconds_of_messages(axes, traffic.bytes, traffic.times, self._mesh, self._hardware)
+                    seconds = self._network.seconds(message_of(traffic, axes))
                     (communication if operand is None else sent[operand])[axes] += seconds
         return OperationCost(
             compute_seconds(local, self._hardware),

@@ -7,7 +7,8 @@ from sdy.dialect.axis_syntax import format_dims
 from sdy.formatting import columns, escape_line, format_bytes, format_seconds
 from sdy.mesh import Mesh
 from sdy.passes.spmd.costs.hardware import Hardware
-from sdy.passes.spmd.costs.step_time import AxisNames, StepCost
+from sdy.passes.spmd.costs.network import AxisNames
+from sdy.passes.spmd.costs.step_time import StepCost
 from sdy.sharding import TensorSharding
 
 _NEGLIGIBLE = 1e-6

@@ -77,6 +77,14 @@ def test_a_mesh_is_needed() -> None:
         sdy.jit(step, in_shardings=sdy.AUTO)
 
 
+def test_unknown_devices_are_planned_as_others_with_a_warning() -> None:
+    mesh = jax.sharding.AbstractMesh((8,), ("data",))
+    told = r"the plan is for those of 'h100'; .*sdy\.Auto\(hardware='mine\.toml'\)"
+    with pytest.warns(sdy.ShardingWarning, match=told):
+        assert sdy.AUTO.hardware_for(mesh) == "h100"
+    assert sdy.AUTO.hardware_for(MESH) == "cpu-8"
+
+
 def scaled(params: Params, x: jax.Array, depth: int, *, scale: float = 1.0, name: str = "tanh") -> Any:
     for _ in range(depth):
         x = getattr(jnp, name)(x @ params["up"]) @ params["down"] * scale

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import sdy
-from sdy.passes.spmd.costs.hardware import Link, hardware_of, presets
+from sdy.passes.spmd.costs.hardware import PRECISIONS, hardware_of, presets
 
 GOOD = """
 name = "mine"
@@ -35,17 +35,17 @@ def test_a_preset_is_read(name: str) -> None:
     assert hardware.peak_of("f32") <= hardware.peak_of("i8")
 
 
-def test_an_axis_has_the_link_that_reaches_all_of_its_devices(tmp_path: Path) -> None:
-    path = tmp_path / "mine.toml"
-    path.write_text(GOOD)
-    hardware = hardware_of(str(path))
-    near, far = Link(1e10, 1e-6), Link(1e9, 1e-5)
-    mesh = sdy.Mesh.of({"data": 2, "model": 4})
-    assert (hardware.link_along("model", mesh), hardware.link_along("data", mesh)) == (near, far)
-    # Two neighbours along the minor axis share a fast link; the axis before it has the link that both reach.
-    mesh = sdy.Mesh.of({"slow": 2, "data": 2, "model": 2})
-    assert (hardware.link_along("model", mesh), hardware.link_along("data", mesh)) == (near, near)
-    assert hardware.link_along("slow", mesh) == Link(1e8, 1e-3)
+def test_peaks_depend_on_the_precision() -> None:
+    """float32 takes one, three or six passes in bfloat16 on a TPU, and TensorFloat-32 or float32 on an H100."""
+    tpu, gpu = hardware_of("tpu-v5e"), hardware_of("h100")
+    passes = [tpu.peak_of("bf16") / tpu.peak_of("f32", precision) for precision in PRECISIONS]
+    assert passes == pytest.approx([1, 3, 6], 1e-3)
+    assert [gpu.peak_of("f32", precision) for precision in PRECISIONS] == [494.5e12, 494.5e12, 67e12]
+
+
+@pytest.mark.parametrize("alias", ["h100-8", "h100-hosts"])
+def test_presets_have_the_names_of_earlier_versions(alias: str) -> None:
+    assert hardware_of(alias) == hardware_of("h100")
 
 
 def test_a_type_that_is_not_listed_is_as_slow_as_the_slowest(tmp_path: Path) -> None:
@@ -60,13 +60,16 @@ def test_a_type_that_is_not_listed_is_as_slow_as_the_slowest(tmp_path: Path) -> 
         ('memory = "2G"', "", "'memory' is missing"),
         ('memory = "2G"', 'memory = "much"', "'memory': 'much' is not a size"),
         ('memory = "2G"', "memory = -1", "'memory' must be a number above 0"),
+        ("f32 = 1e12", "f32 = { high = 1e12 }", "'peak.f32.default' must be a number above 0"),
+        ("f32 = 1e12", "f32 = { low = 1e12 }", "'peak.f32.low' is unknown; the keys are default, high, highest"),
+        ("latency = 1e-6", "latency = 1e-6\ntorus = 16", "'links.torus' must be a list of sizes"),
         ("f32 = 1e12", "f32 = true", "'peak.f32' must be a number above 0"),
         ("f32 = 1e12\nbf16 = 4e12", "", "'peak' must be a table of operations a second by element type"),
         ("latency = 1e-6", "", "'links.latency' must be a number above 0"),
         (
             "latency = 1e-6",
             "latencies = 1e-6",
-            "'links.latencies' is unknown; the keys are bandwidth, devices, latency",
+            "'links.latencies' is unknown; the keys are bandwidth, devices, latency, torus, wrap",
         ),
         ("name =", "nam =", "'nam' is unknown; the keys are axes, links, memory, memory_bandwidth, name, peak"),
         ("[axes.slow]", "[axes]", "'axes' must have a table for each axis"),
@@ -82,5 +85,5 @@ def test_errors_in_a_hardware_file_are_reported(tmp_path: Path, old: str, new: s
 
 
 def test_unknown_hardware_is_told_with_what_there_is() -> None:
-    with pytest.raises(sdy.DiagnosticError, match="no hardware preset or file has this name; the presets are cpu"):
-        hardware_of("h200")
+    with pytest.raises(sdy.DiagnosticError, match="no hardware preset or file has this name; the presets are a100, b2"):
+        hardware_of("h300")

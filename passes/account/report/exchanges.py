@@ -4,13 +4,11 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 
 from sdy.formatting import escape_line
-from sdy.mesh import Mesh
 from sdy.passes.account.causes import Purpose
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.report.listing import Listing
 from sdy.passes.account.report.numbering import NONE, Json, Numbers
-from sdy.passes.spmd.costs.hardware import Hardware
-from sdy.passes.spmd.costs.step_time import seconds_of_messages
+from sdy.passes.spmd.costs.network import Network
 
 _TEXT = ".mlir"
 """Suffix of files in which each operation has its own line, so that a line does not identify a repeated layer."""
@@ -27,22 +25,13 @@ def group_equal(collectives: Iterable[Collective], listing: Listing) -> Groups:
     return sorted(groups.values(), key=lambda group: -sum(collective.bytes for collective in group))
 
 
-def seconds_of(collective: Collective, mesh: Mesh, hardware: Hardware) -> float:
-    """Predict the time in seconds of all runs of a collective."""
-    if not collective.bytes:
-        return 0.0
-    return seconds_of_messages(collective.axes, collective.bytes, collective.times, mesh, hardware)
-
-
-def groups_as_json(
-    groups: Groups, mesh: Mesh, hardware: Hardware | None, listing: Listing, numbers: Numbers
-) -> list[list[Json]]:
+def groups_as_json(groups: Groups, network: Network | None, listing: Listing, numbers: Numbers) -> list[list[Json]]:
     """Serialize groups of collectives."""
     return [
         [
             {
                 **_as_json(collective, listing, numbers),
-                "seconds": seconds_of(collective, mesh, hardware) if hardware else 0.0,
+                "seconds": network.seconds(collective.message) if network else 0.0,
             }
             for collective in group
         ]

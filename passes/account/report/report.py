@@ -18,7 +18,7 @@ from sdy.passes.account.causes import TracedProgram, traced_program
 from sdy.passes.account.collectives import collectives
 from sdy.passes.account.partitioned_program import Program, propagated_program
 from sdy.passes.account.report.arrays import arrays_as_json, largest_intermediates
-from sdy.passes.account.report.exchanges import group_equal, groups_as_json, seconds_of
+from sdy.passes.account.report.exchanges import group_equal, groups_as_json
 from sdy.passes.account.report.headline import headline
 from sdy.passes.account.report.listing import Listing
 from sdy.passes.account.report.memory import memory_as_json
@@ -34,6 +34,7 @@ from sdy.passes.propagation.provenance.history import history_of
 from sdy.passes.propagation.provenance.present_names import PresentNames
 from sdy.passes.spmd.costs.footprint import footprint
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
+from sdy.passes.spmd.costs.network import Network
 from sdy.passes.spmd.costs.step_time import compute_times
 
 if TYPE_CHECKING:
@@ -147,12 +148,13 @@ def _page_data(
     numbers = Numbers(module)
     listing = Listing(module, PresentNames(module, main), numbers)
     listed = listing.as_json()
-    mesh, local_collectives = main_mesh(traced.local), collectives(traced)
+    local_collectives = collectives(traced)
+    network = Network(main_mesh(traced.local), hardware) if hardware else None
     groups = group_equal(local_collectives, listing)
     memory = footprint(traced.local)
     largest = largest_intermediates(listing)
     seconds = _seconds(traced, listing, hardware) if hardware else []
-    communication = sum(seconds_of(each, mesh, hardware) for each in local_collectives) if hardware else 0.0
+    communication = sum(network.seconds(each.message) for each in local_collectives) if network else 0.0
     data: Json = {
         "title": _title(module),
         "headline": headline(groups, memory, (sum(seconds), communication) if hardware else None),
@@ -161,7 +163,7 @@ def _page_data(
             {"name": escape_line(name), "axes": [(escape_line(axis), size) for axis, size in mesh.axes]}
             for name, mesh in named_meshes(module).items()
         ],
-        "collectives": groups_as_json(groups, mesh, hardware, listing, numbers),
+        "collectives": groups_as_json(groups, network, listing, numbers),
         "memory": memory_as_json(memory, traced, listing, numbers),
         "arrays": arrays_as_json(module, largest, listing, numbers),
         **listed,

@@ -11,6 +11,7 @@ from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from jax.tree_util import tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
 from xdsl.dialects.builtin import ModuleOp
 
+from sdy.diagnostics import warn
 from sdy.dialect.ops import MeshOp
 from sdy.dialect.shardings import func_arg_shardings, func_result_shardings, set_func_arg_sharding
 from sdy.ir.shapes import rank
@@ -33,8 +34,25 @@ from sdy.type_helpers import Function
 
 _MESH = "mesh"
 
-_HARDWARE = {"cpu": "cpu-8", "TPU v5 lite": "tpu-v5e", "TPU v5": "tpu-v5p", "TPU v5p": "tpu-v5p"}
+_HARDWARE = {
+    "cpu": "cpu-8",
+    "NVIDIA A100-SXM4-80GB": "a100",
+    "NVIDIA H100 80GB HBM3": "h100",
+    "NVIDIA H200": "h200",
+    "NVIDIA B200": "b200",
+    "TPU v4": "tpu-v4",
+    "TPU v5 lite": "tpu-v5e",
+    "TPU v5e": "tpu-v5e",
+    "TPU v5": "tpu-v5p",
+    "TPU v5p": "tpu-v5p",
+    "TPU v6 lite": "tpu-v6e",
+    "TPU v6e": "tpu-v6e",
+    "TPU7x": "tpu-v7",
+}
 """Hardware presets, keyed by `jax.Device.device_kind`."""
+
+_ASSUMED = "h100"
+"""The preset for devices that have none."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +60,8 @@ class Auto:
     """Placeholder for a sharding that the compiler chooses, with the options of `sdy.auto`.
 
     Attributes:
-        hardware: The hardware to optimize for; by default the preset of the mesh's device kind.
+        hardware: The hardware to optimize for; by default the preset of the mesh's device kind, or that of the H100,
+            with a warning, if no preset describes this kind.
         memory: The memory limit of a device; by default the memory of that hardware.
         time_limit: The time limit of the search, in seconds.
     """
@@ -52,11 +71,15 @@ class Auto:
     time_limit: float = 60.0
 
     def hardware_for(self, mesh: AnyMesh) -> Hardware | str:
-        """Return `hardware`, or by default the preset for the devices of `mesh`."""
+        """Return `hardware`, or by default the preset for the devices of `mesh`, with a warning if they have none."""
         if self.hardware is not None:
             return self.hardware
-        kind = mesh.devices.flat[0].device_kind if isinstance(mesh, jax.sharding.Mesh) else ""
-        return _HARDWARE.get(kind, "h100-8" if mesh.size <= 8 else "h100-hosts")
+        kind = _device_kind(mesh)
+        if kind not in _HARDWARE:
+            devices = f"devices of kind '{kind}'" if kind else "the devices of an abstract mesh"
+            problem = f"no hardware preset describes {devices}: the plan is for those of '{_ASSUMED}'"
+            warn(None, f"{problem}; name a preset or a file, as in sdy.Auto(hardware='mine.toml') (sdy-auto --measure)")
+        return _HARDWARE.get(kind, _ASSUMED)
 
 
 AUTO = Auto()
@@ -170,6 +193,14 @@ class Planned(Lowerable):
         main = main_function(module)
         for index, (leaf, argument) in enumerate(zip(leaf_for_each(self._arguments, args), main.args, strict=True)):
             set_func_arg_sharding(main, index, _given(leaf, rank(argument.type)))
+
+
+def _device_kind(mesh: AnyMesh) -> str:
+    """Return the `device_kind` of the devices of `mesh`; empty for an abstract mesh without devices."""
+    if isinstance(mesh, jax.sharding.Mesh):
+        return mesh.devices.flat[0].device_kind
+    device = getattr(mesh, "abstract_device", None)
+    return device.device_kind if device is not None else ""
 
 
 def _without_explicit_axes(mesh: AnyMesh) -> AnyMesh:

@@ -37,6 +37,8 @@ class CollectiveBytes:
     """Executions in one run of the program."""
     bytes: float
     """Bytes received by one device, averaged over the devices and summed over all executions."""
+    devices: int = 0
+    """Devices in a replica group; 0 for a permute, which has pairs."""
 
 
 def bytes_received(module: ModuleOp) -> float:
@@ -78,7 +80,8 @@ class _Walk:
     def operation(self, op: Operation) -> list[CollectiveBytes]:
         """Return the collectives executed by `op`, nested ones included."""
         if count := self._bytes_of.get(type(op)):
-            return [CollectiveBytes(op, 1, count(op))]
+            devices = 0 if isinstance(op, CollectivePermuteOp) else self._group_size(op)
+            return [CollectiveBytes(op, 1, count(op), devices)]
         inside = self._inside_of.get(type(op), self._regions)
         return inside(op)
 

@@ -7,17 +7,20 @@ A hardware file is TOML; `presets/` contains several, selected by their file nam
     memory_bandwidth = 3.35e12  # bytes a second
     [peak]                      # operations a second by element type; a multiply-add counts as two
     bf16 = 989e12
-    f32 = 67e12
+    f32 = { default = 494e12, high = 494e12, highest = 67e12 }  # or by the precision that the program asks for
     [[links]]                   # links between devices, the fastest first
     devices = 8                 # number of consecutive device ids that the link connects
-    bandwidth = 450e9           # bytes a second that a device receives
-    latency = 3e-6              # seconds per message
+    bandwidth = 370e9           # bytes a second that a device receives
+    latency = 2e-6              # seconds per message
     [axes.data]                 # optional: the link of one mesh axis
     bandwidth = 50e9
     latency = 5e-6
+
+A link is a switch, which connects each device to all others, or a torus with `torus = [16, 16]`, the largest size of
+each of its axes. `bandwidth` is then that of one axis, both directions together, and an axis has a link from its last
+to its first device if its size is a multiple of `wrap`.
 """
 
-import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,15 +34,25 @@ from sdy.type_helpers import is_dict, is_list
 
 _PRESETS = Path(__file__).with_name("presets")
 
+_ALIASES = {"h100-8": "h100", "h100-hosts": "h100"}
+"""Other names of presets: those of earlier versions."""
+
+PRECISIONS = ("default", "high", "highest")
+"""The precisions of `precision_config`, the fastest first."""
+
 
 @dataclass(frozen=True, slots=True)
 class Link:
     """Alpha-beta model of the link between one device and the others."""
 
     bandwidth: float
-    """Bytes a second that a device receives."""
+    """Bytes a second that a device receives; on a torus, along one axis in both directions together."""
     latency: float
     """Seconds per message, independent of its size."""
+    torus: tuple[int, ...] = ()
+    """The largest size of each axis of the torus; empty for a switch."""
+    wrap: int = 1
+    """Axes of the torus are rings if this number divides their size, or else lines."""
 
 
 @dataclass(frozen=True)
@@ -51,24 +64,35 @@ class Hardware:
     """Bytes."""
     memory_bandwidth: float
     """Bytes a second."""
-    peak: Mapping[str, float]
-    """Operations a second by element type in MLIR syntax (`bf16`); a multiply-add counts as two."""
+    peak: Mapping[str, Mapping[str, float]]
+    """Operations a second by element type in MLIR syntax (`bf16`) and by precision; a multiply-add counts as two."""
     links: Sequence[tuple[int, Link]]
     """For each link, the fastest first, the number of devices with consecutive ids that it connects."""
     axes: Mapping[str, Link]
     """Links of individual mesh axes, which take precedence over `links`."""
+    path: str = ""
+    """The file that describes the hardware."""
 
-    def link_along(self, axis: str, mesh: Mesh) -> Link:
-        """Return the link that connects the devices along `axis` of `mesh`."""
-        if axis in self.axes:
-            return self.axes[axis]
-        place = mesh.axis_names.index(axis)
-        reach = math.prod(size for _, size in mesh.axes[place:])
-        return next((link for devices, link in self.links if devices >= reach), self.links[-1][1])
+    def peak_of(self, element_type: str, precision: str = "highest") -> float:
+        """Return the operations a second of products of `element_type`, such as `bf16`.
 
-    def peak_of(self, element_type: str) -> float:
-        """Return the operations a second on `element_type`, such as `bf16`; an unlisted type has the lowest rate."""
-        return self.peak.get(element_type, min(self.peak.values()))
+        Args:
+            element_type: The type of the factors; an unlisted type has the lowest rate.
+            precision: An entry of `PRECISIONS`.
+        """
+        rates = self.peak.get(element_type)
+        return self._lowest_peak() if rates is None else rates[precision]
+
+    def _lowest_peak(self) -> float:
+        return min(min(rates.values()) for rates in self.peak.values())
+
+    def check_axes(self, mesh: Mesh) -> None:
+        """Raise DiagnosticError if the hardware has a link for an axis that `mesh` does not have."""
+        for name in self.axes:
+            if name not in mesh:
+                axes = ", ".join(f"'{axis}'" for axis in mesh.axis_names)
+                problem = f"'axes.{name}' is the link of no axis of the mesh; its axes are {axes}"
+                raise error(Location(self.path or self.name, 1, 1), problem)
 
 
 def presets() -> Sequence[str]:
@@ -82,7 +106,8 @@ def hardware_of(name: str) -> Hardware:
     Raises:
         DiagnosticError: There is no such preset or file, or the file is invalid.
     """
-    path = _PRESETS / f"{name}.toml" if name in presets() else Path(name)
+    preset = _ALIASES.get(name, name)
+    path = _PRESETS / f"{preset}.toml" if preset in presets() else Path(name)
     if not path.is_file():
         known = ", ".join(presets())
         raise error(Location(name, 1, 1), f"no hardware preset or file has this name; the presets are {known}")
@@ -93,7 +118,7 @@ def hardware_of(name: str) -> Hardware:
 
 
 _KEYS = {"name", "memory", "memory_bandwidth", "peak", "links", "axes"}
-_LINK_KEYS = {"bandwidth", "latency"}
+_LINK_KEYS = {"bandwidth", "latency", "torus", "wrap"}
 
 
 class _Reader:
@@ -117,12 +142,13 @@ class _Reader:
             str(self._table["name"]),
             self._bytes(self._table["memory"]),
             self._number(self._table["memory_bandwidth"], "memory_bandwidth"),
-            {str(key): self._number(value, f"peak.{key}") for key, value in peak.items()},
+            {str(key): self._rates(value, f"peak.{key}") for key, value in peak.items()},
             [
                 (int(self._number(link.get("devices"), "links.devices")), self._link(link, "links", {"devices"}))
                 for link in links
             ],
             {str(name): self._link(link, f"axes.{name}", set()) for name, link in self._axes().items()},
+            self._path,
         )
 
     def _axes(self) -> Mapping[str, Mapping[str, Any]]:
@@ -131,9 +157,20 @@ class _Reader:
             self._fail("'axes' must have a table for each axis, such as [axes.data]")
         return axes
 
+    def _rates(self, value: object, where: str) -> Mapping[str, float]:
+        if not is_dict(value):
+            return dict.fromkeys(PRECISIONS, self._number(value, where))
+        self._check_keys(value, {*PRECISIONS}, f"{where}.")
+        return {precision: self._number(value.get(precision), f"{where}.{precision}") for precision in PRECISIONS}
+
     def _link(self, table: Mapping[str, Any], where: str, others: set[str]) -> Link:
         self._check_keys(table, _LINK_KEYS | others, f"{where}.")
-        return Link(*(self._number(table.get(key), f"{where}.{key}") for key in ("bandwidth", "latency")))
+        bandwidth, latency = (self._number(table.get(key), f"{where}.{key}") for key in ("bandwidth", "latency"))
+        torus = table.get("torus", [])
+        if not is_list(torus):
+            self._fail(f"'{where}.torus' must be a list of sizes, such as [16, 16]")
+        sizes = tuple([int(self._number(size, f"{where}.torus")) for size in torus])
+        return Link(bandwidth, latency, sizes, int(self._number(table.get("wrap", 1), f"{where}.wrap")))
 
     def _check_keys(self, table: Mapping[str, Any], known: set[str], where: str) -> None:
         for key in table:

@@ -1,11 +1,9 @@
 """Static estimate of the time of one step of a partitioned program on given hardware.
 
 Computation and communication are assumed not to overlap. An operation follows the roofline model: the maximum of its
-compute time and its memory time. A collective follows the alpha-beta model: the received bytes over the bandwidth of
-its slowest link, plus one message latency for each doubling of the group.
+compute time and its memory time. `network` has the time of a collective.
 """
 
-import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,15 +21,13 @@ from sdy.mesh import Mesh
 from sdy.passes.common.call_graph import callee, main_function
 from sdy.passes.common.loops import loop_trips
 from sdy.passes.common.symbols import Symbols
-from sdy.passes.spmd.costs.communication import received
+from sdy.passes.spmd.costs.communication import CollectiveBytes, received
 from sdy.passes.spmd.costs.footprint import host_bytes, peak_bytes
 from sdy.passes.spmd.costs.fusion import FusedValues
 from sdy.passes.spmd.costs.hardware import Hardware
+from sdy.passes.spmd.costs.network import AxisNames, Message, Network
 from sdy.passes.spmd.costs.work import seconds_of
 from sdy.stablehlo import CaseOp, CollectivePermuteOp, IfOp, WhileOp
-
-AxisNames = tuple[str, ...]
-"""The names of the mesh axes that a collective runs along."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,29 +51,18 @@ class StepCost:
 
 def step_cost(local: ModuleOp, mesh: Mesh, hardware: Hardware) -> StepCost:
     """Estimate the cost on `hardware` of one step of `local`, the per-device program for `mesh`."""
-    grid = Grid(1, device_count(local))
+    grid, network = Grid(1, device_count(local)), Network(mesh, hardware)
     communication: dict[AxisNames, float] = defaultdict(float)
     for each in received(local):
         if each.bytes:
             axes = axes_of(each.collective, grid, mesh)
-            communication[axes] += seconds_of_messages(axes, each.bytes, each.times, mesh, hardware)
+            communication[axes] += network.seconds(message_of(each, axes))
     return StepCost(compute_seconds(local, hardware), dict(communication), peak_bytes(local), host_bytes(local))
 
 
-def seconds_of_messages(axes: AxisNames, received: float, times: float, mesh: Mesh, hardware: Hardware) -> float:
-    """Return the seconds that a device spends receiving data along `axes`.
-
-    Args:
-        axes: The mesh axes of the collectives.
-        received: The bytes received by the device in all collectives.
-        times: The number of collectives.
-        mesh: The mesh.
-        hardware: The hardware, whose slowest link along `axes` determines the bandwidth.
-    """
-    links = [hardware.link_along(axis, mesh) for axis in axes]
-    rounds = (math.ceil(math.log2(mesh.axis_size(axis))) for axis in axes)
-    latency = sum(link.latency * each for link, each in zip(links, rounds, strict=True))
-    return received / min(link.bandwidth for link in links) + times * latency
+def message_of(each: CollectiveBytes, axes: AxisNames) -> Message:
+    """Return the message of a collective along `axes`."""
+    return Message(each.collective.name.rpartition(".")[2], axes, each.devices, each.bytes, each.times)
 
 
 def compute_seconds(local: ModuleOp, hardware: Hardware) -> float:
