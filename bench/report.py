@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             generated = time.perf_counter() - start
             figures = [*_measured(browser.new_page(), path), path.stat().st_size / 1e6]
             missed |= any(figure > goal for figure, goal in zip(figures, GOALS.values(), strict=True))
-            rows = len(report.found["rows"]["op"])
+            rows = len(report.data["rows"]["op"])
             table.add_row(str(layers), f"{rows:,}", f"{generated:.1f}", *(f"{figure:.3f}" for figure in figures))
     table.add_row("", "", "at most", *map(str, GOALS.values()))
     Console().print(table)

@@ -29,7 +29,7 @@ from sdy.passes.auto.folded_program import fold
 from sdy.passes.auto.origins import choosable_results, number_operations
 from sdy.passes.auto.plan import Plan, Row
 from sdy.passes.auto.search import Candidate, Search
-from sdy.passes.auto.truth import LayoutOfModule, Truth, truth_of
+from sdy.passes.auto.truth import LayoutOfModule, PartitionedCost, truth_of
 from sdy.passes.common.argument_names import argument_names
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.inline import inline_calls
@@ -102,9 +102,9 @@ def auto(
     experts = [*given, *search.estimated(expert_layouts(choices, target_mesh, search))]
     candidates = search.run(experts)
 
-    truths: list[tuple[LayoutOfModule, Truth]] = []
+    truths: list[tuple[LayoutOfModule, PartitionedCost]] = []
 
-    def in_truth(candidate: Candidate) -> Truth:
+    def in_truth(candidate: Candidate) -> PartitionedCost:
         layout = layout_of(choices, of_results, search, candidate)
         truth = next((truth for other, truth in truths if other == layout), None)
         if truth is None:
@@ -126,7 +126,7 @@ def auto(
 
 
 def _best_when_partitioned(
-    candidates: Sequence[Candidate], expert: Candidate, search: Search, in_truth: Callable[[Candidate], Truth]
+    candidates: Sequence[Candidate], expert: Candidate, search: Search, in_truth: Callable[[Candidate], PartitionedCost]
 ) -> tuple[Candidate, Mapping[StepCost, StepCost]]:
     """Partition the most promising candidates: only the best one past the deadline, none after an interrupt.
 

@@ -57,7 +57,7 @@ class LayoutOfModule:
 
 
 @dataclass(frozen=True)
-class Truth:
+class PartitionedCost:
     """Cost of a partitioned module, with the diagnostics of its propagation."""
 
     cost: StepCost
@@ -65,7 +65,7 @@ class Truth:
     """The diagnostics that propagation reported."""
 
 
-def truth_of(module: ModuleOp, layout: LayoutOfModule, mesh_name: str, hardware: Hardware) -> Truth:
+def truth_of(module: ModuleOp, layout: LayoutOfModule, mesh_name: str, hardware: Hardware) -> PartitionedCost:
     """Propagate and partition a copy of `module` with `layout`, and return the cost of a step."""
     local = clone(module)
     layout.write(local)
@@ -74,4 +74,4 @@ def truth_of(module: ModuleOp, layout: LayoutOfModule, mesh_name: str, hardware:
         propagate(local)
     with capture():
         partition(local)
-    return Truth(step_cost(local, mesh, hardware), reported)
+    return PartitionedCost(step_cost(local, mesh, hardware), reported)

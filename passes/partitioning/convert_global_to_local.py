@@ -15,12 +15,12 @@ from sdy.dialect.interfaces import data_flow_of
 from sdy.ir.fast_access import is_terminator
 from sdy.ir.walking import cached_walks, operations
 from sdy.passes.common.donations import check_donations
+from sdy.passes.spmd.emit.device_shards import mask_to_first_shard
 from sdy.passes.spmd.emit.illegality import Reason
 from sdy.passes.spmd.emit.module_layouts import Layouts
-from sdy.passes.spmd.emit.op_conversion import Site, Target, device_id_op
-from sdy.passes.spmd.emit.parts import mask_to_first_shard
-from sdy.passes.spmd.emit.replicate import Obstacle, replicate_along
-from sdy.passes.spmd.legality import obstacle_of
+from sdy.passes.spmd.emit.op_conversion import OpConversion, Target, device_id_op
+from sdy.passes.spmd.emit.replicate import IllegalSplit, replicate_along
+from sdy.passes.spmd.legality import find_illegal_split
 from sdy.passes.spmd.local_module import Channels, first_free_channel, is_local, mark_local
 from sdy.passes.spmd.ops import partitioning_of
 from sdy.passes.spmd.planners import planner_of
@@ -71,14 +71,14 @@ class ConvertGlobalToLocalPass(ModulePass):
             raise error(op, "the module is partitioned already")
         with cached_walks():
             layouts = Layouts(op)
-            sites = list(layouts.sites(self._target(op)))
+            conversions = list(layouts.conversions(self._target(op)))
         # Sharding rules are for unpartitioned tensors, so the checks precede the change of types.
-        obstacles = [_obstacle(site) for site in sites]
+        illegal_splits = [_find_illegal_split(conversion) for conversion in conversions]
         layouts.change_types(Layout.local_type)
         for function in layouts.functions.values():
             check_donations(function)
-        for site, obstacle in zip(sites, obstacles, strict=True):
-            _lower(site, obstacle)
+        for conversion, illegal_split in zip(conversions, illegal_splits, strict=True):
+            _lower(conversion, illegal_split)
         for inner in operations(op):
             _check_edges(inner, layouts.functions)
         mark_local(op)
@@ -96,43 +96,43 @@ class ConvertGlobalToLocalPass(ModulePass):
         )
 
 
-def _obstacle(site: Site[Operation]) -> Obstacle | None:
+def _find_illegal_split(conversion: OpConversion[Operation]) -> IllegalSplit | None:
     """Return why an operation must be replicated, and along which axes; None if it need not or only forwards values."""
-    op = site.op
+    op = conversion.op
     forwards_values = type(op) is CallOp or data_flow_of(op) is not None or is_terminator(op)
     if forwards_values or partitioning_of(op).always_lowered:
         return None
-    return obstacle_of(site)
+    return find_illegal_split(conversion)
 
 
-def _lower(site: Site[Operation], obstacle: Obstacle | None) -> None:
-    if obstacle is not None and _computes_from_own_shards(obstacle, site.target):
+def _lower(conversion: OpConversion[Operation], illegal_split: IllegalSplit | None) -> None:
+    if illegal_split is not None and _computes_from_own_shards(illegal_split, conversion.target):
         warn(
-            site.op,
-            f"'{site.op.name}' op is computed by each device from its own shards, which may change the result: "
-            f"{obstacle.illegality}; run sdy-insert-explicit-reshards first, or set preserve-semantics",
+            conversion.op,
+            f"'{conversion.op.name}' op is computed by each device from its own shards, which may change the result: "
+            f"{illegal_split.illegality}; run sdy-insert-explicit-reshards first, or set preserve-semantics",
         )
-    elif obstacle is not None:
-        site = replicate_along(site, obstacle)
-    if not site.op.operands:
-        _make_partial(site)
-    partitioning = partitioning_of(site.op)
-    if partitioning.lower is not None and (partitioning.always_lowered or site.is_split):
-        partitioning.lower(site)
+    elif illegal_split is not None:
+        conversion = replicate_along(conversion, illegal_split)
+    if not conversion.op.operands:
+        _make_partial(conversion)
+    partitioning = partitioning_of(conversion.op)
+    if partitioning.lower is not None and (partitioning.always_lowered or conversion.is_split):
+        partitioning.lower(conversion)
 
 
-def _make_partial(site: Site[Operation]) -> None:
+def _make_partial(conversion: OpConversion[Operation]) -> None:
     """Keep an unreduced result of an operation without operands on one device, and zeros on the others."""
-    for result, layout in zip(site.op.results, site.results, strict=True):
+    for result, layout in zip(conversion.op.results, conversion.results, strict=True):
         if layout.sharding is not None and layout.sharding.unreduced and result.uses:
-            emit = site.after()
+            emit = conversion.after()
             users = [use.operation for use in result.uses]
             partial = mask_to_first_shard(emit, result, 0, layout.sharding.unreduced, layout.mesh)
             result.replace_uses_with_if(partial, lambda use, users=users: use.operation in users)
 
 
-def _computes_from_own_shards(obstacle: Obstacle, target: Target) -> bool:
-    is_incompatible = obstacle.illegality.reason is Reason.INCOMPATIBLE_SHARDINGS
+def _computes_from_own_shards(illegal_split: IllegalSplit, target: Target) -> bool:
+    is_incompatible = illegal_split.illegality.reason is Reason.INCOMPATIBLE_SHARDINGS
     return is_incompatible and not (target.allow_replication or target.preserve_semantics)
 
 

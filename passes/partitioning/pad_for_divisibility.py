@@ -21,7 +21,7 @@ from sdy.ir.fast_access import is_terminator
 from sdy.ir.walking import operations
 from sdy.passes.common.replication_cost import LocalBytes, warn_of_cost
 from sdy.passes.spmd.emit.module_layouts import Layouts
-from sdy.passes.spmd.emit.op_conversion import PaddedSite, Site, Target, device_id_op
+from sdy.passes.spmd.emit.op_conversion import OpConversion, PaddedConversion, Target, device_id_op
 from sdy.passes.spmd.emit.padding import Insertion, Padding
 from sdy.passes.spmd.emit.replicate import rule_notes
 from sdy.passes.spmd.local_module import Channels, first_free_channel
@@ -87,11 +87,15 @@ class PadForDivisibilityPass(ModulePass):
             preserve_semantics=self.preserve_semantics,
             channels=Channels(first_free_channel(operations(op))),
         )
-        sites = [(site, rule_by_elements(site.op)) for site in layouts.sites(target) if _has_uneven_dims(site)]
+        conversions = [
+            (conversion, rule_by_elements(conversion.op))
+            for conversion in layouts.conversions(target)
+            if _has_uneven_dims(conversion)
+        ]
         layouts.change_types(Layout.padded_type)
         padding = Padding()
-        for site, rule in sites:
-            _pad(site, rule, padding)
+        for conversion, rule in conversions:
+            _pad(conversion, rule, padding)
         padding.erase_unused()
 
 
@@ -107,38 +111,40 @@ def _check_function(function: FuncOp, layouts: Layouts) -> None:
                 raise DiagnosticError(op_error(function, problem).diagnostic, illegal.diagnostic)
 
 
-def _has_uneven_dims(site: Site[Operation]) -> bool:
-    return any(layout.uneven_dims for layout in site.layouts)
+def _has_uneven_dims(conversion: OpConversion[Operation]) -> bool:
+    return any(layout.uneven_dims for layout in conversion.layouts)
 
 
-def _pad(site: Site[Operation], rule: OpShardingRule | None, padding: Padding) -> None:
+def _pad(conversion: OpConversion[Operation], rule: OpShardingRule | None, padding: Padding) -> None:
     """Rewrite one operation for the padded types of its operands and results."""
-    pad = partitioning_of(site.op).pad
-    is_padded = pad is not None and pad(PaddedSite(site, rule, padding))
-    if not is_padded and not _forwards_values(site.op):
-        _compute_without_padding(site, rule, padding)
+    pad = partitioning_of(conversion.op).pad
+    is_padded = pad is not None and pad(PaddedConversion(conversion, rule, padding))
+    if not is_padded and not _forwards_values(conversion.op):
+        _compute_without_padding(conversion, rule, padding)
 
 
 def _forwards_values(op: Operation) -> bool:
     return isinstance(op, CallOp) or data_flow_of(op) is not None or is_terminator(op)
 
 
-def _compute_without_padding(site: Site[Operation], rule: OpShardingRule | None, padding: Padding) -> None:
+def _compute_without_padding(
+    conversion: OpConversion[Operation], rule: OpShardingRule | None, padding: Padding
+) -> None:
     """Replicate the uneven dimensions of an operation and compute it without padding, with a warning."""
-    op = site.op
-    if rule is not None and _loses_partial_results(site, rule):
+    op = conversion.op
+    if rule is not None and _loses_partial_results(conversion, rule):
         raise op_error(op, "cannot be computed in parts, as the collective behind it expects: they are uneven")
     if op.operands:
         before, after = (
-            LocalBytes(*(sum(map(bytes_of, layouts)) for layouts in (site.operands, site.results)))
+            LocalBytes(*(sum(map(bytes_of, layouts)) for layouts in (conversion.operands, conversion.results)))
             for bytes_of in (_local_bytes, _bytes_without_padding)
         )
         what = "is replicated along the dimensions that its axes do not divide"
-        warn_of_cost(op, what, before, after, *(rule_notes(site) if rule is None else ()))
-    for index, (operand, layout) in enumerate(zip(op.operands, site.operands, strict=True)):
+        warn_of_cost(op, what, before, after, *(rule_notes(conversion) if rule is None else ()))
+    for index, (operand, layout) in enumerate(zip(op.operands, conversion.operands, strict=True)):
         if layout.uneven_dims:
             op.operands[index] = padding.take_off(Insertion.before(op), operand, layout)
-    for result, layout in zip(op.results, site.results, strict=True):
+    for result, layout in zip(op.results, conversion.results, strict=True):
         if layout.uneven_dims:
             users = list(result.uses)
             unpadded = Rewriter.replace_value_with_new_type(result, layout.type)
@@ -156,17 +162,17 @@ def _bytes_without_padding(layout: Layout) -> int:
     return layout.without(layout.uneven_dims).local_bytes
 
 
-def _loses_partial_results(site: Site[Operation], rule: OpShardingRule) -> bool:
+def _loses_partial_results(conversion: OpConversion[Operation], rule: OpShardingRule) -> bool:
     """Return whether replication would turn partial results, which a collective combines, into full ones."""
     reduced = (
         factor
-        for mapping, layout in zip(rule.operands, site.operands, strict=True)
+        for mapping, layout in zip(rule.operands, conversion.operands, strict=True)
         for dim in layout.uneven_dims
         for factor in mapping[dim]
     )
     combines = (AllReduceOp, ReduceScatterOp)
     return any(factor in rule.reduction for factor in reduced) and any(
-        isinstance(use.operation, combines) for result in site.op.results for use in result.uses
+        isinstance(use.operation, combines) for result in conversion.op.results for use in result.uses
     )
 
 

@@ -33,7 +33,7 @@ from sdy.passes.partitioning.convert_global_to_local import ConvertGlobalToLocal
 from sdy.passes.partitioning.pad_for_divisibility import PadForDivisibilityPass
 from sdy.passes.partitioning.resolve_permutation_factors import ResolvePermutationFactorsPass
 from sdy.passes.spmd.local_module import Channels, first_free_channel
-from sdy.passes.spmd.outline import outline, why_not_outlined
+from sdy.passes.spmd.outline import outline, outlining_error
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.attributes.operation_attributes import ChannelHandleAttr
 from sdy.stablehlo.checks.shape_checks import tensor_type
@@ -90,7 +90,7 @@ class PerInstructionPartitioningPass(ModulePass):
         for number, instruction in enumerate(list(_instructions(op))):
             if not instruction_filter.includes(instruction.name, number):
                 continue
-            if (reason := why_not_outlined(instruction)) is not None:
+            if (reason := outlining_error(instruction)) is not None:
                 warn(instruction, f"'{instruction.name}' op cannot be partitioned on its own: {reason}")
             else:
                 self._partition(ctx, op, instruction)

@@ -123,7 +123,7 @@ def _replication_reason(op: Operation, rule: OpShardingRule, factor: int) -> str
     operator = operator_rule_of(op)
     names = [] if operator is None else [name for name, number in operator.factors.items() if number == factor]
     if operator is not None and names:
-        return operator.fitted.annotation.why_not_split(names[0])
+        return operator.fitted.annotation.unshardable_reason(names[0])
     if operator is not None and factor in rule.need_replication:
         return "it is a scalar, which cannot be sharded"
     kind = rule.kind(factor)

@@ -14,7 +14,7 @@ from sdy.passes.spmd.plan.planner import Planner, without_lost_sums
 from sdy.passes.spmd.plan.sharded_operation import ShardedOperation
 from sdy.passes.spmd.plan.special_rules import whole_unless_passing_through
 from sdy.passes.spmd.plan.spread_dot import spread
-from sdy.passes.spmd.shards.halo import Exchange, Reach, needed_rows
+from sdy.passes.spmd.shards.halo import Exchange, ReadRanges, needed_rows
 from sdy.passes.spmd.shards.reshaped_layouts import ReshapedLayouts
 from sdy.rule import OpShardingRule
 from sdy.stablehlo.dot import DotGeneralOp, DotOp
@@ -65,9 +65,9 @@ class LeastCommunicationPlanner(Planner):
         """Return the collectives that receive the fewest elements."""
         return cheapest_plan(source, target, shape, mesh, reorder_devices)
 
-    def exchange(self, reach: Reach, furthest: int | None = None) -> Exchange:
+    def exchange(self, ranges: ReadRanges, furthest: int | None = None) -> Exchange:
         """Plan an exchange of needed rows."""
-        return needed_rows(reach)
+        return needed_rows(ranges)
 
     def exchanges_in_reshape(self, sides: ReshapedLayouts) -> bool:
         """Return True."""

@@ -7,29 +7,30 @@ from typing import Any
 from xdsl.ir import Operation
 
 from sdy.passes.spmd.emit.illegality import Illegality
-from sdy.passes.spmd.emit.op_conversion import Site
-from sdy.passes.spmd.emit.replicate import Obstacle, axes_of
+from sdy.passes.spmd.emit.op_conversion import OpConversion
+from sdy.passes.spmd.emit.replicate import IllegalSplit, axes_of
 from sdy.passes.spmd.ops import partitioning_of
 from sdy.passes.spmd.shards.layout import Layout
 
 
-def obstacle_of(site: Site[Any]) -> Obstacle | None:
+def find_illegal_split(conversion: OpConversion[Any]) -> IllegalSplit | None:
     """Return why an operation with unpartitioned types must be replicated, and along which axes; None if it need not.
 
     The axes are a smallest set that is enough.
     """
-    illegality = illegality_of(site.op, site.operands, site.results)
+    illegality = illegality_of(conversion.op, conversion.operands, conversion.results)
     if illegality is None:
         return None
-    axes = axes_of(site)
+    axes = axes_of(conversion)
     for count in range(1, len(axes)):
         for some in combinations(axes, count):
             operands, results = (
-                [layout.without_axes(some) for layout in layouts] for layouts in (site.operands, site.results)
+                [layout.without_axes(some) for layout in layouts]
+                for layouts in (conversion.operands, conversion.results)
             )
-            if illegality_of(site.op, operands, results) is None:
-                return Obstacle(illegality, some)
-    return Obstacle(illegality, axes)
+            if illegality_of(conversion.op, operands, results) is None:
+                return IllegalSplit(illegality, some)
+    return IllegalSplit(illegality, axes)
 
 
 def illegality_of(op: Operation, operands: Sequence[Layout], results: Sequence[Layout]) -> Illegality | None:

@@ -17,7 +17,7 @@ from sdy.sharding import TensorSharding
 from sdy.stablehlo.checks.shape_checks import tensor_type
 
 
-def why_not_outlined(op: Operation) -> str | None:
+def outlining_error(op: Operation) -> str | None:
     """Return why `op` cannot be outlined into a function of tensors on one mesh; None if it can."""
     values = (*op.operands, *op.results)
     if not all(isinstance(value.type, TensorType) for value in values):

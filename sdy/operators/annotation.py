@@ -108,7 +108,7 @@ class OperatorAnnotation:
         """Return the reduction of the identifier `name`, with regard to all of its positions."""
         return Reduction.UNSHARDABLE if name in self._unshardable else self._written[name]
 
-    def why_not_split(self, name: str) -> str | None:
+    def unshardable_reason(self, name: str) -> str | None:
         """Return why the identifier `name` cannot be sharded; None if it can.
 
         Besides identifiers with `^`, these are identifiers whose sharding would make an output wrong: an output that

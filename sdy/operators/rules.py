@@ -88,6 +88,6 @@ class _OperatorFactors:
         self._sizes.append(self._fitted.sizes[name])
         if not identifier.is_number:
             self._numbers.setdefault(name, factor)
-        if self._fitted.annotation.why_not_split(name) is not None:
+        if self._fitted.annotation.unshardable_reason(name) is not None:
             self._replicated.append(factor)
         return factor

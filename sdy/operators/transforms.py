@@ -33,7 +33,7 @@ class Gradient:
         annotation = fitted.annotation
 
         def summed(identifier: Identifier) -> Identifier:
-            is_unshardable = annotation.why_not_split(identifier.name) is not None
+            is_unshardable = annotation.unshardable_reason(identifier.name) is not None
             return replace(identifier, reduction=Reduction.UNSHARDABLE if is_unshardable else Reduction.SUM)
 
         changed = annotation.mapped(lambda tensor: tuple(tuple(map(summed, dim)) for dim in tensor))

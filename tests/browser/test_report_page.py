@@ -72,7 +72,7 @@ def test_the_first_screen_has_the_answer(open_report: Open, transformer: Report)
     page = open_report(transformer)
     for sentence in transformer.headline:
         expect(page.locator("#headline")).to_contain_text(sentence)
-    most = max(sum(each["bytes"] for each in group) for group in transformer.found["collectives"])
+    most = max(sum(each["bytes"] for each in group) for group in transformer.data["collectives"])
     expect(rows(page).first).to_contain_text(format_bytes(most))
     expect(page.get_by_role("complementary")).to_be_hidden()
 
@@ -140,9 +140,9 @@ def test_a_program_is_searched_by_all_that_a_row_shows(open_report: Open, transf
 
 def test_layers_and_functions_are_folded(open_report: Open, transformer: Report) -> None:
     page = open_report(transformer, "view=program")
-    ((start, period, times),) = transformer.found["folds"]
+    ((start, period, times),) = transformer.data["folds"]
     count = page.evaluate("programItems('').length")
-    assert count == len(transformer.found["rows"]["op"]) - period * (times - 1) + 1
+    assert count == len(transformer.data["rows"]["op"]) - period * (times - 1) + 1
     page.evaluate(f"document.querySelector('.rows').scrollTop = {start - 5} * ROW_HEIGHT")
     fold = rows(page).filter(has_text=f"{times} repetitions of {period} operations")
     fold.get_by_role("button").click()
@@ -153,7 +153,7 @@ def test_layers_and_functions_are_folded(open_report: Open, transformer: Report)
 
 
 def test_a_tensor_in_a_folded_layer_is_found(open_report: Open, transformer: Report) -> None:
-    ((start, period, _),) = transformer.found["folds"]
+    ((start, period, _),) = transformer.data["folds"]
     page = open_report(transformer, f"view=program&show=r{start + period + 3}")
     expect(page.locator("[aria-selected=true]")).to_be_in_viewport()
 
@@ -179,7 +179,7 @@ def test_keys_do_all_that_a_mouse_does(open_report: Open, transformer: Report) -
 def test_the_chart_of_memory_is_read_by_keys(open_report: Open, transformer: Report) -> None:
     page = open_report(transformer, "view=memory")
     slider = page.get_by_role("slider")
-    memory = transformer.found["memory"]
+    memory = transformer.data["memory"]
     expect(slider).to_have_attribute("aria-valuenow", str(memory["peak"]))
     expect(page.locator(".readout")).to_contain_text(format_bytes(memory["outside"] + max(memory["bytes"])))
     slider.focus()

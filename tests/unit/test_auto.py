@@ -24,7 +24,7 @@ from sdy.passes.auto.choices import find_choices
 from sdy.passes.auto.estimate import Estimate, Estimator
 from sdy.passes.auto.folded_program import FoldedProgram, fold
 from sdy.passes.auto.plan import Plan
-from sdy.passes.auto.truth import LayoutOfModule, Truth, truth_of
+from sdy.passes.auto.truth import LayoutOfModule, PartitionedCost, truth_of
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.spmd.costs.hardware import Hardware, Link, hardware_of
 from sdy.passes.spmd.costs.step_time import StepCost
@@ -497,7 +497,7 @@ def test_an_interrupt_gives_the_best_so_far_without_partitioning(number: int, mo
 def test_past_the_deadline_only_the_best_layout_is_partitioned(monkeypatch: pytest.MonkeyPatch) -> None:
     partitioned: list[object] = []
 
-    def counted(module: ModuleOp, layout: LayoutOfModule, mesh: str, hardware: Hardware) -> Truth:
+    def counted(module: ModuleOp, layout: LayoutOfModule, mesh: str, hardware: Hardware) -> PartitionedCost:
         partitioned.append(layout)
         return truth_of(module, layout, mesh, hardware)
 

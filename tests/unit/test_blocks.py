@@ -240,13 +240,13 @@ def test_partitioning_exchanges_the_halo_of_the_projection(
     assert places is not None
     block = window_block(size, along, places)
     operand, result = (split_layout(extent, parts) for extent in (size, places))
-    reach, _ = SlidingWindow(along, 0, 0).part(operand, result)
+    ranges, _ = SlidingWindow(along, 0, 0).part(operand, result)
     of_part = -(-places // parts)
     for part in range(-(-places // of_part)):
         index = Box.of([part * of_part], [min((part + 1) * of_part, places)])
         image = block.operands[0].image(index)
         touched = range(max(int(image.start[0]), 0), min(int(image.end[0]), size))
-        assert list(reach.rows(part)) == list(touched)
+        assert list(ranges.rows(part)) == list(touched)
 
 
 def split_layout(size: int, parts: int) -> Layout:

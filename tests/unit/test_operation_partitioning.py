@@ -15,7 +15,7 @@ from sdy.passes.partitioning.convert_global_to_local import ConvertGlobalToLocal
 from sdy.passes.partitioning.pad_for_divisibility import PadForDivisibilityPass
 from sdy.passes.partitioning.resolve_permutation_factors import ResolvePermutationFactorsPass
 from sdy.passes.spmd.emit.illegality import Illegality
-from sdy.passes.spmd.emit.op_conversion import PaddedSite, Site
+from sdy.passes.spmd.emit.op_conversion import OpConversion, PaddedConversion
 from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning
 from sdy.passes.spmd.emit.resolution import Resolution
 from sdy.passes.spmd.ops import partitioning_of, register_partitioning
@@ -61,13 +61,17 @@ def test_an_operation_from_outside_is_exchanged_padded_and_lowered_as_it_says():
         asked.append("exchange")
         return True
 
-    def pad(site: PaddedSite[MirrorOp]) -> bool:
-        asked.append(f"pad to {site.results[0].padded_shape}")
+    def pad(conversion: PaddedConversion[MirrorOp]) -> bool:
+        asked.append(f"pad to {conversion.results[0].padded_shape}")
         return True
 
-    def lower(site: Site[MirrorOp]) -> None:
+    def lower(conversion: OpConversion[MirrorOp]) -> None:
         asked.append("lower")
-        site.replace(site.before().insert(NegOp.create(operands=site.op.operands, result_types=site.op.result_types)))
+        conversion.replace(
+            conversion.before().insert(
+                NegOp.create(operands=conversion.op.operands, result_types=conversion.op.result_types)
+            )
+        )
 
     partitioning = OperationPartitioning(exchange=exchange, pad=pad, lower=lower)
     register_partitioning(MirrorOp, partitioning)

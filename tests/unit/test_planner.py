@@ -12,7 +12,7 @@ from sdy.passes.spmd.plan.collective_cost import elements_received
 from sdy.passes.spmd.plan.collective_steps import Collective
 from sdy.passes.spmd.plan.planner import Planner, ShardyPlanner
 from sdy.passes.spmd.planners import planner_of
-from sdy.passes.spmd.shards.halo import Reach
+from sdy.passes.spmd.shards.halo import ReadRanges
 
 MESH = Mesh((("x", 2), ("y", 2), ("z", 2)))
 X, Y, Z = map(AxisRef, "xyz")
@@ -24,7 +24,7 @@ def test_the_option_of_a_pass_selects_the_planner() -> None:
 
 
 def test_neighbors_send_full_shards_or_needed_rows() -> None:
-    window_of_three = Reach.steady(size=16, parts=4, low=0, step=4, length=6, total=16)
+    window_of_three = ReadRanges.steady(size=16, parts=4, low=0, step=4, length=6, total=16)
     received = [planner.exchange(window_of_three).received for planner in PLANNERS]
     assert received == [3 * 4, 3 * 2]
 

@@ -43,7 +43,7 @@ def collectives(found: Json) -> list[Json]:
 def test_numbers_are_those_of_the_passes(name: str) -> None:
     with capture():
         module = PROGRAMS[name].module()
-        found = sdy.report(module, hardware=HARDWARE).found
+        found = sdy.report(module, hardware=HARDWARE).data
         local = partitioned_program(module).local
     assert sum(each["bytes"] for each in collectives(found)) == pytest.approx(bytes_received(local))
     memory = found["memory"]
@@ -80,7 +80,7 @@ def test_reasons_are_those_of_explain() -> None:
 def test_report_includes_the_costs_of_the_compiled_program() -> None:
     mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
     step = sdy.jit(lambda x: (x @ x.T).sum(), mesh=mesh, in_shardings=P("x"))
-    found = sdy.report(step, jnp.ones((16, 8)), compiled=True).found
+    found = sdy.report(step, jnp.ones((16, 8)), compiled=True).data
     account = sdy.account(step, jnp.ones((16, 8)))
     assert account.compiled is not None
     assert found["compiled"] == {"received": account.compiled.bytes_received, "memory": account.compiled.memory}
@@ -88,13 +88,13 @@ def test_report_includes_the_costs_of_the_compiled_program() -> None:
 
 def test_report_notes_whether_it_propagated_the_program() -> None:
     text = EXAMPLE.read_text()
-    assert "propagated for this page" in sdy.report(sdy.parse(text)).found["notes"][0]
+    assert "propagated for this page" in sdy.report(sdy.parse(text)).data["notes"][0]
     module = sdy.parse(text)
     sdy.propagate(module)
     before = sdy.format(module)
-    assert sdy.report(module).found["notes"] == []
+    assert sdy.report(module).data["notes"] == []
     assert sdy.format(module) == before
-    found = sdy.report(sdy.parse(before)).found
+    found = sdy.report(sdy.parse(before)).data
     assert "the reasons for its shardings are unknown" in found["notes"][0]
     assert found["reasons"] == []
 
@@ -173,8 +173,8 @@ def test_wrong_words(
 def test_a_program_of_one_device_and_one_that_is_partitioned() -> None:
     module = sdy.parse(EXAMPLE.read_text())
     sdy.propagate(module)
-    whole = sdy.report(module).found
+    whole = sdy.report(module).data
     sdy.partition(module)
-    found = sdy.report(module).found
+    found = sdy.report(module).data
     assert sum(each["bytes"] for each in collectives(found)) == sum(each["bytes"] for each in collectives(whole))
     assert len(operations(module)) > len(found["rows"]["op"]) > 100

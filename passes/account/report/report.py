@@ -52,18 +52,23 @@ class Report:
     """HTML report of a program: one self-contained file. A notebook displays it."""
 
     title: str
-    found: Json
+    data: Json
     """The data of the page."""
 
     @cached_property
     def html(self) -> str:
         """The HTML of the page."""
-        return page(self.title, self.found)
+        return page(self.title, self.data)
+
+    @property
+    def found(self) -> Json:
+        """Former name of `data`."""
+        return self.data
 
     @property
     def headline(self) -> Sequence[str]:
         """The sentences at the top of the page."""
-        return self.found["headline"]
+        return self.data["headline"]
 
     def write(self, path: str | Path, *, force: bool = False) -> None:
         """Write the page to a file.

@@ -83,7 +83,7 @@ def _trials(operator: ArrayOperator, call: OperatorCall, types: Sequence[jax.Sha
 def _small(annotation: OperatorAnnotation, name: str, size: int) -> int:
     if name.isdecimal():
         return size
-    if annotation.why_not_split(name) is None and size >= _PARTS:
+    if annotation.unshardable_reason(name) is None and size >= _PARTS:
         return min(_SPLIT_SIZE, size - size % _PARTS)
     return min(_WHOLE_SIZE, size)
 
@@ -129,7 +129,9 @@ class _Trial:
         annotation, sizes = self.fitted.annotation, self.fitted.sizes
         names = dict.fromkeys(identifier.name for identifier in annotation.identifiers)
         return [
-            name for name in names if annotation.why_not_split(name) is None and sizes[name] % _PARTS == 0 < sizes[name]
+            name
+            for name in names
+            if annotation.unshardable_reason(name) is None and sizes[name] % _PARTS == 0 < sizes[name]
         ]
 
     def check(self, name: str, whole: Sequence[Array]) -> None:

@@ -18,8 +18,8 @@ from sdy import stablehlo as hlo
 from sdy.axes import AxisRef, total_size
 from sdy.device_groups import device_groups
 from sdy.mesh import Mesh
+from sdy.passes.spmd.emit.device_shards import AxesOfDims, dims_with_axes, flat, merge_front, shape_of
 from sdy.passes.spmd.emit.op_conversion import Target
-from sdy.passes.spmd.emit.parts import AxesOfDims, dims_with_axes, flat, merge_front, shape_of
 from sdy.passes.spmd.shards.elements import IEEE_FLOATS
 from sdy.passes.spmd.shards.layout import Layout
 from sdy.stablehlo.attributes.replica_group_meshes import mesh_attribute

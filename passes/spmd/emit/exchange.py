@@ -7,9 +7,9 @@ from xdsl.dialects.builtin import TensorType, i64
 from xdsl.ir import SSAValue
 
 from sdy.axes import AxisRef
+from sdy.passes.spmd.emit.device_shards import shape_of
 from sdy.passes.spmd.emit.exchange_builder import ExchangeBuilder
-from sdy.passes.spmd.emit.parts import shape_of
-from sdy.passes.spmd.shards.halo import Exchange, Piece, Reach
+from sdy.passes.spmd.shards.halo import Exchange, Piece, ReadRanges
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.attributes.enums import ComparisonDirection
 from sdy.stablehlo.elementwise import AndOp, MaxOp
@@ -48,9 +48,9 @@ class DimExchange:
         pieces = [self._piece(value, piece) for piece in exchange.pieces]
         buffer = self._pad(self._emit.concatenate(pieces, self.dim), exchange)
         needed = self._slice_needed(buffer, exchange)
-        if self.filler.is_zero or not exchange.reach.leaves_tensor:
+        if self.filler.is_zero or not exchange.ranges.leaves_tensor:
             return needed
-        return self._fill_outside(needed, exchange.reach)
+        return self._fill_outside(needed, exchange.ranges)
 
     def _piece(self, value: SSAValue, piece: Piece) -> SSAValue:
         rows = self._rows(value, piece)
@@ -76,7 +76,7 @@ class DimExchange:
 
     def _pad(self, buffer: SSAValue, exchange: Exchange) -> SSAValue:
         low, high, interior = ([0] * len(shape_of(buffer)) for _ in range(3))
-        low[self.dim], high[self.dim], interior[self.dim] = exchange.low, exchange.high, exchange.reach.dilation - 1
+        low[self.dim], high[self.dim], interior[self.dim] = exchange.low, exchange.high, exchange.ranges.dilation - 1
         if not any((*low, *high, *interior)):
             return buffer
         return self._emit.insert(PadOp(buffer, self.filler.value, low, high, interior))
@@ -84,18 +84,18 @@ class DimExchange:
     def _slice_needed(self, buffer: SSAValue, exchange: Exchange) -> SSAValue:
         sizes = list(shape_of(buffer))
         starts = [0] * len(sizes)
-        sizes[self.dim] = exchange.reach.length
+        sizes[self.dim] = exchange.ranges.length
         if (offset := exchange.constant_offset) is not None:
             starts[self.dim] = offset
             limits = [start + size for start, size in zip(starts, sizes, strict=True)]
             return buffer if tuple(sizes) == shape_of(buffer) else self._emit.slice(buffer, starts, limits)
         return self._from(buffer, self.builder.by_part(self._axes, exchange.offsets), sizes)
 
-    def _fill_outside(self, needed: SSAValue, reach: Reach) -> SSAValue:
+    def _fill_outside(self, needed: SSAValue, ranges: ReadRanges) -> SSAValue:
         """Replace the positions of `needed` before the first row and after the last by the filler."""
-        scalars, places = self.builder.scalars, TensorType(i64, (reach.length,))
-        place = self.builder.places(self._axes, reach.starts, reach.length)
-        last = scalars.filled(places, (reach.size - 1) * reach.dilation)
+        scalars, places = self.builder.scalars, TensorType(i64, (ranges.length,))
+        place = self.builder.places(self._axes, ranges.starts, ranges.length)
+        last = scalars.filled(places, (ranges.size - 1) * ranges.dilation)
         inside = scalars.binary(
             AndOp,
             scalars.compare(ComparisonDirection.GE, place, scalars.filled(places, 0)),

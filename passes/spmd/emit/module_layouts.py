@@ -14,7 +14,7 @@ from sdy.dialect.shardings import func_result_sharding, get_sharding
 from sdy.ir.editing import change_type
 from sdy.ir.walking import operations, operations_at_top
 from sdy.passes.common.manual_axes import ManualAxes
-from sdy.passes.spmd.emit.op_conversion import Site, Target
+from sdy.passes.spmd.emit.op_conversion import OpConversion, Target
 from sdy.passes.spmd.shards.layout import Layout, mesh_of_devices
 from sdy.sharding import TensorSharding
 
@@ -86,13 +86,13 @@ class Layouts:
         types = function.function_type.outputs.data
         return [self._layout(type_, func_result_sharding(function, index)) for index, type_ in enumerate(types)]
 
-    def sites(self, target: Target) -> Iterator[Site[Operation]]:
-        """Yield a site for each operation with operands or results, in program order."""
+    def conversions(self, target: Target) -> Iterator[OpConversion[Operation]]:
+        """Yield a conversion for each operation with operands or results, in program order."""
         manual_axes = ManualAxes(self._module)
         for op in operations(self._module):
             if op.operands or op.results:
                 around = tuple(manual_axes.around(op))
-                yield Site(op, self.of_all(op.operands), self.of_all(op.results), target, around)
+                yield OpConversion(op, self.of_all(op.operands), self.of_all(op.results), target, around)
 
     def change_types(self, type_of: TypeOf) -> None:
         """Change the types of all sharded values and of function signatures to those that `type_of` returns."""

@@ -56,7 +56,7 @@ OpT = TypeVar("OpT", bound=Operation, covariant=True)
 
 
 @dataclass(frozen=True)
-class Site(Generic[OpT]):
+class OpConversion(Generic[OpT]):
     """An operation, the layouts of its operands and results, and the target of the program.
 
     The types of the operands and results are those of shards; the layouts have the unpartitioned types.
@@ -98,15 +98,15 @@ class Site(Generic[OpT]):
         Rewriter.replace_op(self.op, [], values)
 
 
-def unless_empty(lower: Callable[[Site[Any]], None]) -> Callable[[Site[Any]], None]:
+def unless_empty(lower: Callable[[OpConversion[Any]], None]) -> Callable[[OpConversion[Any]], None]:
     """Decorate `lower` to replace an empty result by a constant, without communication."""
 
-    def or_constant(site: Site[Any]) -> None:
-        (result,) = map(tensor_type, site.op.results)
+    def or_constant(conversion: OpConversion[Any]) -> None:
+        (result,) = map(tensor_type, conversion.op.results)
         if 0 in result.get_shape():
-            site.replace(site.before().filled(result, 0))
+            conversion.replace(conversion.before().filled(result, 0))
         else:
-            lower(site)
+            lower(conversion)
 
     return or_constant
 
@@ -115,31 +115,31 @@ _CREATES_ELEMENTS = (BroadcastInDimOp, IotaOp)
 
 
 @dataclass(frozen=True)
-class PaddedSite(Generic[OpT]):
+class PaddedConversion(Generic[OpT]):
     """An operation whose operands and results have padded types already, but whose attributes are unpadded."""
 
-    site: Site[OpT]
+    conversion: OpConversion[OpT]
     rule: OpShardingRule | None
     padding: Padding
 
     @property
     def op(self) -> OpT:
         """The operation."""
-        return self.site.op
+        return self.conversion.op
 
     @property
     def operands(self) -> tuple[Layout, ...]:
         """The layouts of the operands, with unpadded shapes."""
-        return self.site.operands
+        return self.conversion.operands
 
     @property
     def results(self) -> tuple[Layout, ...]:
         """The layouts of the results, with unpadded shapes."""
-        return self.site.results
+        return self.conversion.results
 
     def fill(self, operand: int, dims: Collection[int], element: float | SSAValue) -> None:
         """Fill the padding of an operand along `dims` with `element`."""
-        op = self.site.op
+        op = self.conversion.op
         value = op.operands[operand]
         op.operands[operand] = self.padding.fill(Insertion.before(op), value, self.operands[operand], dims, element)
 
@@ -164,7 +164,7 @@ class PaddedSite(Generic[OpT]):
         if (rule := self.rule) is None:
             return False
         padded_sizes: dict[int, set[int]] = {}
-        tensors = list(zip(rule.tensors, self.site.layouts, strict=True))
+        tensors = list(zip(rule.tensors, self.conversion.layouts, strict=True))
         for index, (mapping, layout) in enumerate(tensors):
             for dim in layout.uneven_dims:
                 if dim in moved.get(index, ()):
@@ -191,9 +191,9 @@ class PaddedSite(Generic[OpT]):
         return rule.kind(factor) is FactorKind.PASS_THROUGH and comes_out and (goes_in or is_created)
 
 
-def carries(site: PaddedSite[Any]) -> bool:
+def carries(conversion: PaddedConversion[Any]) -> bool:
     """Return whether the padding of operands affects only the padding of results.
 
     This is enough to pad an operation whose attributes have no sizes or indices.
     """
-    return site.carries()
+    return conversion.carries()

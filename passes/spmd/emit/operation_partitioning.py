@@ -9,7 +9,7 @@ from xdsl.ir import Operation
 from sdy.mesh import Mesh
 from sdy.passes.spmd.emit.compatibility import illegality_by_rule
 from sdy.passes.spmd.emit.illegality import Illegality
-from sdy.passes.spmd.emit.op_conversion import PaddedSite, Site
+from sdy.passes.spmd.emit.op_conversion import OpConversion, PaddedConversion
 from sdy.passes.spmd.emit.replicated_factors import replicate_permuted
 from sdy.passes.spmd.emit.resolution import Resolution
 from sdy.passes.spmd.shards.layout import Layout
@@ -25,7 +25,7 @@ Returns False, without changes, if the tensors must be replicated instead.
 Replicate = Callable[[Any, Resolution], bool]
 """Replicates the tensors of an operation along the axes along which it moves elements; returns whether any was."""
 
-Pad = Callable[[PaddedSite[Any]], bool]
+Pad = Callable[[PaddedConversion[Any]], bool]
 """Rewrites an operation for padded tensors. Returns False, without changes, if this is not supported."""
 
 SpecialRule = Callable[[Any, OpShardingRule, Sequence[TensorSharding | None], Mesh], OpShardingRule]
@@ -34,7 +34,7 @@ SpecialRule = Callable[[Any, OpShardingRule, Sequence[TensorSharding | None], Me
 FindIllegality = Callable[[Any, Sequence[Layout], Sequence[Layout]], Illegality | None]
 """Returns why an operation, with unpartitioned types and these layouts, cannot be partitioned; None if it can."""
 
-Lower = Callable[[Site[Any]], None]
+Lower = Callable[[OpConversion[Any]], None]
 """Rewrites or replaces an operation whose values have the types of one device's shards already."""
 
 

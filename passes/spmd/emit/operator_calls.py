@@ -30,7 +30,7 @@ from sdy.ir.shapes import tensor_of
 from sdy.operators.call import OperatorCall
 from sdy.operators.registry import operator_of
 from sdy.operators.transforms import Padded
-from sdy.passes.spmd.emit.op_conversion import PaddedSite, Site
+from sdy.passes.spmd.emit.op_conversion import OpConversion, PaddedConversion
 from sdy.passes.spmd.plan.operator_parts import OperatorParts, counts_of_parts, factor_axes
 from sdy.rule import FactorKind
 from sdy.sharding import DimSharding, TensorSharding
@@ -44,90 +44,92 @@ if TYPE_CHECKING:
     from sdy.operators.shapes import Shape
 
 
-def pad_operator(site: PaddedSite[Operation], call: OperatorCall) -> bool:
+def pad_operator(conversion: PaddedConversion[Operation], call: OperatorCall) -> bool:
     """Rewrite an operator call for padded tensors, on which the function sees the padding only if it may.
 
     Returns:
         False, without changes, if the call must be replicated.
     """
-    if not site.carries(FactorKind.REDUCTION):
+    if not conversion.carries(FactorKind.REDUCTION):
         return False
-    operands, results = ([layout.padded_shape for layout in layouts] for layouts in (site.operands, site.results))
-    padded = call.then(Padded(tuple(layout.shape for layout in site.operands), tuple(results)))
-    parts = _parts_of_padded(site.site, padded, operands, results)
+    operands, results = (
+        [layout.padded_shape for layout in layouts] for layouts in (conversion.operands, conversion.results)
+    )
+    padded = call.then(Padded(tuple(layout.shape for layout in conversion.operands), tuple(results)))
+    parts = _parts_of_padded(conversion.conversion, padded, operands, results)
     if parts.refused():
         return False
     if not parts.sees_padding:
         counts = counts_of_parts(parts.rule, parts.axes, parts.mesh)
         padded = call.with_sizes({name: size * counts[name] for name, size in parts.sizes.items()})
-    site.op.attributes[OPERATOR] = StringAttr(str(padded))
-    site.op.attributes[SHARDING_RULE] = OpShardingRuleAttr(parts.rule.rule)
+    conversion.op.attributes[OPERATOR] = StringAttr(str(padded))
+    conversion.op.attributes[SHARDING_RULE] = OpShardingRuleAttr(parts.rule.rule)
     return True
 
 
-def lower_operator(site: Site[Operation], call: OperatorCall) -> None:
+def lower_operator(conversion: OpConversion[Operation], call: OperatorCall) -> None:
     """Rewrite an operator call for the shapes of a device's shards."""
-    operands, results = ([layout.shape for layout in layouts] for layouts in (site.operands, site.results))
+    operands, results = ([layout.shape for layout in layouts] for layouts in (conversion.operands, conversion.results))
     if call.transforms and isinstance(call.transforms[-1], Padded):
-        _call_without_padding(site, _parts_of_padded(site, call, operands, results))
+        _call_without_padding(conversion, _parts_of_padded(conversion, call, operands, results))
     else:
         rule = _operator(call).rule(call, operands, results)
-        parts = OperatorParts.least_padded(_operator(call), call, rule, (), _axes(site, rule), site.mesh)
-        site.op.attributes[OPERATOR] = StringAttr(str(call.with_sizes(parts.sizes)))
+        parts = OperatorParts.least_padded(_operator(call), call, rule, (), _axes(conversion, rule), conversion.mesh)
+        conversion.op.attributes[OPERATOR] = StringAttr(str(call.with_sizes(parts.sizes)))
 
 
-def _call_without_padding(site: Site[Operation], parts: OperatorParts) -> None:
+def _call_without_padding(conversion: OpConversion[Operation], parts: OperatorParts) -> None:
     """Replace the call by a case over the devices: a call on the shard without padding, or zeros if it is empty."""
     lengths = [None if 0 in each.values() else each for each in parts.lengths_by_device()]
     branches = [each for index, each in enumerate(lengths) if each not in lengths[:index]]
-    emit = site.before()
+    emit = conversion.before()
     index = emit.reshape(emit.entry_of_device([branches.index(each) for each in lengths], i32), ())
-    regions = [Region(_branch(site, parts, each)) for each in branches]
-    case = CaseOp.create(operands=[index], regions=regions, result_types=site.op.result_types)
+    regions = [Region(_branch(conversion, parts, each)) for each in branches]
+    case = CaseOp.create(operands=[index], regions=regions, result_types=conversion.op.result_types)
     emit.insert(case)
-    site.replace(*case.results)
+    conversion.replace(*case.results)
 
 
-def _branch(site: Site[Operation], parts: OperatorParts, lengths: Mapping[str, int] | None) -> Block:
+def _branch(conversion: OpConversion[Operation], parts: OperatorParts, lengths: Mapping[str, int] | None) -> Block:
     """Build the branch that calls the operator on shards of these lengths, or returns zeros if None."""
     block = Block()
-    emit = Emitter(InsertPoint.at_end(block), site.op)
+    emit = Emitter(InsertPoint.at_end(block), conversion.op)
     if lengths is None:
-        block.add_op(ReturnOp(*(emit.filled(tensor_type(result), 0) for result in site.op.results)))
+        block.add_op(ReturnOp(*(emit.filled(tensor_type(result), 0) for result in conversion.op.results)))
         return block
     sizes = {**parts.sizes, **lengths}
     call = parts.call.with_sizes(sizes)
-    count = len(site.operands)
+    count = len(conversion.operands)
     if sizes != parts.sizes:
         call = call.then(Padded(parts.shapes(sizes)[:count], parts.shapes(parts.sizes)[count:]))
-    local = site.op.clone()
+    local = conversion.op.clone()
     local.attributes[OPERATOR] = StringAttr(str(call))
     block.add_ops([local, ReturnOp(*local.results)])
     return block
 
 
 def _parts_of_padded(
-    site: Site[Operation], padded: OperatorCall, operands: Sequence["Shape"], results: Sequence["Shape"]
+    conversion: OpConversion[Operation], padded: OperatorCall, operands: Sequence["Shape"], results: Sequence["Shape"]
 ) -> OperatorParts:
     """Return the shards of a call on padded tensors of these shapes."""
     operator, call = _operator(padded), padded.before()
     transform = padded.transforms[-1]
     assert isinstance(transform, Padded)
     rule = operator.rule(padded, operands, results)
-    axes = _axes(site, rule)
-    counts = counts_of_parts(rule, axes, site.mesh)
+    axes = _axes(conversion, rule)
+    counts = counts_of_parts(rule, axes, conversion.mesh)
     sizes = {name: rule.rule.factor_sizes[factor] // counts[name] for name, factor in rule.factors.items()}
     fitted = operator.fit_call(call, transform.operands)
     types = [
         tensor_of(elements_of(layout.type), shape)
-        for layout, shape in zip(site.operands, transform.operands, strict=True)
+        for layout, shape in zip(conversion.operands, transform.operands, strict=True)
     ]
-    return OperatorParts(operator, call, rule, types, axes, site.mesh, fitted.sizes, sizes)
+    return OperatorParts(operator, call, rule, types, axes, conversion.mesh, fitted.sizes, sizes)
 
 
-def _axes(site: Site[Operation], rule: "OperatorRule") -> Sequence[Axes]:
-    shardings = [TensorSharding(site.mesh, tuple(map(DimSharding, layout.axes))) for layout in site.layouts]
-    return factor_axes(rule, shardings, site.mesh)
+def _axes(conversion: OpConversion[Operation], rule: "OperatorRule") -> Sequence[Axes]:
+    shardings = [TensorSharding(conversion.mesh, tuple(map(DimSharding, layout.axes))) for layout in conversion.layouts]
+    return factor_axes(rule, shardings, conversion.mesh)
 
 
 def _operator(call: OperatorCall) -> "Operator":

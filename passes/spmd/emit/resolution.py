@@ -11,9 +11,9 @@ from sdy.dialect.constants import constant_elements
 from sdy.dialect.shardings import get_sharding
 from sdy.mesh import Mesh
 from sdy.passes.common.symbols import Symbols
+from sdy.passes.spmd.emit.device_shards import shape_of
 from sdy.passes.spmd.emit.exchange import Filler
 from sdy.passes.spmd.emit.exchange_builder import Devices, TensorEmitter
-from sdy.passes.spmd.emit.parts import shape_of
 from sdy.passes.spmd.local_module import Channels
 from sdy.passes.spmd.plan.planner import Planner
 from sdy.passes.spmd.shards.layout import Layout, mesh_of_devices
@@ -58,9 +58,7 @@ def filler_of(value: SSAValue) -> Filler:
     return Filler(value, _is_zero(value))
 
 
-def filled_up(
-    op: Operation, value: SSAValue, shape: Sequence[int], filler: Filler, sharding: TensorSharding
-) -> SSAValue:
+def pad_to(op: Operation, value: SSAValue, shape: Sequence[int], filler: Filler, sharding: TensorSharding) -> SSAValue:
     """Pad the end of `value` with the filler to `shape`, in front of `op`."""
     high = [size - old for size, old in zip(shape, shape_of(value), strict=True)]
     if not any(high):
@@ -68,8 +66,8 @@ def filled_up(
     return TensorEmitter(InsertPoint.before(op), op, sharding).insert(PadOp(value, filler.value, [0] * len(high), high))
 
 
-def cut_off(op: Operation, value: SSAValue, shape: Sequence[int], sharding: TensorSharding) -> SSAValue:
-    """Slice `value` to `shape`: the inverse of `filled_up`."""
+def unpad(op: Operation, value: SSAValue, shape: Sequence[int], sharding: TensorSharding) -> SSAValue:
+    """Slice `value` to `shape`: the inverse of `pad_to`."""
     if shape_of(value) == tuple(shape):
         return value
     return TensorEmitter(InsertPoint.before(op), op, sharding).slice(value, [0] * len(shape), shape)

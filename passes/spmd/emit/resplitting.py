@@ -14,13 +14,13 @@ from collections.abc import Collection, Sequence
 
 from xdsl.ir import SSAValue
 
+from sdy.passes.spmd.emit.device_shards import shape_of
 from sdy.passes.spmd.emit.exchange import DimExchange, Filler
 from sdy.passes.spmd.emit.exchange_builder import Devices, ExchangeBuilder
 from sdy.passes.spmd.emit.op_conversion import Target
 from sdy.passes.spmd.emit.padding import Insertion, sharding_without_partials
-from sdy.passes.spmd.emit.parts import shape_of
 from sdy.passes.spmd.emit.resolution import zero_filler
-from sdy.passes.spmd.shards.halo import Reach, needed_rows
+from sdy.passes.spmd.shards.halo import ReadRanges, needed_rows
 from sdy.passes.spmd.shards.layout import Layout
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.emitter import with_shape
@@ -44,7 +44,7 @@ def resplit(
     """
     old = shape_of(value)
     exchanges = {
-        dim: needed_rows(Reach.resized(layout.shape[dim], layout.parts(dim), old[dim], shape[dim])) for dim in dims
+        dim: needed_rows(ReadRanges.resized(layout.shape[dim], layout.parts(dim), old[dim], shape[dim])) for dim in dims
     }
     sharding = sharding_without_partials(layout)
     if sharding is None or not all(exchange.pays for exchange in exchanges.values()):

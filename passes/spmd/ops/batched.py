@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from sdy.passes.spmd.emit.compatibility import illegality_by_dims
 from sdy.passes.spmd.emit.illegality import Illegality
-from sdy.passes.spmd.emit.op_conversion import Site, carries
+from sdy.passes.spmd.emit.op_conversion import OpConversion, carries
 from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.shards.layout import Layout
 from sdy.stablehlo.attributes.operation_attributes import i64_array
@@ -24,9 +24,9 @@ from sdy.stablehlo.sort import SortOp
 _BATCHED = (BatchNormInferenceOp, BitcastConvertOp, CholeskyOp, FftOp, SortOp, TopKOp, TransposeOp, TriangularSolveOp)
 
 
-def _lower_broadcast(site: Site[BroadcastOp]) -> None:
-    sizes = site.op.broadcast_sizes
-    site.op.broadcast_sizes = i64_array(*tensor_type(site.op.result).get_shape()[: len(sizes)])
+def _lower_broadcast(conversion: OpConversion[BroadcastOp]) -> None:
+    sizes = conversion.op.broadcast_sizes
+    conversion.op.broadcast_sizes = i64_array(*tensor_type(conversion.op.result).get_shape()[: len(sizes)])
 
 
 def _illegality_map(op: MapOp, operands: Sequence[Layout], results: Sequence[Layout]) -> Illegality | None:

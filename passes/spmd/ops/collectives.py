@@ -31,11 +31,7 @@ from sdy.passes.spmd.emit.communication import (
     replica_groups,
 )
 from sdy.passes.spmd.emit.compatibility import illegality_by_rule
-from sdy.passes.spmd.emit.illegality import Illegality
-from sdy.passes.spmd.emit.op_conversion import PaddedSite, Site, Target, unless_empty
-from sdy.passes.spmd.emit.operation_partitioning import Lower, OperationPartitioning, PartitioningTable
-from sdy.passes.spmd.emit.padding import Insertion, Padding
-from sdy.passes.spmd.emit.parts import (
+from sdy.passes.spmd.emit.device_shards import (
     AxesOfDims,
     dims_with_axes,
     flat,
@@ -45,8 +41,12 @@ from sdy.passes.spmd.emit.parts import (
     part_in_place,
     parts_in_front,
     shape_of,
-    take_part,
+    take_shard,
 )
+from sdy.passes.spmd.emit.illegality import Illegality
+from sdy.passes.spmd.emit.op_conversion import OpConversion, PaddedConversion, Target, unless_empty
+from sdy.passes.spmd.emit.operation_partitioning import Lower, OperationPartitioning, PartitioningTable
+from sdy.passes.spmd.emit.padding import Insertion, Padding
 from sdy.passes.spmd.emit.resplitting import resplit
 from sdy.passes.spmd.plan.resize_cost import collective_size
 from sdy.passes.spmd.plan.unreduced_plan import in_mesh_order
@@ -58,18 +58,18 @@ from sdy.stablehlo.slicing import DynamicUpdateSliceOp, SliceOp
 
 
 @unless_empty
-def _lower_all_gather(site: Site[dialect.AllGatherOp]) -> None:
-    op = site.op
+def _lower_all_gather(conversion: OpConversion[dialect.AllGatherOp]) -> None:
+    op = conversion.op
     value, axes_of_dims = op.tensor, op.gathering_axes.data
-    if site.target.planner.trims_messages:
-        value, axes_of_dims = _sum_used_parts(site)
-    site.replace(gather(site.before(), value, axes_of_dims, site.results[0], site.target))
+    if conversion.target.planner.trims_messages:
+        value, axes_of_dims = _sum_used_parts(conversion)
+    conversion.replace(gather(conversion.before(), value, axes_of_dims, conversion.results[0], conversion.target))
 
 
 _MOVES_ELEMENTS = (dialect.AllGatherOp, dialect.AllSliceOp, dialect.AllToAllOp, dialect.CollectivePermuteOp)
 
 
-def _sum_used_parts(site: Site[dialect.AllGatherOp]) -> tuple[SSAValue, AxesOfDims]:
+def _sum_used_parts(conversion: OpConversion[dialect.AllGatherOp]) -> tuple[SSAValue, AxesOfDims]:
     """Replace the all-gather of a mostly padded tensor by an all-reduce of the rows that its users, slices, read.
 
     Two rows over eight devices are padded to eight. In place of the gather, each device writes its row into a tensor of
@@ -82,7 +82,7 @@ def _sum_used_parts(site: Site[dialect.AllGatherOp]) -> tuple[SSAValue, AxesOfDi
         The tensor to gather, and the axes along which to gather each dimension: those of the dimensions for which an
         all-reduce receives more.
     """
-    op, layout = site.op, site.results[0]
+    op, layout = conversion.op, conversion.results[0]
     gathered, local = op.gathering_axes.data, shape_of(op.tensor)
     if not op.result.uses or not all(isinstance(use.operation, SliceOp) for use in op.result.uses):
         return op.tensor, gathered
@@ -103,9 +103,9 @@ def _sum_used_parts(site: Site[dialect.AllGatherOp]) -> tuple[SSAValue, AxesOfDi
     if not summed:
         return op.tensor, gathered
     axes_of_dims = [axes if dim in summed else () for dim, axes in enumerate(gathered)]
-    emit = site.before()
+    emit = conversion.before()
     value = part_in_place(emit, op.tensor, axes_of_dims, used(summed), layout.mesh)
-    value = all_reduce_bits(emit, value, flat(axes_of_dims), layout, site.target)
+    value = all_reduce_bits(emit, value, flat(axes_of_dims), layout, conversion.target)
     return value, [() if dim in summed else axes for dim, axes in enumerate(gathered)]
 
 
@@ -117,25 +117,25 @@ def _limits(value: SSAValue) -> list[int]:
 
 
 @unless_empty
-def _lower_all_slice(site: Site[dialect.AllSliceOp]) -> None:
-    op = site.op
-    site.replace(take_part(site.before(), op.tensor, op.slicing_axes.data, site.results[0].mesh))
+def _lower_all_slice(conversion: OpConversion[dialect.AllSliceOp]) -> None:
+    op = conversion.op
+    conversion.replace(take_shard(conversion.before(), op.tensor, op.slicing_axes.data, conversion.results[0].mesh))
 
 
 @unless_empty
-def _lower_all_reduce(site: Site[dialect.AllReduceOp]) -> None:
-    op = site.op
-    axes, layout = op.reduction_axes.data, site.results[0]
-    site.replace(all_reduce(site.before(), op.tensor, axes, op.reduction, layout, site.target))
+def _lower_all_reduce(conversion: OpConversion[dialect.AllReduceOp]) -> None:
+    op = conversion.op
+    axes, layout = op.reduction_axes.data, conversion.results[0]
+    conversion.replace(all_reduce(conversion.before(), op.tensor, axes, op.reduction, layout, conversion.target))
 
 
 @unless_empty
-def _lower_reduce_scatter(site: Site[dialect.ReduceScatterOp]) -> None:
+def _lower_reduce_scatter(conversion: OpConversion[dialect.ReduceScatterOp]) -> None:
     """Lower a reduce-scatter.
 
     On several dimensions, an all-reduce and a slice need no transposition of shards, but send twice as much.
     """
-    op, target, layout, emit = site.op, site.target, site.results[0], site.before()
+    op, target, layout, emit = conversion.op, conversion.target, conversion.results[0], conversion.before()
     axes_of_dims = op.reduce_scatter_axes.data
     dims = dims_with_axes(axes_of_dims)
 
@@ -152,21 +152,21 @@ def _lower_reduce_scatter(site: Site[dialect.ReduceScatterOp]) -> None:
 
     local = shape_of(op.results[0])
     if len(dims) == 1:
-        site.replace(scatter(op.tensor, dims[0], local))
+        conversion.replace(scatter(op.tensor, dims[0], local))
     elif target.combine_multi_dimension_reduce_scatter:
         parts = parts_in_front(emit, op.tensor, dims, [total_size(axes_of_dims[dim], layout.mesh) for dim in dims])
-        site.replace(emit.reshape(scatter(parts, 0, (1, *local)), local))
+        conversion.replace(emit.reshape(scatter(parts, 0, (1, *local)), local))
     else:
         reduced = all_reduce(emit, op.tensor, flat(axes_of_dims), op.reduction, layout, target)
-        site.replace(take_part(emit, reduced, axes_of_dims, layout.mesh))
+        conversion.replace(take_shard(emit, reduced, axes_of_dims, layout.mesh))
 
 
 @unless_empty
-def _lower_all_to_all(site: Site[dialect.AllToAllOp]) -> None:
-    op, layout, emit = site.op, site.results[0], site.before()
+def _lower_all_to_all(conversion: OpConversion[dialect.AllToAllOp]) -> None:
+    op, layout, emit = conversion.op, conversion.results[0], conversion.before()
     params = sorted(op.params.data, key=lambda param: param.tgt_dim)
     sizes = [total_size(param.axes, layout.mesh) for param in params]
-    groups = replica_groups([axis for param in params for axis in param.axes], layout, site.target)
+    groups = replica_groups([axis for param in params for axis in param.axes], layout, conversion.target)
 
     def exchange(value: SSAValue, split_dim: int, concat_dim: int, shape: Sequence[int]) -> SSAValue:
         properties: dict[str, Attribute] = {
@@ -174,7 +174,7 @@ def _lower_all_to_all(site: Site[dialect.AllToAllOp]) -> None:
             "concat_dimension": IntegerAttr(concat_dim, i64),
             "split_count": IntegerAttr(math.prod(sizes), i64),
             "replica_groups": groups,
-            "channel_handle": site.target.channels.next(),
+            "channel_handle": conversion.target.channels.next(),
         }
         return emit.insert(
             hlo.AllToAllOp.create(operands=[value], properties=properties, result_types=[with_shape(value, shape)])
@@ -182,31 +182,31 @@ def _lower_all_to_all(site: Site[dialect.AllToAllOp]) -> None:
 
     if len(params) == 1:
         param = params[0]
-        site.replace(exchange(op.tensor, param.tgt_dim, param.src_dim, shape_of(op.results[0])))
+        conversion.replace(exchange(op.tensor, param.tgt_dim, param.src_dim, shape_of(op.results[0])))
         return
     parts = parts_in_front(emit, op.tensor, [param.tgt_dim for param in params], sizes)
     received = exchange(parts, 0, 0, shape_of(parts))
-    site.replace(merge_front(emit, received, [param.src_dim for param in params], sizes))
+    conversion.replace(merge_front(emit, received, [param.src_dim for param in params], sizes))
 
 
 @unless_empty
-def _lower_collective_permute(site: Site[dialect.CollectivePermuteOp]) -> None:
+def _lower_collective_permute(conversion: OpConversion[dialect.CollectivePermuteOp]) -> None:
     """Pair each device with one that holds its shard of the result; device order breaks ties between replicas.
 
     Devices that differ along manual axes are not replicas: they hold shards of different tensors.
     """
-    op, manual_axes = site.op, [AxisRef(name) for name in site.manual_axes]
+    op, manual_axes = conversion.op, [AxisRef(name) for name in conversion.manual_axes]
     sources, targets = (
         _device_of_index([*manual_axes, *flat(layout.sharding.dim_axes if layout.sharding else ())], layout.mesh)
-        for layout in (site.operands[0], site.results[0])
+        for layout in (conversion.operands[0], conversion.results[0])
     )
     pairs = sorted(zip(sources, targets, strict=True))
     properties = {
         "source_target_pairs": device_list([number for pair in pairs for number in pair], (len(pairs), 2)),
-        "channel_handle": site.target.channels.next(),
+        "channel_handle": conversion.target.channels.next(),
     }
     permute = hlo.CollectivePermuteOp.create(operands=[op.tensor], properties=properties, result_types=[op.tensor.type])
-    site.replace(site.before().insert(permute))
+    conversion.replace(conversion.before().insert(permute))
 
 
 def _device_of_index(axes: Sequence[AxisRef], mesh: Mesh) -> list[int]:
@@ -214,10 +214,10 @@ def _device_of_index(axes: Sequence[AxisRef], mesh: Mesh) -> list[int]:
     return sorted(range(mesh.size), key=grid_positions(axes, mesh).__getitem__)
 
 
-def _pad(padded: PaddedSite[CollectiveOp]) -> bool:
+def _pad(padded: PaddedConversion[CollectiveOp]) -> bool:
     """Pad the operand to sizes that the numbers of shards before and after the collective both divide."""
     op, padding = padded.op, padded.padding
-    [before], [after], target = padded.operands, padded.results, padded.site.target
+    [before], [after], target = padded.operands, padded.results, padded.conversion.target
     sizes = enumerate(zip(before.padded_shape, after.padded_shape, strict=True))
     shape = [collective_size(*size, before.parts(dim), after.parts(dim)) for dim, size in sizes]
     op.operands[0] = _resized(Insertion.before(op), op.tensor, before, shape, padding, target)
@@ -231,13 +231,13 @@ def _pad(padded: PaddedSite[CollectiveOp]) -> bool:
     return True
 
 
-def _pad_reduce_scatter(padded: PaddedSite[dialect.ReduceScatterOp]) -> bool:
+def _pad_reduce_scatter(padded: PaddedConversion[dialect.ReduceScatterOp]) -> bool:
     """Pad a reduce-scatter, or replace it by an unpadded all-reduce and a slice if the planner prefers these."""
-    site, op = padded.site, padded.op
+    conversion, op = padded.conversion, padded.op
     [before], [after] = padded.operands, padded.results
     axes = flat(op.reduce_scatter_axes.data)
     scattered = total_size(axes, after.mesh) * after.local_bytes
-    if before.sharding is None or not site.target.planner.prefers_all_reduce(before.local_bytes, scattered):
+    if before.sharding is None or not conversion.target.planner.prefers_all_reduce(before.local_bytes, scattered):
         return _pad(padded)
     out_sharding = op.out_sharding.data
     unscattered = TensorSharding(out_sharding.mesh, before.sharding.dims)
@@ -246,7 +246,7 @@ def _pad_reduce_scatter(padded: PaddedSite[dialect.ReduceScatterOp]) -> bool:
     for new in (combined, part):
         new.location = op.location
     Rewriter.replace_op(op, [combined, part])
-    return _pad(replace(padded, site=replace(site, op=part)))
+    return _pad(replace(padded, conversion=replace(conversion, op=part)))
 
 
 def _resized(
@@ -268,8 +268,8 @@ def _resized(
     return padding.split(at, padding.resize(at, gathered, layout.without(dims), shape), layout, dims)
 
 
-def _pad_permute_of_devices(site: PaddedSite[hlo.CollectivePermuteOp]) -> bool:
-    return site.operands[0].padded_shape == site.results[0].padded_shape
+def _pad_permute_of_devices(conversion: PaddedConversion[hlo.CollectivePermuteOp]) -> bool:
+    return conversion.operands[0].padded_shape == conversion.results[0].padded_shape
 
 
 def _illegality_permuted(
@@ -289,19 +289,19 @@ def _permutes_like_parts(op: hlo.CollectivePermuteOp, operand: Layout, result: L
     )
 
 
-def _lower_replicated_to_unreduced(site: Site[dialect.ReplicatedToUnreducedOp]) -> None:
-    op = site.op
-    site.replace(mask_to_first_shard(site.before(), op.tensor, 0, op.axes.data, site.results[0].mesh))
+def _lower_replicated_to_unreduced(conversion: OpConversion[dialect.ReplicatedToUnreducedOp]) -> None:
+    op = conversion.op
+    conversion.replace(mask_to_first_shard(conversion.before(), op.tensor, 0, op.axes.data, conversion.results[0].mesh))
 
 
-def _lower_sharded_to_unreduced(site: Site[dialect.ShardedToUnreducedOp]) -> None:
+def _lower_sharded_to_unreduced(conversion: OpConversion[dialect.ShardedToUnreducedOp]) -> None:
     """Write each device's shard at its offset into a tensor of zeros."""
-    op, emit, mesh = site.op, site.before(), site.results[0].mesh
+    op, emit, mesh = conversion.op, conversion.before(), conversion.results[0].mesh
     zeros = emit.filled(tensor_type(op.result), 0)
     shape = tensor_type(op.tensor).get_shape()
     starts = [emit.of_device(offsets(axes, size, mesh)) for axes, size in zip(op.axes.data, shape, strict=True)]
     update = DynamicUpdateSliceOp.create(operands=[zeros, op.tensor, *starts], result_types=[zeros.type])
-    site.replace(emit.insert(update))
+    conversion.replace(emit.insert(update))
 
 
 _LOWERINGS: dict[type[CollectiveOp], Lower] = {

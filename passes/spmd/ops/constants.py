@@ -7,28 +7,28 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
 from sdy.diagnostics import op_error
 from sdy.dialect import ConstantOp as ShardedConstantOp
 from sdy.ir.elements import dense, splat
-from sdy.passes.spmd.emit.op_conversion import PaddedSite, Site, carries, unless_empty
+from sdy.passes.spmd.emit.device_shards import offsets, take_shard
+from sdy.passes.spmd.emit.op_conversion import OpConversion, PaddedConversion, carries, unless_empty
 from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning, PartitioningTable
-from sdy.passes.spmd.emit.parts import offsets, take_part
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.constants import ConstantOp, IotaOp
 from sdy.stablehlo.dynamic_shape import GetDimensionSizeOp
 
 
 @unless_empty
-def _lower_constant(site: Site[ShardedConstantOp] | Site[ConstantOp]) -> None:
+def _lower_constant(conversion: OpConversion[ShardedConstantOp] | OpConversion[ConstantOp]) -> None:
     """Materialize a splat constant in its local shape; slice each device's shard from any other constant."""
-    op, layout = site.op, site.results[0]
-    emit = site.before()
+    op, layout = conversion.op, conversion.results[0]
+    emit = conversion.before()
     if not layout.is_split:
-        site.replace(emit.insert(ConstantOp.create(properties={"value": op.value}, result_types=op.result_types)))
+        conversion.replace(emit.insert(ConstantOp.create(properties={"value": op.value}, result_types=op.result_types)))
         return
     if not isinstance(op.value, DenseIntOrFPElementsAttr):
         raise op_error(op, "a constant whose elements are a resource cannot be split")
     if (element := splat(op.value)) is not None:
-        site.replace(emit.constant(splat_of_type(element, tensor_type(op.results[0]))))
+        conversion.replace(emit.constant(splat_of_type(element, tensor_type(op.results[0]))))
     else:
-        site.replace(take_part(emit, emit.constant(op.value), layout.axes, layout.mesh))
+        conversion.replace(take_shard(emit, emit.constant(op.value), layout.axes, layout.mesh))
 
 
 def splat_of_type(value: DenseIntOrFPElementsAttr, type_: TensorType[Any]) -> DenseIntOrFPElementsAttr:
@@ -37,33 +37,33 @@ def splat_of_type(value: DenseIntOrFPElementsAttr, type_: TensorType[Any]) -> De
 
 
 @unless_empty
-def _lower_iota(site: Site[IotaOp]) -> None:
+def _lower_iota(conversion: OpConversion[IotaOp]) -> None:
     """Lower an iota; along a split dimension, add the offset of the device's shard."""
-    op, layout, emit = site.op, site.results[0], site.before()
+    op, layout, emit = conversion.op, conversion.results[0], conversion.before()
     type_ = tensor_type(op.output)
     dim = op.iota_dimension.value.data
     indices = emit.insert(IotaOp(dim, type_))
     if not layout.axes[dim]:
-        site.replace(indices)
+        conversion.replace(indices)
         return
     start = emit.of_device(offsets(layout.axes[dim], type_.get_shape()[dim], layout.mesh))
     start = emit.broadcast(emit.convert(start, type_.element_type), (), type_.get_shape())
-    site.replace(emit.add(indices, start))
+    conversion.replace(emit.add(indices, start))
 
 
 @unless_empty
-def _lower_get_dimension_size(site: Site[GetDimensionSizeOp]) -> None:
+def _lower_get_dimension_size(conversion: OpConversion[GetDimensionSizeOp]) -> None:
     """Lower to a constant: the global size of the dimension."""
-    op = site.op
-    size = site.operands[0].shape[op.dimension.value.data]
-    site.replace(site.before().filled(tensor_type(op.result), size))
+    op = conversion.op
+    size = conversion.operands[0].shape[op.dimension.value.data]
+    conversion.replace(conversion.before().filled(tensor_type(op.result), size))
 
 
-def _pad_constant(site: PaddedSite[ConstantOp] | PaddedSite[ShardedConstantOp]) -> bool:
-    value = splat(site.op.value)
+def _pad_constant(conversion: PaddedConversion[ConstantOp] | PaddedConversion[ShardedConstantOp]) -> bool:
+    value = splat(conversion.op.value)
     if value is None:
         return False
-    site.op.value = splat_of_type(value, tensor_type(site.op.results[0]))
+    conversion.op.value = splat_of_type(value, tensor_type(conversion.op.results[0]))
     return True
 
 

@@ -8,7 +8,7 @@ from sdy.operators.call import call_of
 from sdy.operators.registry import operator_of
 from sdy.passes.spmd.emit.compatibility import factors_made, illegality_by_rule
 from sdy.passes.spmd.emit.illegality import Illegality
-from sdy.passes.spmd.emit.op_conversion import PaddedSite, Site
+from sdy.passes.spmd.emit.op_conversion import OpConversion, PaddedConversion
 from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.emit.operator_calls import lower_operator, pad_operator
 from sdy.passes.spmd.plan.special_rules import rule_of_custom_call
@@ -17,20 +17,20 @@ from sdy.stablehlo.composite import CompositeOp
 from sdy.stablehlo.custom_call import CustomCallOp
 
 
-def _pad(site: PaddedSite[CustomCallOp]) -> bool:
+def _pad(conversion: PaddedConversion[CustomCallOp]) -> bool:
     """Pad operands and results, unless the call has side effects, which could observe the padding.
 
     The annotation of an operator says where it can be padded.
     """
-    if (call := call_of(site.op)) is not None and operator_of(call) is not None:
-        return pad_operator(site, call)
-    return site.carries() and not get_effects(site.op)
+    if (call := call_of(conversion.op)) is not None and operator_of(call) is not None:
+        return pad_operator(conversion, call)
+    return conversion.carries() and not get_effects(conversion.op)
 
 
-def _lower(site: Site[CustomCallOp] | Site[CompositeOp]) -> None:
+def _lower(conversion: OpConversion[CustomCallOp] | OpConversion[CompositeOp]) -> None:
     """Replace the global sizes in the arguments of an operator by local ones."""
-    if (call := call_of(site.op)) is not None and operator_of(call) is not None:
-        lower_operator(site, call)
+    if (call := call_of(conversion.op)) is not None and operator_of(call) is not None:
+        lower_operator(conversion, call)
 
 
 def _illegality_custom_call(

@@ -7,10 +7,10 @@ from xdsl.ir import SSAValue
 
 from sdy.passes.spmd.emit.communication import all_reduce_bits
 from sdy.passes.spmd.emit.compatibility import illegality_by_rule
+from sdy.passes.spmd.emit.device_shards import clamped, offsets, shape_of
 from sdy.passes.spmd.emit.illegality import Illegality, Reason
-from sdy.passes.spmd.emit.op_conversion import PaddedSite, Site
+from sdy.passes.spmd.emit.op_conversion import OpConversion, PaddedConversion
 from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning, PartitioningTable
-from sdy.passes.spmd.emit.parts import clamped, offsets, shape_of
 from sdy.passes.spmd.emit.replicate import replicate
 from sdy.passes.spmd.shards.elements import bounds
 from sdy.passes.spmd.shards.layout import Layout
@@ -35,16 +35,16 @@ def _illegality_sliced(op: DynamicSliceOp, operands: Sequence[Layout], results: 
     return illegality_by_rule(op, (rest, *indices), results) if is_split else None
 
 
-def _pad_slice(site: PaddedSite[DynamicSliceOp]) -> bool:
+def _pad_slice(conversion: PaddedConversion[DynamicSliceOp]) -> bool:
     """Pad the operand; in an uneven all-reduced dimension, clamp the start index as in the unpadded operand."""
-    op, operand, result = site.op, site.operands[0], site.results[0]
+    op, operand, result = conversion.op, conversion.operands[0], conversion.results[0]
     summed = _summed_dims(operand, result)
-    if not site.carries(moved={0: summed}):
+    if not conversion.carries(moved={0: summed}):
         return False
     sizes = op.slice_sizes.get_values()
     for dim in set(summed) & set(operand.uneven_dims):
         last = operand.shape[dim] - sizes[dim]
-        op.operands[1 + dim] = clamped(site.site.before(), op.start_indices[dim], [last], ())
+        op.operands[1 + dim] = clamped(conversion.conversion.before(), op.start_indices[dim], [last], ())
     op.slice_sizes = _padded_sizes(sizes, result)
     return True
 
@@ -54,20 +54,20 @@ def _padded_sizes(sizes: Sequence[int], layout: Layout) -> I64Array:
     return i64_array(*(layout.padded_shape[dim] if dim in uneven else size for dim, size in enumerate(sizes)))
 
 
-def _lower_slice(site: Site[DynamicSliceOp]) -> None:
+def _lower_slice(conversion: OpConversion[DynamicSliceOp]) -> None:
     """Lower a dynamic slice.
 
     A dimension that is split in the result is not sliced: its slice is the full local size, so that its start index
     is clamped to 0. For an all-reduced dimension, each device reads its rows of the slice, with zeros for the others,
     and all devices sum these.
     """
-    op, operand = site.op, site.operands[0]
+    op, operand = conversion.op, conversion.operands[0]
     sizes = shape_of(op.result)
     op.slice_sizes = i64_array(*sizes)
-    summed = _summed_dims(operand, site.results[0])
+    summed = _summed_dims(operand, conversion.results[0])
     if not summed:
         return
-    emit, local = site.before(), shape_of(op.operand)
+    emit, local = conversion.before(), shape_of(op.operand)
     starts = [emit.convert(start, i64) for start in op.start_indices]
     inside = [emit.integers([0], ())] * len(sizes)
     for dim in summed:
@@ -75,7 +75,7 @@ def _lower_slice(site: Site[DynamicSliceOp]) -> None:
     window = emit.dynamic_slice(op.operand, starts, list(map(min, sizes, local)))
     own = emit.dynamic_slice(_between_margins(emit, window, sizes, summed), inside, sizes)
     axes = [axis for dim in summed for axis in operand.axes[dim]]
-    site.replace(all_reduce_bits(emit, own, axes, operand, site.target))
+    conversion.replace(all_reduce_bits(emit, own, axes, operand, conversion.target))
 
 
 def _window(
@@ -109,33 +109,35 @@ def _between_margins(emit: Emitter, window: SSAValue, sizes: Sequence[int], dims
     return emit.insert(PadOp(window, filling, margins, margins))
 
 
-def _pad_update(site: PaddedSite[DynamicUpdateSliceOp]) -> bool:
+def _pad_update(conversion: PaddedConversion[DynamicUpdateSliceOp]) -> bool:
     """Pad the operand; if the update is smaller in an uneven dimension, clamp the start as in the unpadded operand."""
-    op, operand, update = site.op, site.operands[0], site.operands[1]
-    if not site.carries():
+    op, operand, update = conversion.op, conversion.operands[0], conversion.operands[1]
+    if not conversion.carries():
         return False
     for dim in operand.uneven_dims:
         if update.shape[dim] == operand.shape[dim]:
             continue
         start = op.start_indices[dim]
-        op.operands[2 + dim] = clamped(site.site.before(), start, [operand.shape[dim] - update.shape[dim]], ())
+        op.operands[2 + dim] = clamped(
+            conversion.conversion.before(), start, [operand.shape[dim] - update.shape[dim]], ()
+        )
     return True
 
 
-def _lower_update(site: Site[DynamicUpdateSliceOp]) -> None:
+def _lower_update(conversion: OpConversion[DynamicUpdateSliceOp]) -> None:
     """Lower a dynamic update: each device writes the overlap of the update with its shard.
 
     The device slices the window of its shard that is nearest to the update, pads it by the size of the update, so that
     rows outside the shard go into the padding, writes the update, removes the padding and writes the window back.
     """
-    op, operand, update = site.op, site.operands[0], site.operands[1]
+    op, operand, update = conversion.op, conversion.operands[0], conversion.operands[1]
     partial = [dim for dim in operand.split_dims if update.shape[dim] != operand.shape[dim]]
     if any(update.axes[dim] for dim in partial):
-        replicate(site, Reason.SMALLER_UPDATE)
+        replicate(conversion, Reason.SMALLER_UPDATE)
         return
     if not partial:
         return
-    emit = site.before()
+    emit = conversion.before()
     local, sizes = shape_of(op.operand), shape_of(op.update)
     starts = [emit.convert(start, i64) for start in op.start_indices]
     inside = [emit.integers([0], ())] * len(sizes)
@@ -146,7 +148,7 @@ def _lower_update(site: Site[DynamicUpdateSliceOp]) -> None:
     updated = emit.insert(_update(_between_margins(emit, window, sizes, partial), op.update, inside))
     low = [size if dim in partial else 0 for dim, size in enumerate(sizes)]
     limits = [margin + size for margin, size in zip(low, window_sizes, strict=True)]
-    site.replace(emit.insert(_update(op.operand, emit.slice(updated, low, limits), starts)))
+    conversion.replace(emit.insert(_update(op.operand, emit.slice(updated, low, limits), starts)))
 
 
 def _update(operand: SSAValue, update: SSAValue, starts: Sequence[SSAValue]) -> DynamicUpdateSliceOp:

@@ -4,10 +4,10 @@ The initial value of a reduction must count once: the first device of each group
 others from the identity of the reduction.
 """
 
+from sdy.passes.spmd.emit.device_shards import mask_to_first_shard
 from sdy.passes.spmd.emit.illegality import Reason
-from sdy.passes.spmd.emit.op_conversion import PaddedSite, Site
+from sdy.passes.spmd.emit.op_conversion import OpConversion, PaddedConversion
 from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning, PartitioningTable
-from sdy.passes.spmd.emit.parts import mask_to_first_shard
 from sdy.passes.spmd.emit.replicate import replicate
 from sdy.passes.spmd.shards.elements import identities_of, is_constant
 from sdy.rule import FactorKind
@@ -16,40 +16,42 @@ from sdy.stablehlo.dot import DotGeneralOp, DotOp
 from sdy.stablehlo.reduction import ReduceOp
 
 
-def _lower_reduce(site: Site[ReduceOp]) -> None:
-    op = site.op
-    axes = [axis for dim in op.dimensions.get_values() for axis in site.operands[0].axes[dim]]
+def _lower_reduce(conversion: OpConversion[ReduceOp]) -> None:
+    op = conversion.op
+    axes = [axis for dim in op.dimensions.get_values() for axis in conversion.operands[0].axes[dim]]
     if not axes:
         return
     identities = identities_of(op.body, [tensor_type(value).element_type for value in op.inputs])
     if identities is None:
-        replicate(site, Reason.INITIAL_VALUE_COMBINED)
+        replicate(conversion, Reason.INITIAL_VALUE_COMBINED)
         return
     for index, identity in enumerate(identities, len(op.inputs)):
         if not is_constant(op.operands[index], identity):
-            op.operands[index] = mask_to_first_shard(site.before(), op.operands[index], identity, axes, site.mesh)
+            op.operands[index] = mask_to_first_shard(
+                conversion.before(), op.operands[index], identity, axes, conversion.mesh
+            )
 
 
-def _pad_reduce(site: PaddedSite[ReduceOp]) -> bool:
-    op = site.op
-    if not site.carries(FactorKind.REDUCTION):
+def _pad_reduce(conversion: PaddedConversion[ReduceOp]) -> bool:
+    op = conversion.op
+    if not conversion.carries(FactorKind.REDUCTION):
         return False
-    if not any(site.reduced_dims(operand) for operand in range(len(op.inputs))):
+    if not any(conversion.reduced_dims(operand) for operand in range(len(op.inputs))):
         return True
     identities = identities_of(op.body, [tensor_type(value).element_type for value in op.inputs])
     if identities is None:
         return False
     for operand, identity in enumerate(identities):
-        site.fill(operand, site.reduced_dims(operand), identity)
+        conversion.fill(operand, conversion.reduced_dims(operand), identity)
     return True
 
 
-def _pad_dot(site: PaddedSite[DotGeneralOp] | PaddedSite[DotOp]) -> bool:
+def _pad_dot(conversion: PaddedConversion[DotGeneralOp] | PaddedConversion[DotOp]) -> bool:
     """Fill the padding of both operands along contracting dimensions with zeros: 0 * NaN is NaN."""
-    if not site.carries(FactorKind.REDUCTION):
+    if not conversion.carries(FactorKind.REDUCTION):
         return False
     for operand in (0, 1):
-        site.fill(operand, site.reduced_dims(operand), 0)
+        conversion.fill(operand, conversion.reduced_dims(operand), 0)
     return True
 
 

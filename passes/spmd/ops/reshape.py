@@ -7,14 +7,14 @@ from xdsl.rewriter import Rewriter
 
 from sdy.axes import AxisRef, subtract
 from sdy.passes.spmd.emit.compatibility import factors_made, illegality_by_rule
+from sdy.passes.spmd.emit.device_shards import shape_of
 from sdy.passes.spmd.emit.exchange import DimExchange, Filler
 from sdy.passes.spmd.emit.exchange_builder import ExchangeBuilder
 from sdy.passes.spmd.emit.illegality import Illegality
-from sdy.passes.spmd.emit.op_conversion import PaddedSite
+from sdy.passes.spmd.emit.op_conversion import PaddedConversion
 from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning, PartitioningTable
-from sdy.passes.spmd.emit.parts import shape_of
 from sdy.passes.spmd.emit.replicated_factors import reshard_around
-from sdy.passes.spmd.emit.resolution import Resolution, cut_off, filled_up, layout_of, zero_filler
+from sdy.passes.spmd.emit.resolution import Resolution, layout_of, pad_to, unpad, zero_filler
 from sdy.passes.spmd.shards.halo import Exchange
 from sdy.passes.spmd.shards.layout import Layout
 from sdy.passes.spmd.shards.reshaped_layouts import ReshapedLayouts
@@ -32,7 +32,7 @@ def _exchange(op: ReshapeOp, resolution: Resolution) -> bool:
         return True
     if not resolution.planner.exchanges_in_reshape(sides):
         return False
-    exchanges = sides.exchanges(lambda reach: resolution.planner.exchange(reach, _FURTHEST))
+    exchanges = sides.exchanges(lambda ranges: resolution.planner.exchange(ranges, _FURTHEST))
     if exchanges is None:
         return False
     _reshape_parts(op, sides, exchanges, resolution)
@@ -48,7 +48,7 @@ def _replicate(op: ReshapeOp, resolution: Resolution) -> bool:
     return reshard_around(op, [_without(layout, axes) for layout in (sides.before, sides.after)])
 
 
-def _pad(padded: PaddedSite[ReshapeOp]) -> bool:
+def _pad(padded: PaddedConversion[ReshapeOp]) -> bool:
     """Reshape from the padded shape to the padded shape, if that leaves the padding behind the elements."""
     if padded.carries():
         return True
@@ -84,7 +84,7 @@ def _reshape_parts(
     assert before.sharding is not None
     assert after.sharding is not None
     filler = zero_filler(op, op.operand)
-    operand = filled_up(op, op.operand, before.padded_shape, filler, before.sharding)
+    operand = pad_to(op, op.operand, before.padded_shape, filler, before.sharding)
     names = {axis.name for axis in sides.axes([group for group in sides.groups if sides.is_uneven(group)])}
     scalar = TensorSharding.replicated_open(before.sharding.mesh, 0)
     builder = ExchangeBuilder(
@@ -99,7 +99,7 @@ def _reshape_parts(
     local = builder.local_type(type_, after.sharding)
     value = builder.tensors(after.sharding).insert(ReshapeOp.create(operands=[value], result_types=[local]))
     [result] = builder.finish([value], [type_], [after.sharding])
-    Rewriter.replace_op(op, [], [cut_off(op, result, after.shape, after.sharding)])
+    Rewriter.replace_op(op, [], [unpad(op, result, after.shape, after.sharding)])
 
 
 PARTITIONING: PartitioningTable = {ReshapeOp: OperationPartitioning(_exchange, _replicate, _pad, _illegality)}

@@ -17,17 +17,17 @@ from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import MeshOp, ReshardOp
 from sdy.mesh import Mesh
 from sdy.passes.spmd.emit.compatibility import illegality_by_rule
+from sdy.passes.spmd.emit.device_shards import shape_of
 from sdy.passes.spmd.emit.exchange_builder import ExchangeBuilder, TensorEmitter
 from sdy.passes.spmd.emit.illegality import Illegality
 from sdy.passes.spmd.emit.op_conversion import carries
 from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning, PartitioningTable
-from sdy.passes.spmd.emit.parts import shape_of
 from sdy.passes.spmd.emit.resolution import (
     Resolution,
-    cut_off,
-    filled_up,
     layout_of,
+    pad_to,
     padded_along,
+    unpad,
     zero_filler,
 )
 from sdy.passes.spmd.shards.layout import Layout
@@ -50,7 +50,7 @@ def _exchange(op: ReverseOp, resolution: Resolution) -> bool:
         return False
     value: SSAValue = op.operand
     if uneven := [dim for dim in dims if dim in layout.uneven_dims]:
-        filled = filled_up(op, value, padded_along(value, uneven), zero_filler(op, value), sharding)
+        filled = pad_to(op, value, padded_along(value, uneven), zero_filler(op, value), sharding)
         value = _filler_to_front(op, filled, layout, uneven, resolution)
     axes = [axis for dim in dims for axis in layout.axes[dim]]
     mirrored = replace(sharding, mesh=_mirrored(sharding.mesh, layout.mesh, axes, resolution))
@@ -59,7 +59,7 @@ def _exchange(op: ReverseOp, resolution: Resolution) -> bool:
         ReverseOp.create(operands=[value], properties={"dimensions": op.dimensions}, result_types=[value.type])
     )
     moved = before(op).insert(ReshardOp(parts, after.sharding))
-    Rewriter.replace_op(op, [], [cut_off(op, moved, layout.shape, sharding)])
+    Rewriter.replace_op(op, [], [unpad(op, moved, layout.shape, sharding)])
     return True
 
 

@@ -12,36 +12,36 @@ from sdy.dialect import (
     ShardingGroupOp,
 )
 from sdy.ir.editing import inline_body
-from sdy.passes.spmd.emit.op_conversion import PaddedSite, Site
+from sdy.passes.spmd.emit.op_conversion import OpConversion, PaddedConversion
 from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.shards.layout import Layout
 
 
-def _lower_manual_computation(site: Site[ManualComputationOp]) -> None:
+def _lower_manual_computation(conversion: OpConversion[ManualComputationOp]) -> None:
     """Inline the body: tensors have the same local types inside and outside."""
-    inline_body(site.op)
+    inline_body(conversion.op)
 
 
 _LOWERING: dict[type[Operation], str] = {PropagationBarrierOp: "sdy-remove-propagation-barriers"}
 """The pass that must replace an operation that changes a sharding; by default `sdy-reshard-to-collectives`."""
 
 
-def _lower_to_operand(site: Site[Operation]) -> None:
+def _lower_to_operand(conversion: OpConversion[Operation]) -> None:
     """Replace an operation that only annotates a sharding by its operand, which must have that sharding."""
-    if site.operands[0].axes != site.results[0].axes:
-        lowering = _LOWERING.get(type(site.op), "sdy-reshard-to-collectives")
-        raise op_error(site.op, f"changes the sharding of a tensor: {lowering} must run first")
-    site.replace(site.op.operands[0])
+    if conversion.operands[0].axes != conversion.results[0].axes:
+        lowering = _LOWERING.get(type(conversion.op), "sdy-reshard-to-collectives")
+        raise op_error(conversion.op, f"changes the sharding of a tensor: {lowering} must run first")
+    conversion.replace(conversion.op.operands[0])
 
 
-def _lower_sharding_group(site: Site[ShardingGroupOp]) -> None:
-    site.replace()
+def _lower_sharding_group(conversion: OpConversion[ShardingGroupOp]) -> None:
+    conversion.replace()
 
 
-def _pad_manual_computation(site: PaddedSite[ManualComputationOp]) -> bool:
+def _pad_manual_computation(conversion: PaddedConversion[ManualComputationOp]) -> bool:
     """Pad values inside and outside alike, unless manual axes split a dimension unevenly."""
-    if any(_splits_unevenly(site.op, layout) for layout in site.site.layouts):
-        raise op_error(site.op, "has an operand or result with a non-divisible sharding")
+    if any(_splits_unevenly(conversion.op, layout) for layout in conversion.conversion.layouts):
+        raise op_error(conversion.op, "has an operand or result with a non-divisible sharding")
     return True
 
 
@@ -50,7 +50,7 @@ def _splits_unevenly(op: ManualComputationOp, layout: Layout) -> bool:
     return any(axis.name in op.manual_axes.data for dim in layout.uneven_dims for axis in layout.axes[dim])
 
 
-def _pad_alike(site: PaddedSite[Operation]) -> bool:
+def _pad_alike(conversion: PaddedConversion[Operation]) -> bool:
     """Pad the result like the operand."""
     return True
 

@@ -14,22 +14,22 @@ from xdsl.rewriter import Rewriter
 from sdy.device_groups import shard_indices
 from sdy.diagnostics import warn
 from sdy.passes.spmd.emit.compatibility import illegality_by_dims
+from sdy.passes.spmd.emit.device_shards import shape_of
 from sdy.passes.spmd.emit.exchange import DimExchange, Filler
 from sdy.passes.spmd.emit.exchange_builder import ExchangeBuilder, TensorEmitter
 from sdy.passes.spmd.emit.illegality import Illegality
-from sdy.passes.spmd.emit.op_conversion import PaddedSite, Site, unless_empty
+from sdy.passes.spmd.emit.op_conversion import OpConversion, PaddedConversion, unless_empty
 from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning, PartitioningTable
-from sdy.passes.spmd.emit.parts import shape_of
 from sdy.passes.spmd.emit.replicated_factors import permuting_rule, replicate_factors
 from sdy.passes.spmd.emit.resolution import (
     Resolution,
-    cut_off,
-    filled_up,
     filler_of,
     layout_of,
+    pad_to,
+    unpad,
     zero_filler,
 )
-from sdy.passes.spmd.shards.halo import Reach, whole_shards
+from sdy.passes.spmd.shards.halo import ReadRanges, whole_shards
 from sdy.passes.spmd.shards.layout import Layout
 from sdy.passes.spmd.shards.sliding_window import sliced_dims
 from sdy.sharding import TensorSharding
@@ -43,12 +43,12 @@ def _replicate(op: PadOp | SliceOp, resolution: Resolution) -> bool:
     if (rule := permuting_rule(op)) is None:
         return False
 
-    def stays(reach: Reach) -> bool:
+    def stays(ranges: ReadRanges) -> bool:
         if isinstance(op, SliceOp):
-            return reach.is_identity
-        return reach.dilation == 1 and len(whole_shards(reach).pieces) == 1
+            return ranges.is_identity
+        return ranges.dilation == 1 and len(whole_shards(ranges).pieces) == 1
 
-    staying = [dim for dim, reach in _reaches(op).items() if stays(reach)]
+    staying = [dim for dim, ranges in _ranges_by_dim(op).items() if stays(ranges)]
     factors = set(rule.permutation) - {factor for dim in staying for factor in rule.operands[0][dim]}
     return bool(factors) and replicate_factors(op, rule, factors)
 
@@ -56,15 +56,15 @@ def _replicate(op: PadOp | SliceOp, resolution: Resolution) -> bool:
 def _illegality(op: PadOp | SliceOp, operands: Sequence[Layout], results: Sequence[Layout]) -> Illegality | None:
     def stays(dim: int, parts: int, sizes: Sequence[int]) -> bool:
         before, after = sizes
-        return sliced_dims(op)[dim].reach(before * parts, after * parts, parts).stays
+        return sliced_dims(op)[dim].ranges(before * parts, after * parts, parts).stays
 
     return illegality_by_dims(operands, results, stays)
 
 
-def _reaches(op: PadOp | SliceOp) -> dict[int, Reach]:
+def _ranges_by_dim(op: PadOp | SliceOp) -> dict[int, ReadRanges]:
     before, after = layout_of(op.operand), layout_of(op.result)
     dims = sliced_dims(op)
-    return {dim: dims[dim].reach(before.shape[dim], after.shape[dim], before.parts(dim)) for dim in before.split_dims}
+    return {dim: dims[dim].ranges(before.shape[dim], after.shape[dim], before.parts(dim)) for dim in before.split_dims}
 
 
 def _exchange_for_pad(op: PadOp, resolution: Resolution) -> bool:
@@ -113,14 +113,14 @@ def _resize(
     sharding = before.sharding
     if sharding is None or after.sharding is None or before.axes != after.axes or 0 in (*before.shape, *after.shape):
         return False
-    planner, reaches = resolution.planner, _reaches(op)
-    exchanges = {dim: planner.exchange(reach) for dim, reach in reaches.items() if not reach.is_identity}
+    planner, ranges_by_dim = resolution.planner, _ranges_by_dim(op)
+    exchanges = {dim: planner.exchange(ranges) for dim, ranges in ranges_by_dim.items() if not ranges.is_identity}
     if not exchanges or not (planner.trims_messages or any(plan.moves for plan in exchanges.values())):
         return True
     if not all(plan.pays for plan in exchanges.values()):
         return False
     filler = filler or zero_filler(op, op.operand)
-    operand = filled_up(op, op.operand, before.padded_shape, filler, sharding)
+    operand = pad_to(op, op.operand, before.padded_shape, filler, sharding)
     scalar = TensorSharding.replicated_open(sharding.mesh, 0)
     names = {axis.name for axes in before.axes for axis in axes}
     builder = ExchangeBuilder(op, [(operand, sharding), (filler.value, scalar)], names, resolution.devices(before.mesh))
@@ -129,16 +129,16 @@ def _resize(
         value = DimExchange(builder, sharding, dim, Filler(inner_filler, filler.is_zero)).run(value, exchange)
     value = resize_unsplit_dims(builder.tensors(sharding), value, inner_filler)
     [result] = builder.finish([value], [after.padded_type()], [sharding])
-    Rewriter.replace_op(op, [], [cut_off(op, result, after.shape, sharding)])
+    Rewriter.replace_op(op, [], [unpad(op, result, after.shape, sharding)])
     return True
 
 
-def _pad_slice(site: PaddedSite[SliceOp]) -> bool:
+def _pad_slice(conversion: PaddedConversion[SliceOp]) -> bool:
     """Extend the slice into the rows that follow in the padded operand, if there are enough.
 
     The stride of a single row has no effect; at most the size of a shard, it leads to a row of the next shard.
     """
-    op, operand, result = site.op, site.operands[0], site.results[0]
+    op, operand, result = conversion.op, conversion.operands[0], conversion.results[0]
     limits, strides = list(op.limit_indices.get_values()), list(op.strides.get_values())
     for dim in result.uneven_dims:
         if result.shape[dim] == 1:
@@ -150,13 +150,13 @@ def _pad_slice(site: PaddedSite[SliceOp]) -> bool:
     return True
 
 
-def _pad_pad(site: PaddedSite[PadOp]) -> bool:
+def _pad_pad(conversion: PaddedConversion[PadOp]) -> bool:
     """Pad the operand, and reduce the high padding accordingly.
 
     The padding of the operand takes the place of high padding, so that it must be filled with the padding value. Shardy
     fills it only if that reduces the high padding, which is neither necessary nor sufficient.
     """
-    op, operand, result = site.op, site.operands[0], site.results[0]
+    op, operand, result = conversion.op, conversion.operands[0], conversion.results[0]
     low, high, interior = (
         list(each.get_values()) for each in (op.edge_padding_low, op.edge_padding_high, op.interior_padding)
     )
@@ -165,8 +165,8 @@ def _pad_pad(site: PaddedSite[PadOp]) -> bool:
         step = interior[dim] + 1
         before, high[dim] = high[dim], padded_result[dim] - low[dim] - ((padded[dim] - 1) * step + 1)
         shows = dim in operand.uneven_dims and low[dim] + operand.shape[dim] * step < result.shape[dim]
-        if shows if site.site.target.preserve_semantics else high[dim] < before:
-            site.fill(0, [dim], op.padding_value)
+        if shows if conversion.conversion.target.preserve_semantics else high[dim] < before:
+            conversion.fill(0, [dim], op.padding_value)
         elif shows:
             warn(
                 op,
@@ -178,9 +178,9 @@ def _pad_pad(site: PaddedSite[PadOp]) -> bool:
 
 
 @unless_empty
-def _lower_slice(site: Site[SliceOp]) -> None:
+def _lower_slice(conversion: OpConversion[SliceOp]) -> None:
     """Lower a slice; if it begins at different offsets of the shards, slice its range dynamically, then stride it."""
-    op, operand, emit = site.op, site.operands[0], site.before()
+    op, operand, emit = conversion.op, conversion.operands[0], conversion.before()
     shape, result, strides = shape_of(op.operand), shape_of(op.result), op.strides.get_values()
     firsts = _of_devices(
         operand,
@@ -191,25 +191,27 @@ def _lower_slice(site: Site[SliceOp]) -> None:
             )
         ],
     )
-    reach = [(after - 1) * stride + 1 for after, stride in zip(result, strides, strict=True)]
+    extents = [(after - 1) * stride + 1 for after, stride in zip(result, strides, strict=True)]
     if all(len(set(of_dim)) == 1 for of_dim in firsts):
         starts = [of_dim[0] for of_dim in firsts]
         limits = [
             (before if limit == global_size else start + size) if axes else limit
             for global_size, axes, limit, before, start, size in zip(
-                operand.shape, operand.axes, op.limit_indices.get_values(), shape, starts, reach, strict=True
+                operand.shape, operand.axes, op.limit_indices.get_values(), shape, starts, extents, strict=True
             )
         ]
-        site.replace(emit.slice(op.operand, starts, limits, strides))
+        conversion.replace(emit.slice(op.operand, starts, limits, strides))
         return
-    run = emit.dynamic_slice(op.operand, [emit.of_device(of_dim) for of_dim in firsts], reach)
-    site.replace(emit.slice(run, [0] * len(reach), reach, strides) if any(each > 1 for each in strides) else run)
+    run = emit.dynamic_slice(op.operand, [emit.of_device(of_dim) for of_dim in firsts], extents)
+    conversion.replace(
+        emit.slice(run, [0] * len(extents), extents, strides) if any(each > 1 for each in strides) else run
+    )
 
 
 @unless_empty
-def _lower_pad(site: Site[PadOp]) -> None:
+def _lower_pad(conversion: OpConversion[PadOp]) -> None:
     """Lower a pad; if shards need different amounts of padding, pad all by the maximum and slice the excess off."""
-    op, operand, emit = site.op, site.operands[0], site.before()
+    op, operand, emit = conversion.op, conversion.operands[0], conversion.before()
     shape, result = shape_of(op.operand), shape_of(op.result)
     interior = op.interior_padding.get_values()
     lows = _of_devices(
@@ -225,13 +227,13 @@ def _lower_pad(site: Site[PadOp]) -> None:
     if all(len(set(of_dim)) == 1 for of_dim in lows):
         low = [of_dim[0] for of_dim in lows]
         high = [after - size - start for after, size, start in zip(result, spread, low, strict=True)]
-        site.replace(emit.insert(PadOp(op.operand, op.padding_value, low, high, interior)))
+        conversion.replace(emit.insert(PadOp(op.operand, op.padding_value, low, high, interior)))
         return
     low = [max(0, *of_dim) for of_dim in lows]
     high = [max(0, after - min(of_dim) - size) for after, of_dim, size in zip(result, lows, spread, strict=True)]
     padded = emit.insert(PadOp(op.operand, op.padding_value, low, high, interior))
     starts = [emit.of_device([most - each for each in of_dim]) for most, of_dim in zip(low, lows, strict=True)]
-    site.replace(emit.dynamic_slice(padded, starts, result))
+    conversion.replace(emit.dynamic_slice(padded, starts, result))
 
 
 def _of_devices(layout: Layout, of_parts: Sequence[Sequence[int]]) -> list[list[int]]:

@@ -42,13 +42,13 @@ def elements_exchanged(op: PadOp | SliceOp, axes_per_dim: AxesPerDim, mesh: Mesh
     local = [-(-size // parts) for size, parts in zip(before, parts_of_dims, strict=True)]
     received = 0
     for dim, (sliced, parts) in enumerate(zip(sliced_dims(op), parts_of_dims, strict=True)):
-        reach = sliced.reach(before[dim], after[dim], parts)
-        if parts == 1 or reach.is_identity:
+        ranges = sliced.ranges(before[dim], after[dim], parts)
+        if parts == 1 or ranges.is_identity:
             continue
-        exchange = needed_rows(reach)
-        rows = exchange.received if exchange.pays else reach.shard * parts * (parts - 1)
+        exchange = needed_rows(ranges)
+        rows = exchange.received if exchange.pays else ranges.shard * parts * (parts - 1)
         received += rows * math.prod(local) // local[dim] * mesh.size // parts
-        local[dim] = reach.length
+        local[dim] = ranges.length
     return received
 
 
@@ -73,8 +73,8 @@ def elements_exchanged_in_windows(op: ConvolutionOp | ReduceWindowOp, layouts: S
     local = [size // operand.parts(dim) for dim, size in enumerate(operand.padded_shape)]
     for sliding, exchange in exchanges.items():
         rest = math.prod(local) // local[sliding.before]
-        received += exchange.received * rest * mesh.size // exchange.reach.parts
-        local[sliding.before] = exchange.reach.length
+        received += exchange.received * rest * mesh.size // exchange.ranges.parts
+        local[sliding.before] = exchange.ranges.length
     return received * num_windowed_operands(op)
 
 
@@ -103,8 +103,8 @@ def elements_exchanged_in_reshape(before: Layout, after: Layout) -> int:
         local = math.prod(size // before.parts(dim) for dim, size in enumerate(before.padded_shape))
         received = 0
         for exchange in exchanges:
-            received += exchange.received * local // exchange.reach.shard * mesh.size // exchange.reach.parts
-            local = local // exchange.reach.shard * exchange.reach.length
+            received += exchange.received * local // exchange.ranges.shard * mesh.size // exchange.ranges.parts
+            local = local // exchange.ranges.shard * exchange.ranges.length
         return received
     gathered = before.without_axes(sides.axes(differing))
     assert gathered.sharding is not None

@@ -22,7 +22,7 @@ from sdy.passes.spmd.plan.collective_plan import plan_collectives
 from sdy.passes.spmd.plan.collective_steps import AxesPerDim, Collective
 from sdy.passes.spmd.plan.operation_plan import OperationShardings, Tensors, plan_operation
 from sdy.passes.spmd.plan.sharded_operation import ShardedOperation
-from sdy.passes.spmd.shards.halo import Exchange, Reach, whole_shards
+from sdy.passes.spmd.shards.halo import Exchange, ReadRanges, whole_shards
 from sdy.passes.spmd.shards.reshaped_layouts import ReshapedLayouts
 from sdy.rule import OpShardingRule
 from sdy.stablehlo.shape import ReshapeOp
@@ -84,11 +84,11 @@ class Planner(ABC):
         """Return the collectives that reshard from `source` to `target`, in order; see `plan_collectives`."""
 
     @abstractmethod
-    def exchange(self, reach: Reach, furthest: int | None = None) -> Exchange:
+    def exchange(self, ranges: ReadRanges, furthest: int | None = None) -> Exchange:
         """Plan the halo exchange along one dimension.
 
         Args:
-            reach: The rows that each shard needs.
+            ranges: The rows that each shard needs.
             furthest: The greatest distance in shards over which full shards are sent.
         """
 
@@ -142,9 +142,9 @@ class ShardyPlanner(Planner):
         """Return the fewest collectives."""
         return plan_collectives(source, target, shape, mesh, reorder_devices)
 
-    def exchange(self, reach: Reach, furthest: int | None = None) -> Exchange:
+    def exchange(self, ranges: ReadRanges, furthest: int | None = None) -> Exchange:
         """Plan an exchange of full shards."""
-        return whole_shards(reach, furthest)
+        return whole_shards(ranges, furthest)
 
     def exchanges_in_reshape(self, sides: ReshapedLayouts) -> bool:
         """Return whether each moving group has a single dimension before or after the reshape."""

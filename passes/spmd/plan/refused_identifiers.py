@@ -40,7 +40,7 @@ def identifiers_cut_unevenly(
     for tensor, sharding in zip(annotation.tensors, shardings, strict=True):
         for dim, axes in zip(tensor, sharding.dim_axes if sharding else (), strict=False):
             name = dim[0].name
-            may_be_split = len(dim) > 1 and annotation.why_not_split(name) is None
+            may_be_split = len(dim) > 1 and annotation.unshardable_reason(name) is None
             if may_be_split and rule.fitted.sizes[name] % total_size(axes, mesh):
                 explanations[name] = f"`({' '.join(map(str, dim))})` is padded at its end only"
     return explanations

@@ -13,7 +13,7 @@ import math
 from functools import lru_cache
 from typing import NamedTuple
 
-from sdy.passes.spmd.shards.halo import Reach, needed_rows
+from sdy.passes.spmd.shards.halo import ReadRanges, needed_rows
 from sdy.passes.spmd.shards.layout import round_up
 
 
@@ -87,5 +87,5 @@ def _resize(local: list[int], d: int, size: int, parts: int, new_size: int, devi
 def _rows_received(size: int, parts: int, before: int, after: int) -> int:
     if parts == 1 or before == after:
         return 0
-    exchange = needed_rows(Reach.resized(size, parts, before, after))
+    exchange = needed_rows(ReadRanges.resized(size, parts, before, after))
     return exchange.received if exchange.pays else (parts - 1) * before

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True)
-class Reach:
+class ReadRanges:
     """The positions that each shard of a dimension needs, where row r is at position `r * dilation`.
 
     Attributes:
@@ -41,8 +41,10 @@ class Reach:
     dilation: int = 1
 
     @classmethod
-    def steady(cls, size: int, parts: int, low: int, step: int, length: int, total: int, dilation: int = 1) -> "Reach":
-        """Return the reach of shards that start `step` apart: shard t needs the positions from `t * step - low` on.
+    def steady(
+        cls, size: int, parts: int, low: int, step: int, length: int, total: int, dilation: int = 1
+    ) -> "ReadRanges":
+        """Return the ranges of shards that start `step` apart: shard t needs the positions from `t * step - low` on.
 
         Args:
             size: The number of rows of the dimension.
@@ -58,8 +60,8 @@ class Reach:
         return cls(size, -(-size // parts), tuple(begin - low for begin in begins), matters, length, dilation)
 
     @classmethod
-    def resized(cls, size: int, parts: int, before: int, after: int) -> "Reach":
-        """Return the reach of the shards of a dimension whose padded size changes from `before` to `after`."""
+    def resized(cls, size: int, parts: int, before: int, after: int) -> "ReadRanges":
+        """Return the ranges of the shards of a dimension whose padded size changes from `before` to `after`."""
         length = after // parts
         starts = tuple(part * length for part in range(parts))
         matters = tuple(range(max(0, min(length, size - start))) for start in starts)
@@ -138,7 +140,7 @@ class Piece:
 class Exchange:
     """The plan of a halo exchange: the pieces of the buffer, its padding, and the offsets at which shards slice it."""
 
-    reach: Reach
+    ranges: ReadRanges
     pieces: tuple[Piece, ...]
     """The pieces, in the order of their concatenation."""
     low: int
@@ -155,7 +157,7 @@ class Exchange:
     @property
     def constant_offset(self) -> int | None:
         """The common offset of all shards in a trimmed exchange; None if they differ."""
-        offsets = {offset for offset, places in zip(self.offsets, self.reach.matters, strict=True) if places}
+        offsets = {offset for offset, places in zip(self.offsets, self.ranges.matters, strict=True) if places}
         return offsets.pop() if self.is_trimmed and len(offsets) == 1 else None
 
     @property
@@ -167,59 +169,59 @@ class Exchange:
     def moves(self) -> bool:
         """True if a shard needs rows of other shards, or no rows at all."""
         return not all(piece.is_own for piece in self.pieces) or any(
-            not self.reach.rows_at_most(part) for part in range(self.reach.parts)
+            not self.ranges.rows_at_most(part) for part in range(self.ranges.parts)
         )
 
 
-def whole_shards(reach: Reach, furthest: int | None = None) -> Exchange:
+def whole_shards(ranges: ReadRanges, furthest: int | None = None) -> Exchange:
     """Plan the exchange in which neighbors send their full shards, as Shardy does.
 
     Args:
-        reach: The positions that each shard needs.
+        ranges: The positions that each shard needs.
         furthest: The greatest distance in shards of a neighbor from which the exchange pays. By default, it pays if the
             needed rows are in the adjacent shards, or if a device does not need all shards.
     """
-    needed = [reach.rows_at_most(part) for part in range(reach.parts)]
-    left = max((part - rows[0] // reach.shard for part, rows in enumerate(needed) if rows), default=0)
-    right = max((rows[-1] // reach.shard - part for part, rows in enumerate(needed) if rows), default=0)
+    needed = [ranges.rows_at_most(part) for part in range(ranges.parts)]
+    left = max((part - rows[0] // ranges.shard for part, rows in enumerate(needed) if rows), default=0)
+    right = max((rows[-1] // ranges.shard - part for part, rows in enumerate(needed) if rows), default=0)
     left, right = max(left, 0), max(right, 0)
     pieces = tuple(
         Piece(
-            reach.shard,
-            {part: part - hop for part in range(reach.parts) if 0 <= part - hop < reach.parts},
-            starts=(0,) * reach.parts,
+            ranges.shard,
+            {part: part - hop for part in range(ranges.parts) if 0 <= part - hop < ranges.parts},
+            starts=(0,) * ranges.parts,
         )
         for hop in range(left, -right - 1, -1)
     )
-    edge = reach.length * reach.dilation
+    edge = ranges.length * ranges.dilation
     offsets = tuple(
-        edge + start + (left - part) * reach.shard * reach.dilation for part, start in enumerate(reach.starts)
+        edge + start + (left - part) * ranges.shard * ranges.dilation for part, start in enumerate(ranges.starts)
     )
     hops = max(left, right)
-    pays = hops <= (furthest or 1) or (furthest is None and left + right + 1 < reach.parts)
-    return Exchange(reach, pieces, edge, edge, offsets, pays, is_trimmed=False)
+    pays = hops <= (furthest or 1) or (furthest is None and left + right + 1 < ranges.parts)
+    return Exchange(ranges, pieces, edge, edge, offsets, pays, is_trimmed=False)
 
 
-def needed_rows(reach: Reach) -> Exchange:
+def needed_rows(ranges: ReadRanges) -> Exchange:
     """Plan the exchange in which neighbors send only the needed rows, to the devices that need them.
 
     It pays if devices receive fewer rows than in an all-gather, or as many in as few permutes.
     """
-    needed = [reach.rows(part) for part in range(reach.parts)]
-    pieces = _needed_pieces(reach, needed)
-    unpadded = [_offset(reach, part, rows, pieces) for part, rows in enumerate(needed)]
+    needed = [ranges.rows(part) for part in range(ranges.parts)]
+    pieces = _needed_pieces(ranges, needed)
+    unpadded = [_offset(ranges, part, rows, pieces) for part, rows in enumerate(needed)]
     inside = [offset for offset, rows in zip(unpadded, needed, strict=True) if rows] or [0]
-    size = (sum(piece.size for piece in pieces) - 1) * reach.dilation + 1
-    only_outside = any(places and not rows for places, rows in zip(reach.matters, needed, strict=True))
-    low = reach.length if only_outside else max(0, -min(inside))
-    high = max(0, max(inside) + reach.length - size)
+    size = (sum(piece.size for piece in pieces) - 1) * ranges.dilation + 1
+    only_outside = any(places and not rows for places, rows in zip(ranges.matters, needed, strict=True))
+    low = ranges.length if only_outside else max(0, -min(inside))
+    high = max(0, max(inside) + ranges.length - size)
     offsets = tuple(low + offset if rows else 0 for offset, rows in zip(unpadded, needed, strict=True))
-    sent, gathered = sum(piece.size for piece in pieces if not piece.is_own), (reach.parts - 1) * reach.shard
-    exchange = Exchange(reach, pieces, low, high, offsets, sent <= gathered, is_trimmed=True)
-    return replace(exchange, pays=exchange.pays or exchange.received < reach.parts * gathered)
+    sent, gathered = sum(piece.size for piece in pieces if not piece.is_own), (ranges.parts - 1) * ranges.shard
+    exchange = Exchange(ranges, pieces, low, high, offsets, sent <= gathered, is_trimmed=True)
+    return replace(exchange, pays=exchange.pays or exchange.received < ranges.parts * gathered)
 
 
-def _needed_pieces(reach: Reach, needed: Sequence[range]) -> tuple[Piece, ...]:
+def _needed_pieces(ranges: ReadRanges, needed: Sequence[range]) -> tuple[Piece, ...]:
     """Return the pieces with needed rows, or the own rows if no rows are needed.
 
     If a shard needs rows of its own, the rows of its neighbors must be adjacent to them. Otherwise, its rows are
@@ -229,20 +231,20 @@ def _needed_pieces(reach: Reach, needed: Sequence[range]) -> tuple[Piece, ...]:
     slots: dict[int, _Slot] = {}
     movable: list[int] = []
     for part, rows in enumerate(needed):
-        senders = _senders(reach, rows)
-        if part in senders or reach.leaves(part):
+        senders = _senders(ranges, rows)
+        if part in senders or ranges.leaves(part):
             for sender in senders:
-                slots.setdefault(sender - part, _Slot()).add(part, sender, _rows_of(reach, sender, rows))
+                slots.setdefault(sender - part, _Slot()).add(part, sender, _rows_of(ranges, sender, rows))
         elif senders:
             movable.append(part)
     for part in movable:
-        senders = _senders(reach, needed[part])
-        wanted = [_rows_of(reach, sender, needed[part]) for sender in senders]
+        senders = _senders(ranges, needed[part])
+        wanted = [_rows_of(ranges, sender, needed[part]) for sender in senders]
         first = _first_slot(slots, senders, wanted)
         for slot, (sender, rows) in enumerate(zip(senders, wanted, strict=True), first):
             slots.setdefault(slot, _Slot()).add(part, sender, rows)
-    pieces = (slots[slot].piece(reach, is_own=slot == 0) for slot in sorted(slots))
-    return tuple(pieces) or (Piece(reach.shard, {}, (0,) * reach.parts),)
+    pieces = (slots[slot].piece(ranges, is_own=slot == 0) for slot in sorted(slots))
+    return tuple(pieces) or (Piece(ranges.shard, {}, (0,) * ranges.parts),)
 
 
 @dataclass(slots=True)
@@ -258,7 +260,7 @@ class _Slot:
         self.rows[sender] = rows
         self.size = max(self.size, len(rows))
 
-    def piece(self, reach: Reach, is_own: bool) -> Piece:
+    def piece(self, ranges: ReadRanges, is_own: bool) -> Piece:
         """Build the piece; each shard takes the same rows of its own.
 
         A sender with fewer rows than the others sends additional ones, so that all pieces have one size. It sends its
@@ -266,21 +268,21 @@ class _Slot:
         """
         if is_own:
             first, end = min(rows.start for rows in self.rows.values()), max(rows.stop for rows in self.rows.values())
-            return Piece(end - first, self.senders, (first,) * reach.parts)
-        starts = {sender: min(rows.start, reach.shard - self.size) for sender, rows in self.rows.items()}
+            return Piece(end - first, self.senders, (first,) * ranges.parts)
+        starts = {sender: min(rows.start, ranges.shard - self.size) for sender, rows in self.rows.items()}
         others = next(iter(starts.values()))
-        return Piece(self.size, self.senders, tuple(starts.get(part, others) for part in range(reach.parts)))
+        return Piece(self.size, self.senders, tuple(starts.get(part, others) for part in range(ranges.parts)))
 
 
-def _senders(reach: Reach, rows: range) -> range:
+def _senders(ranges: ReadRanges, rows: range) -> range:
     """Return the shards that have these rows."""
-    return range(rows[0] // reach.shard, rows[-1] // reach.shard + 1) if rows else range(0)
+    return range(rows[0] // ranges.shard, rows[-1] // ranges.shard + 1) if rows else range(0)
 
 
-def _rows_of(reach: Reach, sender: int, rows: range) -> range:
+def _rows_of(ranges: ReadRanges, sender: int, rows: range) -> range:
     """Return the rows of shard `sender` that are among `rows`, relative to its first row."""
-    begin = sender * reach.shard
-    return range(max(rows.start - begin, 0), min(rows.stop - begin, reach.shard))
+    begin = sender * ranges.shard
+    return range(max(rows.start - begin, 0), min(rows.stop - begin, ranges.shard))
 
 
 def _first_slot(slots: Mapping[int, _Slot], senders: range, wanted: Sequence[range]) -> int:
@@ -307,14 +309,14 @@ def _first_slot(slots: Mapping[int, _Slot], senders: range, wanted: Sequence[ran
     return min(filter(is_free, range(min(used) - len(senders), max(used) + 2)), key=cost)
 
 
-def _offset(reach: Reach, part: int, rows: range, pieces: Sequence[Piece]) -> int:
+def _offset(ranges: ReadRanges, part: int, rows: range, pieces: Sequence[Piece]) -> int:
     """Return the offset in the unpadded buffer of the first position that shard `part` needs; 0 if it needs no rows."""
     if not rows:
         return 0
     place = 0
     for piece in pieces:
-        if piece.senders.get(part) == rows[0] // reach.shard:
-            place += rows[0] % reach.shard - piece.starts[rows[0] // reach.shard]
+        if piece.senders.get(part) == rows[0] // ranges.shard:
+            place += rows[0] % ranges.shard - piece.starts[rows[0] // ranges.shard]
             break
         place += piece.size
-    return place * reach.dilation - (rows[0] * reach.dilation - reach.starts[part])
+    return place * ranges.dilation - (rows[0] * ranges.dilation - ranges.starts[part])

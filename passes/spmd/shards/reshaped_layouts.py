@@ -23,7 +23,7 @@ from typing import TypeVar
 from sdy.axes import AxisRef, merge_sub_axes
 from sdy.mesh import Mesh
 from sdy.passes.common.reshard_reuse import has_same_parts
-from sdy.passes.spmd.shards.halo import Exchange, Reach
+from sdy.passes.spmd.shards.halo import Exchange, ReadRanges
 from sdy.passes.spmd.shards.layout import Layout
 from sdy.sharding import DimSharding, TensorSharding
 
@@ -88,7 +88,7 @@ class ReshapedLayouts:
             axis for g in groups for dim in g.after for axis in self.after.axes[dim]
         ]
 
-    def exchanges(self, plan: Callable[[Reach], Exchange]) -> list[Exchange] | None:
+    def exchanges(self, plan: Callable[[ReadRanges], Exchange]) -> list[Exchange] | None:
         """Plan the exchange along each moving group, flattened to one dimension.
 
         Returns:
@@ -99,8 +99,8 @@ class ReshapedLayouts:
             return None
         exchanges: list[Exchange] = []
         for group in self.moving:
-            reach = self._reach(group)
-            if reach is None or not (exchange := plan(reach)).pays:
+            ranges = self._ranges(group)
+            if ranges is None or not (exchange := plan(ranges)).pays:
                 return None
             exchanges.append(exchange)
         return exchanges
@@ -142,7 +142,7 @@ class ReshapedLayouts:
         own = [of_dims[dim] for dim in group.before]
         return [flatten(own)] if group in self.moving else own
 
-    def _reach(self, group: Group) -> Reach | None:
+    def _ranges(self, group: Group) -> ReadRanges | None:
         """Return the elements of the flattened operand that each result shard needs, or None if not intervals."""
         before, after = _intervals(self.before, group.before), _intervals(self.after, group.after)
         if before is None or after is None or before.axes != after.axes:
@@ -150,7 +150,7 @@ class ReshapedLayouts:
         if any(start != part * before.length for part, start in enumerate(before.starts) if before.counts[part]):
             return None
         size = math.prod(self.before.shape[dim] for dim in group.before)
-        return Reach(size, before.length, after.starts, tuple(map(range, after.counts)), after.length)
+        return ReadRanges(size, before.length, after.starts, tuple(map(range, after.counts)), after.length)
 
 
 @dataclass(frozen=True, slots=True)

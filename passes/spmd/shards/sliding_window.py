@@ -23,7 +23,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from sdy.ir.walking import captured_values
-from sdy.passes.spmd.shards.halo import Exchange, Reach
+from sdy.passes.spmd.shards.halo import Exchange, ReadRanges
 from sdy.passes.spmd.shards.layout import Layout
 from sdy.stablehlo.checks.windows import WindowDimension, dilated, padding_pairs
 from sdy.stablehlo.convolution import ConvolutionOp
@@ -48,7 +48,7 @@ class SlidingWindow:
     after: int
     within: int | None = None
 
-    def part(self, operand: Layout, result: Layout) -> tuple[Reach, WindowDimension]:
+    def part(self, operand: Layout, result: Layout) -> tuple[ReadRanges, WindowDimension]:
         """Return the rows that each shard needs of the operand, and the window that slides over those.
 
         The window keeps its base dilation if all shards begin at the same offset between two rows. Otherwise the
@@ -70,12 +70,12 @@ class SlidingWindow:
         )
         lead = low % dilation
         if step % dilation or length <= lead:
-            reach = Reach.steady(size, parts, low, step, length, total, dilation)
-            return reach, replace(window, padding=(0, 0), base_dilation=1)
+            ranges = ReadRanges.steady(size, parts, low, step, length, total, dilation)
+            return ranges, replace(window, padding=(0, 0), base_dilation=1)
         rows, all_rows = (-(-(count - lead) // dilation) for count in (length, total))
         tail = length - lead - dilated(rows, dilation)
-        reach = Reach.steady(size, parts, low // dilation, step // dilation, rows, all_rows)
-        return reach, replace(window, padding=(lead, tail))
+        ranges = ReadRanges.steady(size, parts, low // dilation, step // dilation, rows, all_rows)
+        return ranges, replace(window, padding=(lead, tail))
 
 
 def sliding_windows(op: ConvolutionOp | ReduceWindowOp, layouts: Sequence[Layout]) -> list[SlidingWindow]:
@@ -93,7 +93,7 @@ def sliding_windows(op: ConvolutionOp | ReduceWindowOp, layouts: Sequence[Layout
 def halo_exchanges(
     op: ConvolutionOp | ReduceWindowOp,
     layouts: Sequence[Layout],
-    plan: Callable[[Reach], Exchange],
+    plan: Callable[[ReadRanges], Exchange],
     splits_windows: bool,
 ) -> dict[SlidingWindow, Exchange] | None:
     """Return the halo exchange along each dimension whose windows cover rows of several devices.
@@ -125,11 +125,11 @@ def halo_exchanges(
     ):
         return None
     leaves_parts = isinstance(op, ReduceWindowOp) or not splits_windows
-    reaches = {sliding: sliding.part(operand, result)[0] for sliding in moving}
+    ranges_by_dim = {sliding: sliding.part(operand, result)[0] for sliding in moving}
     exchanges = {
-        sliding: plan(reach)
-        for sliding, reach in reaches.items()
-        if not (leaves_parts and reach.is_identity)
+        sliding: plan(ranges)
+        for sliding, ranges in ranges_by_dim.items()
+        if not (leaves_parts and ranges.is_identity)
         or sliding.before in operand.uneven_dims
         or sliding.after in result.uneven_dims
     }
@@ -206,8 +206,8 @@ def windows_stay(op: ReduceWindowOp | SelectAndScatterOp, dim: int, sizes: Seque
         )
     )
     padding = padding_pairs(op.padding)[dim] if op.padding else ()
-    reach = (window - 1) * dilation + 1
-    return not any(padding) and base_dilation == 1 and reach <= stride and min(sizes) * stride == max(sizes)
+    extent = (window - 1) * dilation + 1
+    return not any(padding) and base_dilation == 1 and extent <= stride and min(sizes) * stride == max(sizes)
 
 
 @dataclass(frozen=True)
@@ -218,11 +218,11 @@ class SlicedDim:
     dilation: int = 1
     stride: int = 1
 
-    def reach(self, size: int, result_size: int, parts: int) -> Reach:
+    def ranges(self, size: int, result_size: int, parts: int) -> ReadRanges:
         """Return the positions that each of `parts` result shards needs of the `size` rows of the operand."""
         shard = -(-result_size // parts)
         length, total = ((count - 1) * self.stride + 1 for count in (shard, result_size))
-        return Reach.steady(size, parts, self.low, shard * self.stride, length, total, self.dilation)
+        return ReadRanges.steady(size, parts, self.low, shard * self.stride, length, total, self.dilation)
 
 
 def sliced_dims(op: PadOp | SliceOp) -> list[SlicedDim]:

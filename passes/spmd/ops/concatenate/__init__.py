@@ -15,13 +15,13 @@ from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
 from sdy.mesh import Mesh
 from sdy.passes.spmd.emit.compatibility import illegality_by_dims
+from sdy.passes.spmd.emit.device_shards import shape_of
 from sdy.passes.spmd.emit.exchange_builder import ExchangeBuilder, Tensor
 from sdy.passes.spmd.emit.illegality import Illegality, Reason
 from sdy.passes.spmd.emit.op_conversion import carries
 from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning, PartitioningTable
-from sdy.passes.spmd.emit.parts import shape_of
 from sdy.passes.spmd.emit.replicated_factors import replicate_permuted, reshard_around
-from sdy.passes.spmd.emit.resolution import Resolution, cut_off, filled_up, layout_of, padded_over, zero_filler
+from sdy.passes.spmd.emit.resolution import Resolution, layout_of, pad_to, padded_over, unpad, zero_filler
 from sdy.passes.spmd.ops.concatenate.origins import Rows, rows_of
 from sdy.passes.spmd.ops.concatenate.part import ConcatenatedPart
 from sdy.passes.spmd.ops.concatenate.redistribution import Message, Segment, messages, rounds
@@ -188,7 +188,7 @@ class _Redistribution:
                 part_of_result.put(arguments[each.source], [begin + each.start for begin in begins], places)
         shape = padded_over(self.layout, names)
         [padded_result] = builder.finish([part_of_result.rows()], [with_shape(op.result, shape)], [sharding])
-        self.target.replace_all_uses_with(cut_off(op, padded_result, self.layout.shape, sharding))
+        self.target.replace_all_uses_with(unpad(op, padded_result, self.layout.shape, sharding))
         _erase_unused(self.target)
 
 
@@ -201,7 +201,7 @@ def _padded_operand(
         value = before(op).insert(ReshardOp(value, wanted))
     shape = padded_over(Layout(value.type, wanted, mesh), names)
     if tuple(shape) != shape_of(value):
-        value = filled_up(op, value, shape, zero_filler(op, value), wanted)
+        value = pad_to(op, value, shape, zero_filler(op, value), wanted)
     return value, wanted
 
 

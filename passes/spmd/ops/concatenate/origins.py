@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from xdsl.ir import SSAValue
 
 from sdy.dialect.ops import ReshardOp
-from sdy.passes.spmd.emit.parts import shape_of
+from sdy.passes.spmd.emit.device_shards import shape_of
 from sdy.passes.spmd.emit.resolution import layout_of
 from sdy.passes.spmd.shards.layout import Layout
 from sdy.stablehlo.shape import ConcatenateOp

@@ -7,8 +7,8 @@ from xdsl.dialects.builtin import TensorType, i64
 from xdsl.ir import SSAValue
 
 from sdy.axes import AxisRef
+from sdy.passes.spmd.emit.device_shards import shape_of
 from sdy.passes.spmd.emit.exchange_builder import ExchangeBuilder, TensorEmitter
-from sdy.passes.spmd.emit.parts import shape_of
 from sdy.passes.spmd.ops.concatenate.redistribution import Message
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.attributes.enums import ComparisonDirection

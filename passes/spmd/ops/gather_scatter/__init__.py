@@ -11,11 +11,11 @@ from functools import reduce
 from xdsl.dialects.builtin import TensorType, i64
 from xdsl.ir import OpResult, SSAValue
 
+from sdy.passes.spmd.emit.device_shards import clamped, mask_to_first_shard, offsets, shape_of
 from sdy.passes.spmd.emit.illegality import Reason
-from sdy.passes.spmd.emit.op_conversion import PaddedSite, Site
+from sdy.passes.spmd.emit.op_conversion import OpConversion, PaddedConversion
 from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.emit.padding import Insertion
-from sdy.passes.spmd.emit.parts import clamped, mask_to_first_shard, offsets, shape_of
 from sdy.passes.spmd.emit.replicate import replicate
 from sdy.passes.spmd.ops.gather_scatter.index_vectors import IndexVectors, all_of_vectors
 from sdy.passes.spmd.plan.special_rules import rule_of_scatter
@@ -32,13 +32,13 @@ from sdy.stablehlo.gather import GatherOp
 from sdy.stablehlo.scatter import ScatterOp
 
 
-def _lower_gather(site: Site[GatherOp]) -> None:
+def _lower_gather(conversion: OpConversion[GatherOp]) -> None:
     """Lower a gather.
 
     Along a split dimension, a full slice becomes a slice of the shard, and a slice of size 1 is read by the device that
     holds it.
     """
-    op, operand = site.op, site.operands[0]
+    op, operand = conversion.op, conversion.operands[0]
     batching = op.dimension_numbers.data.operand_batching_dims
     local = shape_of(op.operand)
     sizes = list(op.slice_sizes.get_values())
@@ -47,8 +47,8 @@ def _lower_gather(site: Site[GatherOp]) -> None:
     if not single:
         return
     users = list(op.result.uses)
-    is_mine = _is_mine(site, single)
-    emit, result = site.after(), tensor_type(op.result)
+    is_mine = _is_mine(conversion, single)
+    emit, result = conversion.after(), tensor_type(op.result)
     if shape_of(is_mine):
         is_mine = all_of_vectors(emit, is_mine, op.dimension_numbers.data.index_vector_dim)
         batch_dims = [dim for dim in range(len(result.shape)) if dim not in op.dimension_numbers.data.offset_dims]
@@ -60,16 +60,16 @@ def _lower_gather(site: Site[GatherOp]) -> None:
         use.operation.operands[use.index] = mine
 
 
-def _is_mine(site: Site[GatherOp], single: list[int]) -> SSAValue:
+def _is_mine(conversion: OpConversion[GatherOp], single: list[int]) -> SSAValue:
     """Make the gather's indices relative to the device's shard, and return a mask of those within the shard.
 
     The mask has the shape of the indices, or is a scalar if no split dimension is indexed.
     """
-    op, operand, emit = site.op, site.operands[0], site.before()
+    op, operand, emit = conversion.op, conversion.operands[0], conversion.before()
     numbers = op.dimension_numbers.data
     others = [dim for dim in single if dim not in numbers.start_index_map]
     if len(others) == len(single):
-        return _has_first(emit, others, site)
+        return _has_first(emit, others, conversion)
     indices = IndexVectors(
         emit,
         op.start_indices,
@@ -82,15 +82,15 @@ def _is_mine(site: Site[GatherOp], single: list[int]) -> SSAValue:
     indices.clamp()
     is_mine = indices.split_by_part()
     if others:
-        has_first = emit.broadcast(_has_first(emit, others, site), (), shape_of(is_mine))
+        has_first = emit.broadcast(_has_first(emit, others, conversion), (), shape_of(is_mine))
         is_mine = emit.binary(AndOp, is_mine, has_first)
     op.operands[1] = indices.value
     return is_mine
 
 
-def _has_first(emit: Emitter, dims: list[int], site: Site[GatherOp]) -> SSAValue:
+def _has_first(emit: Emitter, dims: list[int], conversion: OpConversion[GatherOp]) -> SSAValue:
     """Emit whether the device's shard is the first along `dims`: the start of a dimension that is not indexed is 0."""
-    operand, local = site.operands[0], shape_of(site.op.operand)
+    operand, local = conversion.operands[0], shape_of(conversion.op.operand)
     firsts: list[SSAValue] = []
     for dim in dims:
         offset = emit.of_device(offsets(operand.axes[dim], local[dim], operand.mesh))
@@ -98,10 +98,10 @@ def _has_first(emit: Emitter, dims: list[int], site: Site[GatherOp]) -> SSAValue
     return reduce(lambda condition, first: emit.binary(AndOp, condition, first), firsts)
 
 
-def _lower_scatter(site: Site[ScatterOp]) -> None:
-    op, emit = site.op, site.before()
+def _lower_scatter(conversion: OpConversion[ScatterOp]) -> None:
+    op, emit = conversion.op, conversion.before()
     count = len(op.inputs)
-    input_, updates = site.operands[0], site.operands[count + 1]
+    input_, updates = conversion.operands[0], conversion.operands[count + 1]
     numbers = op.scatter_dimension_numbers.data
     batch_axes = [
         axis
@@ -113,10 +113,10 @@ def _lower_scatter(site: Site[ScatterOp]) -> None:
     if batch_axes:
         identities = identities_of(op.update_computation, [tensor_type(each).element_type for each in op.inputs])
         if identities is None:
-            replicate(site, Reason.INPUTS_COMBINED)
+            replicate(conversion, Reason.INPUTS_COMBINED)
             return
         for index, identity in enumerate(identities):
-            op.operands[index] = mask_to_first_shard(emit, op.operands[index], identity, batch_axes, site.mesh)
+            op.operands[index] = mask_to_first_shard(emit, op.operands[index], identity, batch_axes, conversion.mesh)
     sizes = op.update_sizes(updates.shape)
     counted = [
         dim
@@ -125,13 +125,13 @@ def _lower_scatter(site: Site[ScatterOp]) -> None:
         or (dim in numbers.scatter_dims_to_operand_dims and sizes[dim] < input_.shape[dim])
     ]
     if counted:
-        _count_from_part(site, emit, counted)
+        _count_from_part(conversion, emit, counted)
 
 
-def _count_from_part(site: Site[ScatterOp], emit: Emitter, dims: list[int]) -> None:
+def _count_from_part(conversion: OpConversion[ScatterOp], emit: Emitter, dims: list[int]) -> None:
     """Make the scatter's indices along the split dimensions `dims` relative to the device's shard."""
-    op, indices = site.op, site.operands[len(site.op.inputs)]
-    may_be_slice = isinstance(op.inputs[0], OpResult) or site.target.preserve_semantics
+    op, indices = conversion.op, conversion.operands[len(conversion.op.inputs)]
+    may_be_slice = isinstance(op.inputs[0], OpResult) or conversion.target.preserve_semantics
     if may_be_slice and _is_single_vector(indices, op.scatter_dimension_numbers.data.index_vector_dim):
         # XLA rewrites a scatter of a single index vector as a slice update, and drops its bounds check if the input is
         # itself a slice. A function argument may be a slice in the caller.
@@ -145,7 +145,7 @@ def _count_from_part(site: Site[ScatterOp], emit: Emitter, dims: list[int]) -> N
         op.scatter_indices,
         numbers.scatter_dims_to_operand_dims,
         numbers.index_vector_dim,
-        site.operands[0],
+        conversion.operands[0],
         shape_of(op.inputs[0]),
         dims,
     )
@@ -175,39 +175,41 @@ def _is_single_vector(indices: Layout, vector_dim: int) -> bool:
     return all(size == 1 for dim, size in enumerate(indices.shape) if dim != vector_dim)
 
 
-def _pad_gather(site: PaddedSite[GatherOp]) -> bool:
+def _pad_gather(conversion: PaddedConversion[GatherOp]) -> bool:
     """Pad the tensors of a gather, with the indices clamped to the unpadded operand."""
-    op, operand, indices = site.op, site.operands[0], site.operands[1]
+    op, operand, indices = conversion.op, conversion.operands[0], conversion.operands[1]
     numbers = op.dimension_numbers.data
-    if not site.carries(FactorKind.REDUCTION):
+    if not conversion.carries(FactorKind.REDUCTION):
         return False
     sizes = list(op.slice_sizes.get_values())
-    if set(site.reduced_dims(0)) & set(numbers.start_index_map):
+    if set(conversion.reduced_dims(0)) & set(numbers.start_index_map):
         last = [operand.shape[dim] - sizes[dim] for dim in numbers.start_index_map]
         along = (numbers.index_vector_dim,) if numbers.index_vector_dim < len(indices.shape) else ()
-        op.operands[1] = clamped(site.padding.emitter(Insertion.before(op), indices), op.start_indices, last, along)
+        op.operands[1] = clamped(
+            conversion.padding.emitter(Insertion.before(op), indices), op.start_indices, last, along
+        )
     for dim in operand.uneven_dims:
-        if dim not in site.reduced_dims(0) and dim not in numbers.operand_batching_dims:
+        if dim not in conversion.reduced_dims(0) and dim not in numbers.operand_batching_dims:
             sizes[dim] = operand.padded_shape[dim]
     op.slice_sizes = i64_array(*sizes)
     return True
 
 
-def _pad_scatter(site: PaddedSite[ScatterOp]) -> bool:
+def _pad_scatter(conversion: PaddedConversion[ScatterOp]) -> bool:
     """Pad the tensors of a scatter; index vectors in the padding are -1, so that their updates are out of bounds."""
-    op = site.op
+    op = conversion.op
     place = len(op.inputs)
-    dims = site.reduced_dims(place)
-    if not site.carries(FactorKind.REDUCTION) or (
+    dims = conversion.reduced_dims(place)
+    if not conversion.carries(FactorKind.REDUCTION) or (
         dims and not op.scatter_dimension_numbers.data.scatter_dims_to_operand_dims
     ):
         return False
     if dims:
         # No unsigned index is always out of bounds.
-        op.operands[place] = site.padding.emitter(Insertion.before(op), site.operands[place]).convert(
+        op.operands[place] = conversion.padding.emitter(Insertion.before(op), conversion.operands[place]).convert(
             op.scatter_indices, i64
         )
-        site.fill(place, dims, -1)
+        conversion.fill(place, dims, -1)
     return True
 
 

@@ -6,7 +6,7 @@ from typing import cast
 from xdsl.dialects.builtin import IntegerType, TensorType, i32, i64
 from xdsl.ir import SSAValue
 
-from sdy.passes.spmd.emit.parts import offsets
+from sdy.passes.spmd.emit.device_shards import offsets
 from sdy.passes.spmd.shards.elements import bounds
 from sdy.passes.spmd.shards.layout import Layout
 from sdy.stablehlo.attributes.enums import ComparisonDirection

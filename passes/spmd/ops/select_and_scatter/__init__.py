@@ -15,24 +15,24 @@ from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.walking import captured_values
 from sdy.passes.spmd.emit.compatibility import illegality_by_dims
+from sdy.passes.spmd.emit.device_shards import shape_of
 from sdy.passes.spmd.emit.exchange import DimExchange, Filler
 from sdy.passes.spmd.emit.exchange_builder import ExchangeBuilder
 from sdy.passes.spmd.emit.illegality import Illegality
 from sdy.passes.spmd.emit.op_conversion import carries
 from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning, PartitioningTable
-from sdy.passes.spmd.emit.parts import shape_of
 from sdy.passes.spmd.emit.resolution import (
     Resolution,
-    cut_off,
-    filled_up,
     filler_of,
     layout_of,
+    pad_to,
     padded_along,
+    unpad,
     zero_filler,
 )
 from sdy.passes.spmd.ops.select_and_scatter.edges import Edges
 from sdy.passes.spmd.shards.elements import identities_of
-from sdy.passes.spmd.shards.halo import Exchange, Reach
+from sdy.passes.spmd.shards.halo import Exchange, ReadRanges
 from sdy.passes.spmd.shards.layout import Layout
 from sdy.passes.spmd.shards.sliding_window import windows_stay
 from sdy.sharding import TensorSharding
@@ -76,16 +76,16 @@ class _PartWindows:
         count = max(1, *(end - first for first, end in zip(firsts, ends, strict=True)))
         return cls(firsts, count, window.stride, window.size, low)
 
-    def elements(self, size: int) -> Reach:
+    def elements(self, size: int) -> ReadRanges:
         """Return the elements that each shard needs of a source with one element for each of `size` windows."""
         everything = (range(self.count),) * len(self.firsts)
-        return Reach(size, -(-size // len(self.firsts)), self.firsts, everything, self.count)
+        return ReadRanges(size, -(-size // len(self.firsts)), self.firsts, everything, self.count)
 
-    def rows(self, size: int) -> Reach:
+    def rows(self, size: int) -> ReadRanges:
         """Return the rows that each shard needs of an operand of `size` rows."""
         length = (self.count - 1) * self.stride + self.width
         starts = tuple(first * self.stride - self.low for first in self.firsts)
-        return Reach(size, -(-size // len(starts)), starts, (range(length),) * len(starts), length)
+        return ReadRanges(size, -(-size // len(starts)), starts, (range(length),) * len(starts), length)
 
 
 def _exchange(op: SelectAndScatterOp, resolution: Resolution) -> bool:
@@ -110,8 +110,8 @@ def _exchange(op: SelectAndScatterOp, resolution: Resolution) -> bool:
     along: dict[int, _Along] = {}
     for dim in moving:
         each = _PartWindows.of(windows[dim], operand.shape[dim], operand.parts(dim))
-        reaches = each.rows(operand.shape[dim]), each.elements(source.shape[dim])
-        along[dim] = _Along(windows[dim], *map(resolution.planner.exchange, reaches))
+        ranges_by_dim = each.rows(operand.shape[dim]), each.elements(source.shape[dim])
+        along[dim] = _Along(windows[dim], *map(resolution.planner.exchange, ranges_by_dim))
     if not all(each.rows.pays and each.elements.pays for each in along.values()):
         return False
     _compute(op, operand, along, resolution)
@@ -153,7 +153,7 @@ class _Along:
     def edges(self, builder: ExchangeBuilder, sharding: TensorSharding, dim: int) -> Edges:
         """Return the edges of the operand beyond which windows extend."""
         before, behind = self.window.padding
-        return Edges(builder, sharding, dim, self.rows.reach, before > 0, behind > 0)
+        return Edges(builder, sharding, dim, self.rows.ranges, before > 0, behind > 0)
 
 
 def _compute(op: SelectAndScatterOp, layout: Layout, along: dict[int, _Along], resolution: Resolution) -> None:
@@ -162,7 +162,7 @@ def _compute(op: SelectAndScatterOp, layout: Layout, along: dict[int, _Along], r
     filler = zero_filler(op, op.operand)
     source = _source_like_operand(op, sharding)
     tensors = [
-        (filled_up(op, value, padded_along(value, along), filler, sharding), sharding) for value in (op.operand, source)
+        (pad_to(op, value, padded_along(value, along), filler, sharding), sharding) for value in (op.operand, source)
     ]
     scalar = TensorSharding.replicated_open(sharding.mesh, 0)
     names = {axis.name for dim in along for axis in layout.axes[dim]}
@@ -185,13 +185,13 @@ def _compute(op: SelectAndScatterOp, layout: Layout, along: dict[int, _Along], r
     combine = cast(type[CommutativeElementwiseOp], type(local.scatter.block.first_op))
     for dim, each in along.items():
         own_rows = each.edges(builder, sharding, dim).brought_back(own_rows, combine)
-        own_rows = _own_rows(builder, sharding, own_rows, zero, dim, each.rows.reach)
+        own_rows = _own_rows(builder, sharding, own_rows, zero, dim, each.rows.ranges)
     if not filler_of(op.init_value).is_zero:
         emit = builder.tensors(sharding)
         own_rows = emit.binary(combine, emit.broadcast(init, (), shape_of(own_rows)), own_rows)
     [result] = builder.finish([own_rows], [with_shape(op.result, padded_along(op.result, along))], [sharding])
     reshard = op.source.owner
-    Rewriter.replace_op(op, [], [cut_off(op, result, layout.shape, sharding)])
+    Rewriter.replace_op(op, [], [unpad(op, result, layout.shape, sharding)])
     if isinstance(reshard, ReshardOp) and not reshard.result.uses:
         Rewriter.erase_op(reshard)
 
@@ -213,20 +213,20 @@ def _source_like_operand(op: SelectAndScatterOp, sharding: TensorSharding) -> SS
 
 
 def _own_rows(
-    builder: ExchangeBuilder, sharding: TensorSharding, value: SSAValue, zero: SSAValue, dim: int, reach: Reach
+    builder: ExchangeBuilder, sharding: TensorSharding, value: SSAValue, zero: SSAValue, dim: int, ranges: ReadRanges
 ) -> SSAValue:
     """Return the rows of the device's shard from those that its windows cover; rows that no window covers are zero."""
-    offsets = [part * reach.shard - start for part, start in enumerate(reach.starts)]
+    offsets = [part * ranges.shard - start for part, start in enumerate(ranges.starts)]
     low, high, interior = ([0] * sharding.rank for _ in range(3))
     low[dim] = max(0, -min(offsets))
-    high[dim] = max(0, max(offsets) + reach.shard - reach.length)
+    high[dim] = max(0, max(offsets) + ranges.shard - ranges.length)
     emit = builder.tensors(sharding)
     if low[dim] or high[dim]:
         value = emit.insert(PadOp(value, zero, low, high, interior))
     sizes = list(shape_of(value))
-    if sizes[dim] == reach.shard:
+    if sizes[dim] == ranges.shard:
         return value
-    sizes[dim] = reach.shard
+    sizes[dim] = ranges.shard
     place = builder.by_part(sharding.dims[dim].axes, [low[dim] + offset for offset in offsets])
     zero = builder.scalars.integers([0], ())
     return emit.dynamic_slice(value, [place if each == dim else zero for each in range(sharding.rank)], sizes)

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from xdsl.ir import SSAValue
 
 from sdy.axes import AxisRef
+from sdy.passes.spmd.emit.device_shards import shape_of
 from sdy.passes.spmd.emit.exchange_builder import ExchangeBuilder
-from sdy.passes.spmd.emit.parts import shape_of
-from sdy.passes.spmd.shards.halo import Reach
+from sdy.passes.spmd.shards.halo import ReadRanges
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.attributes.enums import ComparisonDirection
 from sdy.stablehlo.checks.shape_checks import tensor_type
@@ -27,7 +27,7 @@ class Edges:
         builder: Builder of the exchange.
         sharding: The sharding of the operand.
         dim: The dimension.
-        reach: The rows that each device has after the exchange.
+        ranges: The rows that each device has after the exchange.
         first: Whether windows begin before the first row.
         last: Whether windows end after the last row.
     """
@@ -35,7 +35,7 @@ class Edges:
     builder: ExchangeBuilder
     sharding: TensorSharding
     dim: int
-    reach: Reach
+    ranges: ReadRanges
     first: bool
     last: bool
 
@@ -43,7 +43,7 @@ class Edges:
         """Return `rows` with each row beyond an edge replaced by the edge row."""
         emit = self.builder.tensors(self.sharding)
         for edge, beyond in self._edges():
-            place = self.builder.by_part(self._axes, [edge - start for start in self.reach.starts])
+            place = self.builder.by_part(self._axes, [edge - start for start in self.ranges.starts])
             zero = self.builder.scalars.integers([0], ())
             starts = [place if dim == self.dim else zero for dim in range(self.sharding.rank)]
             sizes = [1 if dim == self.dim else size for dim, size in enumerate(shape_of(rows))]
@@ -72,12 +72,12 @@ class Edges:
 
     def _edges(self) -> list[tuple[int, ComparisonDirection]]:
         """Return the index of each edge row, and the comparison that holds for rows beyond it."""
-        edges = [(self.first, 0, ComparisonDirection.LT), (self.last, self.reach.size - 1, ComparisonDirection.GT)]
+        edges = [(self.first, 0, ComparisonDirection.LT), (self.last, self.ranges.size - 1, ComparisonDirection.GT)]
         return [(edge, beyond) for is_left, edge, beyond in edges if is_left]
 
     def _where(self, direction: ComparisonDirection, row: int, like: SSAValue) -> SSAValue:
         """Return a mask in the shape of `like`: whether an element's row compares to `row` in this direction."""
-        places = self.builder.places(self._axes, self.reach.starts, self.reach.length)
-        bound = self.builder.scalars.integers([row], (self.reach.length,))
+        places = self.builder.places(self._axes, self.ranges.starts, self.ranges.length)
+        bound = self.builder.scalars.integers([row], (self.ranges.length,))
         mask = self.builder.scalars.compare(direction, places, bound)
         return self.builder.tensors(self.sharding).broadcast(mask, (self.dim,), shape_of(like))

@@ -22,21 +22,21 @@ from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import rank
 from sdy.mesh import Mesh
 from sdy.passes.spmd.emit.compatibility import factors_made, illegality_by_dims, illegality_by_rule
+from sdy.passes.spmd.emit.device_shards import shape_of
 from sdy.passes.spmd.emit.exchange import DimExchange, Filler
 from sdy.passes.spmd.emit.exchange_builder import ExchangeBuilder, Tensor
 from sdy.passes.spmd.emit.illegality import Illegality
-from sdy.passes.spmd.emit.op_conversion import PaddedSite, Site, carries
+from sdy.passes.spmd.emit.op_conversion import OpConversion, PaddedConversion, carries
 from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.emit.padding import Insertion
-from sdy.passes.spmd.emit.parts import shape_of
 from sdy.passes.spmd.emit.replicated_factors import permuting_rule, replicate_factors, replicate_permuted
 from sdy.passes.spmd.emit.resolution import (
     Resolution,
-    cut_off,
-    filled_up,
     filler_of,
     layout_of,
+    pad_to,
     padded_along,
+    unpad,
     zero_filler,
 )
 from sdy.passes.spmd.plan.special_rules import rule_of_convolution
@@ -112,7 +112,7 @@ class _WindowedOperation:
         windowed = zip(self._tensors, windowed_dims(op, exchanges), strict=True)
         for (value, dims), filler in zip(windowed, fillers * 2, strict=False):
             sharding = _sharding(value, input_sharding.mesh)
-            tensors.append((filled_up(op, value, padded_along(value, dims), filler, sharding), sharding))
+            tensors.append((pad_to(op, value, padded_along(value, dims), filler, sharding), sharding))
         scalar = TensorSharding.replicated_open(input_sharding.mesh, 0)
         devices = resolution.devices(layout_of(self.operands[0]).mesh)
         all_tensors = [*tensors, *((filler.value, scalar) for filler in fillers)]
@@ -139,7 +139,7 @@ class _WindowedOperation:
         builder.compute(local, shardings)
         padded_results = builder.finish(local.results, types, shardings)
         results = zip(padded_results, op.results, shardings, strict=True)
-        Rewriter.replace_op(op, [], [cut_off(op, value, shape_of(old), sharding) for value, old, sharding in results])
+        Rewriter.replace_op(op, [], [unpad(op, value, shape_of(old), sharding) for value, old, sharding in results])
 
     def _properties(self, windows: Sequence[WindowDimension]) -> dict[str, Attribute]:
         return {
@@ -183,18 +183,18 @@ def _replicate_windows(op: ConvolutionOp, rule: OpShardingRule) -> bool:
     return True
 
 
-def _pad_convolution(site: PaddedSite[ConvolutionOp]) -> bool:
+def _pad_convolution(conversion: PaddedConversion[ConvolutionOp]) -> bool:
     """Pad a convolution.
 
     Along a spatial dimension, the padding is zero, like the values outside of the input, and adds windows, whose
     results are cut off. Along a batch or feature dimension of groups of size 1, the padding adds groups.
     """
-    op, lhs, result = site.op, site.operands[0], site.results[0]
+    op, lhs, result = conversion.op, conversion.operands[0], conversion.results[0]
     dims = op.dimension_numbers.data
     moved = {0: dims.input_spatial_dimensions, 2: dims.output_spatial_dimensions}
-    if set(site.operands[1].uneven_dims) & set(dims.kernel_spatial_dimensions):
+    if set(conversion.operands[1].uneven_dims) & set(dims.kernel_spatial_dimensions):
         return False
-    if not site.carries(FactorKind.REDUCTION, moved=moved):
+    if not conversion.carries(FactorKind.REDUCTION, moved=moved):
         return False
     shape_of_result, wanted = list(op.output_shape(op.window(op.padding))), result.padded_shape
     has_more_batch_groups = dims.input_batch_dimension in lhs.uneven_dims and op.batch_group_count.value.data > 1
@@ -207,11 +207,11 @@ def _pad_convolution(site: PaddedSite[ConvolutionOp]) -> bool:
     if dims.input_feature_dimension in lhs.uneven_dims and op.feature_group_count.value.data > 1:
         op.feature_group_count = IntegerAttr(lhs.padded_shape[dims.input_feature_dimension], i64)
     for operand in (0, 1):
-        site.fill(operand, [*site.reduced_dims(operand), *moved.get(operand, ())], 0)
+        conversion.fill(operand, [*conversion.reduced_dims(operand), *moved.get(operand, ())], 0)
     if tuple(shape_of_result) != wanted:
         users = list(op.result.uses)
         full_result = Rewriter.replace_value_with_new_type(op.result, with_shape(op.result, shape_of_result))
-        cut = site.padding.resize(Insertion.after(op), full_result, result, wanted)
+        cut = conversion.padding.resize(Insertion.after(op), full_result, result, wanted)
         for use in users:
             use.operation.operands[use.index] = cut
     return True
@@ -236,9 +236,9 @@ def _illegality_reduce_window(
     return illegality_by_dims(operands, results, lambda dim, parts, sizes: windows_stay(op, dim, sizes))
 
 
-def _lower_convolution(site: Site[ConvolutionOp]) -> None:
+def _lower_convolution(conversion: OpConversion[ConvolutionOp]) -> None:
     """Divide the numbers of feature and batch groups by the numbers of shards that split them."""
-    op, (lhs, rhs) = site.op, site.operands
+    op, (lhs, rhs) = conversion.op, conversion.operands
     dims = op.dimension_numbers.data
     properties = {
         **op.properties,
@@ -246,7 +246,7 @@ def _lower_convolution(site: Site[ConvolutionOp]) -> None:
         "batch_group_count": _local_groups(op.batch_group_count, lhs.parts(dims.input_batch_dimension)),
     }
     local = ConvolutionOp.create(operands=op.operands, properties=properties, result_types=op.result_types)
-    site.replace(site.before().insert(local))
+    conversion.replace(conversion.before().insert(local))
 
 
 def _local_groups(groups: IntegerAttr[Any], parts: int) -> IntegerAttr[I64]:

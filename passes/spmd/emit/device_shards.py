@@ -27,7 +27,7 @@ def offsets(axes: Sequence[AxisRef], size: int, mesh: Mesh) -> list[int]:
     return [index * size for index in shard_indices(axes, mesh)]
 
 
-def take_part(emit: Emitter, value: SSAValue, axes_of_dims: AxesOfDims, mesh: Mesh) -> SSAValue:
+def take_shard(emit: Emitter, value: SSAValue, axes_of_dims: AxesOfDims, mesh: Mesh) -> SSAValue:
     """Slice the running device's shard from `value`, which is replicated along the axes."""
     if isinstance(value.owner, Operation):
         clamp_start_indices(value.owner)
