@@ -143,6 +143,18 @@ func.func @operand_of_slices_resharded(%arg0: tensor<16x8xf32> {sdy.sharding = #
   return %0, %1 : tensor<8x8xf32>, tensor<8x8xf32>
 }
 
+// The program reshards the operand already, so the slice of the copy is free.
+// CHECK-LABEL: func.func @slice_of_copy
+func.func @slice_of_copy(%arg0: tensor<64x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> (tensor<64x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>}, tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) {
+  // CHECK-NEXT:  %0 = sdy.reshard %arg0 <@mesh, [{}, {}]>
+  // CHECK-NEXT:  %1 = sdy.reshard %arg0 <@mesh, [{}, {"x"}]>
+  // CHECK-NEXT:  %2 = stablehlo.slice %1 [24:32, 0:8]
+  // CHECK-NEXT:  return %0, %2
+  %0 = sdy.reshard %arg0 <@mesh, [{}, {}]> : tensor<64x8xf32>
+  %1 = stablehlo.slice %arg0 [24:32, 0:8] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"x"}]>]>} : (tensor<64x8xf32>) -> tensor<8x8xf32>
+  return %0, %1 : tensor<64x8xf32>, tensor<8x8xf32>
+}
+
 // The result of a pad is larger than its operand, so the operand is resharded.
 // CHECK-LABEL: func.func @padded_resharded
 func.func @padded_resharded(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %arg1: tensor<f32>) -> (tensor<64x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) {

@@ -123,6 +123,28 @@ func.func @use_again(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [
   return %0, %1 : tensor<8xf32>, tensor<8xf32>
 }
 
+// A copy that is gathered already is sliced, where a reshard of the value itself would permute its shards.
+// LEAST-LABEL: func.func @slice_copy
+func.func @slice_copy(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> (tensor<8xf32>, tensor<8xf32>) {
+  // LEAST-NEXT: %[[COPY:.*]] = sdy.all_gather [{"x"}] %arg0
+  // LEAST-NEXT: %[[SLICE:.*]] = sdy.all_slice [{"y"}] %[[COPY]] out_sharding=<@mesh, [{"y"}]>
+  // LEAST-NEXT: return %[[COPY]], %[[SLICE]]
+  %0 = sdy.reshard %arg0 <@mesh, [{}]> : tensor<8xf32>
+  %1 = sdy.reshard %arg0 <@mesh, [{"y"}]> : tensor<8xf32>
+  return %0, %1 : tensor<8xf32>, tensor<8xf32>
+}
+
+// A copy on a mesh with another order of devices is not used.
+// LEAST-LABEL: func.func @copy_in_other_order
+func.func @copy_in_other_order(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x", "y"}]>}) -> (tensor<8xf32>, tensor<8xf32>) {
+  // LEAST-NEXT: %[[COPY:.*]] = sdy.collective_permute %arg0 out_sharding=<@other_order, [{"x", "y"}]>
+  // LEAST-NEXT: %[[GATHER:.*]] = sdy.all_gather [{"x", "y"}] %arg0
+  // LEAST-NEXT: return %[[COPY]], %[[GATHER]]
+  %0 = sdy.reshard %arg0 <@other_order, [{"x", "y"}]> : tensor<8xf32>
+  %1 = sdy.reshard %arg0 <@mesh, [{}]> : tensor<8xf32>
+  return %0, %1 : tensor<8xf32>, tensor<8xf32>
+}
+
 // A value is resharded before it is cast to a wider type, scaled by a constant and transposed.
 // LEAST-LABEL: func.func @cast_after_gather
 func.func @cast_after_gather(%arg0: tensor<8x4xi8> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<4x8xf32> {

@@ -1,5 +1,7 @@
 """`sdy-reshard-to-collectives`: lower reshards to collectives."""
 
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -21,6 +23,7 @@ from sdy.passes.common.properties import before_barriers
 from sdy.passes.spmd.plan.collective_steps import AllGather, AllSlice, AllToAll, AxesPerDim, Collective
 from sdy.passes.spmd.plan.planner import Planner
 from sdy.passes.spmd.plan.rematerialize import rematerialize
+from sdy.passes.spmd.plan.reshard_cost import elements_resharded, is_substitute
 from sdy.passes.spmd.planners import planner_of
 from sdy.sharding import DimSharding, TensorSharding, equivalent
 
@@ -45,7 +48,7 @@ class ReshardToCollectivesPass(ModulePass):
     The collectives are Shardy's, or with `least_communication` the plan that sends the fewest elements. With
     `least_communication`, a value is also rematerialized if its operands are cheaper to reshard: each device computes
     its shard of an iota, and a value that is cast to a wider type is resharded before the cast. A second reshard of a
-    value to the same sharding uses the result of the first.
+    value uses the result of the first if that receives fewer bytes: nothing if both have the same sharding.
     """
 
     name = "sdy-reshard-to-collectives"
@@ -70,21 +73,24 @@ class _Lowering:
     """Lowering of the reshards of a module."""
 
     planner: Planner
-    resharded: dict[tuple[Block | None, SSAValue, TensorSharding], SSAValue] = field(
-        default_factory=dict[tuple[Block | None, SSAValue, TensorSharding], SSAValue]
+    resharded: defaultdict[tuple[Block | None, SSAValue], dict[TensorSharding, SSAValue]] = field(
+        default_factory=lambda: defaultdict[tuple[Block | None, SSAValue], dict[TensorSharding, SSAValue]](dict)
     )
-    """Resharded values, by the block of the reshard, the original value, and the target sharding."""
+    """Resharded copies by target sharding, of each original value and block of the reshards."""
 
     def lower(self, reshard: ReshardOp, source: TensorSharding | None) -> SSAValue | None:
         """Insert the lowering of `reshard`, and return its value; None if it cannot be lowered."""
+        original = before_barriers(reshard.input)
         if not self.planner.rematerializes:
-            return _by_collectives(reshard, source, self.planner)
-        key = (reshard.parent, reshard.input, reshard.sharding.data)
-        if key in self.resharded:
-            return self.resharded[key]
-        value = self._rematerialized(reshard, source) or _by_collectives(reshard, source, self.planner)
+            return _by_collectives(reshard, original, source, self.planner)
+        target, copies = reshard.sharding.data, self.resharded[reshard.parent, reshard.input]
+        if target in copies:
+            return copies[target]
+        value = self._rematerialized(reshard, source)
+        if value is None:
+            value = _by_collectives(reshard, *_nearest(reshard, original, source, copies), self.planner)
         if value is not None:
-            self.resharded[key] = value
+            copies[target] = value
         return value
 
     def _rematerialized(self, reshard: ReshardOp, source: TensorSharding | None) -> SSAValue | None:
@@ -95,7 +101,7 @@ class _Lowering:
         return rematerialize(
             reshard,
             partial(self._reshard_operand, reshard),
-            lambda operand, target: (reshard.parent, operand, target) in self.resharded,
+            lambda operand: self.resharded[reshard.parent, operand],
         )
 
     def _reshard_operand(self, before: ReshardOp, operand: SSAValue, target: TensorSharding) -> SSAValue:
@@ -113,8 +119,23 @@ class _Lowering:
         return value
 
 
-def _by_collectives(reshard: ReshardOp, source: TensorSharding | None, planner: Planner) -> SSAValue | None:
-    """Insert the planned collectives, and return the resharded value.
+def _nearest(
+    reshard: ReshardOp, original: SSAValue, source: TensorSharding | None, copies: Mapping[TensorSharding, SSAValue]
+) -> tuple[SSAValue, TensorSharding | None]:
+    """Return whichever of `original` and its copies receives the fewest bytes in `reshard`, with its sharding."""
+    if source is None or not copies:
+        return original, source
+    substitutes = [(value, sharding) for sharding, value in copies.items() if is_substitute(sharding, source)]
+    return min(
+        ((original, source), *substitutes),
+        key=lambda each: elements_resharded(original, each[1], reshard.sharding.data, reshard),
+    )
+
+
+def _by_collectives(
+    reshard: ReshardOp, value: SSAValue, source: TensorSharding | None, planner: Planner
+) -> SSAValue | None:
+    """Insert the planned collectives from `value` with the sharding `source`, and return the resharded value.
 
     Returns None for reshards to or from a single device, or between meshes with different axes.
     """
@@ -124,7 +145,7 @@ def _by_collectives(reshard: ReshardOp, source: TensorSharding | None, planner: 
     if source_mesh.is_maximal or target_mesh.is_maximal:
         return None
     if source.is_fully_replicated and target.is_fully_replicated:
-        return reshard.input
+        return value
     if target.is_fully_replicated:
         target = TensorSharding.replicated_closed(source.mesh, source.rank)
     elif source_mesh.axes != target_mesh.axes:
@@ -132,7 +153,6 @@ def _by_collectives(reshard: ReshardOp, source: TensorSharding | None, planner: 
     if source.rank != target.rank:
         raise op_error(reshard, f"cannot reshard from rank {source.rank} to rank {target.rank}")
 
-    value = before_barriers(reshard.input)
     other_devices = source.mesh != target.mesh
     mesh = source.mesh
     for step in planner.collectives(source.dim_axes, target.dim_axes, shape(value.type), source_mesh, other_devices):

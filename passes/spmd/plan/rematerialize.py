@@ -8,8 +8,9 @@ sends a quarter of the bytes in
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint
@@ -24,7 +25,7 @@ from sdy.ir.fast_access import has_trait
 from sdy.ir.shapes import is_scalar, num_elements, shape_of
 from sdy.passes.common.properties import num_bytes
 from sdy.passes.common.reshard_reuse import layout_before
-from sdy.passes.spmd.plan.reshard_cost import elements_resharded
+from sdy.passes.spmd.plan.reshard_cost import elements_resharded, is_substitute, shardings_of_copies
 from sdy.sharding import DimSharding, TensorSharding
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.constants import ConstantOp, IotaOp
@@ -39,32 +40,29 @@ _LAYOUT_OPS = (PropagationBarrierOp, ReshardOp, ShardingConstraintOp)
 
 Reshard = Callable[[SSAValue, TensorSharding], SSAValue]
 
-IsResharded = Callable[[SSAValue, TensorSharding], bool]
+Copies = Callable[[SSAValue], Iterable[TensorSharding]]
+"""Returns the shardings to which reshards of the block convert a value, apart from its own sharding."""
 
 
-def rematerialize(reshard: ReshardOp, reshard_operand: Reshard, is_resharded: IsResharded) -> SSAValue | None:
+def rematerialize(reshard: ReshardOp, reshard_operand: Reshard, copies: Copies) -> SSAValue | None:
     """Rematerialize the input of a reshard in its target layout, if that receives fewer bytes than the reshard.
 
     Args:
         reshard: The reshard of a value without partial sums. The new operations are inserted before it.
         reshard_operand: Function that reshards an operand of the rematerialized chain to a layout.
-        is_resharded: Function that returns whether collectives of the block have resharded a value to a layout already.
+        copies: Function that returns the layouts to which collectives of the block have resharded a value already.
 
     Returns:
         The value in the layout of `reshard`, or None if resharding it is cheapest.
     """
-    recipe = _RecipeSearch(reshard, is_resharded).cheapest(reshard.input, reshard.sharding.data, _MOST_OPERATIONS)
+    recipe = _RecipeSearch(reshard, copies).cheapest(reshard.input, reshard.sharding.data, _MOST_OPERATIONS)
     return None if recipe.op_to_copy is None else _build(recipe, InsertPoint.before(reshard), reshard_operand, {})
 
 
 def bytes_received(value: SSAValue, sharding: TensorSharding, anchor: Operation) -> float:
     """Return the bytes that all devices receive to reshard `value`, an operand of `anchor`, or rematerialize it."""
-    return _RecipeSearch(anchor, _none_yet).cheapest(value, sharding, _MOST_OPERATIONS).received
-
-
-def _none_yet(value: SSAValue, sharding: TensorSharding) -> bool:
-    """Return False: no value has been resharded yet."""
-    return False
+    copies = partial(shardings_of_copies, anchor=anchor)
+    return _RecipeSearch(anchor, copies).cheapest(value, sharding, _MOST_OPERATIONS).received
 
 
 @dataclass(frozen=True)
@@ -103,9 +101,9 @@ class _Recipe:
 class _RecipeSearch:
     """Memoized search for the cheapest recipe of a value in a layout."""
 
-    def __init__(self, anchor: Operation, is_resharded: IsResharded):
+    def __init__(self, anchor: Operation, copies: Copies):
         self._anchor = anchor
-        self._is_resharded = is_resharded
+        self._copies = copies
         self._known: dict[tuple[SSAValue, TensorSharding], _Recipe] = {}
 
     def cheapest(self, value: SSAValue, sharding: TensorSharding, most_operations: int) -> _Recipe:
@@ -137,15 +135,18 @@ class _RecipeSearch:
         source, count = get_sharding(value), num_elements(value)
         if source is not None and source.unreduced:
             return math.inf
-        if self._is_resharded(value, sharding):
-            return 0.0
         if source is None or source.is_fully_replicated or not count:
             return 0.0
+        copies = (copy for copy in self._copies(value) if is_substitute(copy, source))
+        received = min(self._elements(value, each, sharding) for each in (source, *copies))
+        return received * num_bytes(value.type) / count
+
+    def _elements(self, value: SSAValue, source: TensorSharding, sharding: TensorSharding) -> float:
         if not sharding.is_fully_replicated:
             source_mesh, target_mesh = (mesh_of(each, self._anchor) for each in (source, sharding))
             if source_mesh.axes != target_mesh.axes:
                 return math.inf
-        return elements_resharded(value, source, sharding, self._anchor) * num_bytes(value.type) / count
+        return elements_resharded(value, source, sharding, self._anchor)
 
 
 def _operand_layouts(op: Operation, sharding: TensorSharding) -> Sequence[TensorSharding] | None:

@@ -98,6 +98,27 @@ def before_reshards(value: SSAValue) -> SSAValue:
     return value
 
 
+def shardings_of_copies(value: SSAValue, anchor: Operation) -> Iterator[TensorSharding]:
+    """Yield the shardings to which other reshards in the block of `anchor` convert `value`.
+
+    `anchor` can slice or reshard their results instead of `value`. Reshards that only `anchor` uses do not count.
+    """
+    for use in value.uses:
+        reshard = use.operation
+        if isinstance(reshard, ReshardOp) and reshard.parent is anchor.parent and not _feeds_only(reshard, anchor):
+            yield reshard.sharding.data
+
+
+def is_substitute(copy: TensorSharding, source: TensorSharding) -> bool:
+    """Return whether a value with the sharding `source` may be resharded from a copy with the sharding `copy`."""
+    return copy.mesh == source.mesh and not copy.unreduced and not source.unreduced
+
+
+def _feeds_only(reshard: ReshardOp, op: Operation) -> bool:
+    user = reshard.result.get_user_of_unique_use()
+    return user is op or (isinstance(user, ReshardOp) and _feeds_only(user, op))
+
+
 def shardings_of_uses(value: SSAValue) -> Iterator[TensorSharding | None]:
     """Yield the sharding that each use of `value` needs: of a reshard, of a function result, or the value's own."""
     for use in value.uses:
