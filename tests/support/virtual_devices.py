@@ -1,8 +1,12 @@
-"""Environment of JAX in tests: eight virtual CPU devices, and XLA without optimizations, for fast compilation."""
+"""Environment of JAX in tests: eight virtual CPU devices, and settings of XLA for fast compilation."""
 
 import os
 
-_FLAGS = "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0"
+_FLAGS = (
+    "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0 "
+    # The MLIR pipeline of XLA's fusion emitters takes most of the time of compilation; versions without the option skip it.
+    "--xla_backend_extra_options=xla_cpu_disable_new_fusion_emitters=true"
+)
 
 
 def set_up() -> None:
