@@ -54,7 +54,7 @@ def repeated(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def linearized(function: Function[Any]) -> Callable[[Any, Any], Any]:
-    return lambda x, w: jax.linearize(function, x, w)[1](x, w)
+    return lambda x, w: jax.linearize(function, x, w)[1](w, w)  # along (x, w), terms of opposite sign cancel
 
 
 TRANSFORMATIONS: dict[str, Callable[[Any], Any]] = {
