@@ -1,5 +1,6 @@
 """Code blocks of the pages run and print what the pages show; generated pages are complete."""
 
+import io
 import re
 import tokenize
 from pathlib import Path
@@ -97,8 +98,10 @@ NAMES_OF_OPERATIONS = {operation.name.partition(".")[2] for operation in STABLEH
 
 def mentions_reverse(file: Path) -> bool:
     """Return whether a file has the operation's class, or a text with its name, alone or among operation names."""
-    with file.open("rb") as lines:
-        tokens = [*tokenize.tokenize(lines.readline)]
+    text = file.read_text()
+    if "reverse" not in text.lower():
+        return False
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     return any(
         (token.type == tokenize.NAME and token.string == "ReverseOp")
         or (token.type == tokenize.STRING and names_reverse(token.string))

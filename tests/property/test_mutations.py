@@ -27,7 +27,7 @@ from sdy.text import context, verify
 from sdy.text.large_stack import has_large_stack, on_large_stack
 from sdy.text.reading.parser import parse_module
 
-DEPTH = 10_000 if is_thorough() else 3_000
+DEPTH = 10_000 if is_thorough() else 1_200
 SECONDS = 60
 """Timeout of a text, many times the expected time: only a text that hangs reaches it."""
 

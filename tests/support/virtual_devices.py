@@ -4,7 +4,7 @@ import os
 
 _FLAGS = (
     "--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0 "
-    # The MLIR pipeline of XLA's fusion emitters takes most of the time of compilation; versions without the option skip it.
+    # XLA's fusion emitters take most of the compile time. Versions of XLA without the option ignore it.
     "--xla_backend_extra_options=xla_cpu_disable_new_fusion_emitters=true"
 )
 
