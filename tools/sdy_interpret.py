@@ -2,7 +2,8 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -11,7 +12,7 @@ from sdy.diagnostics import DiagnosticError, error, report
 from sdy.interpreter.check_dialect import CHECK, INTERPRETER
 from sdy.passes.common.call_graph import find_main_function
 from sdy.passes.driver import Source, read, split
-from sdy.passes.jax.program.inputs import NumpyArray, arrange_inputs, read_arrays
+from sdy.passes.jax.program.inputs import arrange_inputs, read_arrays
 from sdy.progress import task
 from sdy.text import context, parse
 from sdy.tools.arguments import PROGRAM, tool_parser
@@ -45,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run each program of the file; the exit status is 1 if one fails.
+    """Run each program of the file; the exit status is 1 if one fails, and 2 if one cannot be run.
 
     Raises:
         DiagnosticError: The file cannot be read.
@@ -62,8 +63,10 @@ def _run_part(source: Source, inputs: str | None) -> int:
     try:
         with progress():
             module = read_program(source)
+            execute = prepare_run(module, inputs)
             status = 1
-            results = run_program(module, inputs)
+            with task("run"):
+                results = execute()
     except DiagnosticError as problem:
         for diagnostic in problem.diagnostics:
             report(diagnostic)
@@ -96,25 +99,34 @@ def run_program(module: ModuleOp, inputs: str | None = None) -> Sequence[object]
     Raises:
         DiagnosticError: The arguments do not match, or an assertion fails.
     """
+    run = prepare_run(module, inputs)
+    with task("run"):
+        return run()
+
+
+def prepare_run(module: ModuleOp, inputs: str | None) -> Callable[[], Sequence[object]]:
+    """Return a function that runs @main on the arguments in the file `inputs`, and returns its results.
+
+    Raises:
+        DiagnosticError: There is no @main, or the arguments do not match.
+    """
     # Imported lazily: this imports SciPy, which --help does not need.
     from sdy.interpreter.machine import run_function
 
     if not any(isinstance(op, FuncOp) for op in module.ops):
-        return ()
+        return tuple
     if (function := find_main_function(module)) is None:
         raise error(module, "no function @main to run")
-    if inputs is None and function.function_type.inputs.data:
+    if inputs is not None:
+        # Imported lazily: this imports JAX.
+        from sdy.passes.interpret import argument_ports, interpret
+
+        arguments = arrange_inputs(read_arrays(inputs), argument_ports(module), inputs)
+        return partial(interpret, module, *arguments)
+    if function.function_type.inputs.data:
         problem = f"@{function.sym_name.data} takes arguments: pass them with --inputs FILE.npz"
         raise error(function, problem)
-    with task("run"):
-        return run_function(module, function) if inputs is None else _run_on(module, inputs)
-
-
-def _run_on(module: ModuleOp, inputs: str) -> Sequence[NumpyArray]:
-    # Imported lazily: this imports JAX.
-    from sdy.passes.interpret import argument_ports, interpret
-
-    return interpret(module, *arrange_inputs(read_arrays(inputs), argument_ports(module), inputs))
+    return partial(run_function, module, function)
 
 
 if __name__ == "__main__":

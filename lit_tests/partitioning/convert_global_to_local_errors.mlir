@@ -33,7 +33,7 @@ sdy.mesh @mesh = <["x"=2]>
 
 func.func @reverse(%arg0: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
     -> (tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
-  // expected-error @+2 {{'stablehlo.reverse' op a device would need data of other devices}}
+  // expected-error @+2 {{'stablehlo.reverse' op cannot be partitioned: a device would need data of other devices}}
   // expected-error @+1 {{failed to legalize operation 'stablehlo.reverse' that was explicitly marked illegal}}
   %0 = stablehlo.reverse %arg0, dims = [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<4xf32>
   return %0 : tensor<4xf32>
@@ -45,7 +45,7 @@ sdy.mesh @mesh = <["x"=2]>
 
 func.func @slice(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
     -> (tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) {
-  // expected-error @+2 {{'stablehlo.slice' op dimension 0 is sharded, and a device would need data of other devices}}
+  // expected-error @+2 {{'stablehlo.slice' op cannot be partitioned: dimension 0 is sharded, and a device would need data of other devices}}
   // expected-error @+1 {{failed to legalize operation 'stablehlo.slice' that was explicitly marked illegal}}
   %0 = stablehlo.slice %arg0 [0:4] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<8xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>

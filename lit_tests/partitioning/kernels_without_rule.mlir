@@ -16,7 +16,7 @@
 // CHECK:      warning: 'stablehlo.custom_call' op @my_scan is replicated along the dimensions that its axes do not divide
 // CHECK:      note: write `my_scan: a -> a need_replication={a} blocked_propagation={a}` in a file for --custom-call-rules
 
-// REFUSED:      model.py:6:11: error: 'stablehlo.custom_call' op @tpu_custom_call (kernel 'add_two') it has no sharding rule
+// REFUSED:      model.py:6:11: error: 'stablehlo.custom_call' op @tpu_custom_call (kernel 'add_two') cannot be partitioned: it has no sharding rule
 // REFUSED-NEXT: model.py:6:11: note: write @sdy.register_op("a^ b^, a^ b^ -> a^ b^, 1") above the function that calls it
 
 sdy.mesh @mesh = <["x"=4]>

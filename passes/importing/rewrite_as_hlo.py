@@ -27,8 +27,8 @@ class RewriteAsHloPass(AnalysisPreservingPass):
 
     XLA converts the program that JAX lowers to HLO before it runs Shardy. HLO adds and removes dimensions of size 1 by
     reshapes, and its loops carry no loop-invariant values. The program computes the same, but shardings propagate
-    differently: an axis propagates through a `broadcast_in_dim` in another stage than through a `reshape`, and so wins
-    over others. Before::
+    differently: an axis propagates forward through a `broadcast_in_dim` in the last stage, but through a `reshape` in
+    the first, where it wins over others. Before::
 
         %0 = stablehlo.broadcast_in_dim %arg0, dims = [0, 1] : (tensor<8x4xf32>) -> tensor<8x4x1xf32>
         %1 = stablehlo.broadcast_in_dim %0, dims = [0, 1, 2] : (tensor<8x4x1xf32>) -> tensor<8x4x16xf32>

@@ -208,6 +208,19 @@ def name_mesh(module: ModuleOp, mesh: AnyMesh) -> None:
             run_passes(module, [ImportGspmdPass()])
 
 
+def mesh_name(module: ModuleOp, mesh: AnyMesh, devices: Sequence[Device]) -> str | None:
+    """Return the name of the mesh of `module` with the axes and the device order of `mesh`; None without one.
+
+    An abstract mesh has no device order, and is the first mesh with its axes.
+    """
+    for name, own in named_meshes(module).items():
+        if own.axes != tuple(mesh.shape.items()):
+            continue
+        if isinstance(mesh, AbstractMesh) or [*mesh.devices.flat] == [devices[index] for index in own.device_order()]:
+            return name
+    return None
+
+
 def placed_values(module: ModuleOp, values: Sequence[SSAValue], devices: Sequence[Device]) -> list[NamedSharding]:
     """Return the shardings of `values` in `module`, a program for `devices`, with one spec entry per dimension.
 

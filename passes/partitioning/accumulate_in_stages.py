@@ -13,11 +13,11 @@ from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.ir.editing import AnalysisPreservingPass
-from sdy.ir.shapes import is_static_tensor, shape
+from sdy.ir.shapes import has_elements, shape
 from sdy.ir.walking import invalidate, operations_of
 from sdy.mesh import Mesh
 from sdy.passes.spmd.emit.exchange_builder import TensorEmitter
-from sdy.passes.spmd.emit.replicated_factors import reshard_around
+from sdy.passes.spmd.emit.operation_reshards import reshard_around
 from sdy.passes.spmd.emit.resolution import layout_of
 from sdy.passes.spmd.plan.collective_cost import local_elements
 from sdy.passes.spmd.plan.reshard_cost import elements_around, shardings_of_uses
@@ -89,7 +89,7 @@ class _Accumulation:
     @classmethod
     def of(cls, op: ReduceWindowOp) -> "_Accumulation | None":
         """Return the scan that `op` computes along a sharded dimension; None if it is not one, or not supported."""
-        if not all(is_static_tensor(value.type) and 0 not in shape(value.type) for value in op.inputs):
+        if not all(has_elements(value.type) for value in op.inputs):
             return None
         dims = [dim for dim, along in enumerate(op.window()) if along != WindowDimension(1)]
         splits = [layout.sharding for layout in map(layout_of, op.inputs) if len(dims) == 1 and layout.axes[dims[0]]]

@@ -9,10 +9,10 @@ from xdsl.dialects.builtin import ModuleOp
 from sdy.axes import merge_sub_axes
 from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.ir.editing import AnalysisPreservingPass
-from sdy.ir.shapes import is_static_tensor, shape
+from sdy.ir.shapes import has_elements, shape
 from sdy.ir.walking import invalidate, operations_of
 from sdy.mesh import Mesh
-from sdy.passes.spmd.emit.replicated_factors import reshard_around
+from sdy.passes.spmd.emit.operation_reshards import reshard_around
 from sdy.passes.spmd.emit.resolution import layout_of
 from sdy.passes.spmd.plan.reduction_kinds import operation_reduction
 from sdy.passes.spmd.plan.reshard_cost import elements_resharded
@@ -61,7 +61,7 @@ def _is_supported(op: ReduceOp) -> bool:
     values = (*op.inputs, *op.results)
     shardings = [sharding for sharding in map(get_sharding, values) if sharding is not None]
     return (
-        all(is_static_tensor(value.type) and 0 not in shape(value.type) for value in values)
+        all(has_elements(value.type) for value in values)
         and len({sharding.mesh for sharding in shardings}) == 1
         and not any(sharding.unreduced for sharding in shardings)
     )

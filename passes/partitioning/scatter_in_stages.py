@@ -12,12 +12,12 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from sdy.axes import AxisRef
 from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.ir.editing import AnalysisPreservingPass
-from sdy.ir.shapes import is_static_tensor, shape
+from sdy.ir.shapes import has_elements, shape
 from sdy.ir.walking import invalidate, operations_of
 from sdy.passes.common.properties import num_bytes
 from sdy.passes.common.replication_cost import local_bytes
 from sdy.passes.spmd.emit.exchange_builder import TensorEmitter
-from sdy.passes.spmd.emit.replicated_factors import reshard_around
+from sdy.passes.spmd.emit.operation_reshards import reshard_around
 from sdy.passes.spmd.emit.resolution import layout_of
 from sdy.passes.spmd.plan.reduction_kinds import operation_reduction
 from sdy.passes.spmd.plan.rematerialize import bytes_received
@@ -83,7 +83,7 @@ class _Stages:
     @classmethod
     def of(cls, op: ScatterOp) -> "_Stages | None":
         """Return the stages of `op`; None if they are not applicable or move more bytes than gathering the updates."""
-        if not all(is_static_tensor(value.type) and 0 not in shape(value.type) for value in op.operands):
+        if not all(has_elements(value.type) for value in op.operands):
             return None
         identities = identities_of(op.update_computation, [tensor_type(value).element_type for value in op.inputs])
         updates = layout_of(op.updates[0])

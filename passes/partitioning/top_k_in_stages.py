@@ -16,7 +16,7 @@ from sdy.ir.walking import invalidate, operations_of
 from sdy.passes.common.properties import element_bytes
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.spmd.emit.exchange_builder import TensorEmitter
-from sdy.passes.spmd.emit.replicated_factors import reshard_around
+from sdy.passes.spmd.emit.operation_reshards import reshard_around
 from sdy.passes.spmd.emit.resolution import layout_of
 from sdy.passes.spmd.stages import Cut, with_parts
 from sdy.sharding import DimSharding, TensorSharding, equivalent

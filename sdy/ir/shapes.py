@@ -51,6 +51,11 @@ def is_static_tensor(type_: Attribute) -> bool:
     return isinstance(type_, _SHAPED) and DYNAMIC_INDEX not in type_.get_shape()
 
 
+def has_elements(type_: Attribute) -> bool:
+    """Return whether this is a shaped type with a static shape of at least one element."""
+    return is_static_tensor(type_) and 0 not in shape(type_)
+
+
 def num_elements(value: SSAValue) -> int:
     """Return the number of elements of a tensor; 0 if it is unknown."""
     return num_elements_of(value.type)

@@ -13,6 +13,7 @@ from jax.sharding import PartitionSpec as P
 
 import sdy
 from gspmd_in_jax import lowering_for_gspmd
+from sdy.passes.jax.device_mesh import mesh_name
 from sdy.type_helpers import Function
 
 MESH = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
@@ -205,3 +206,11 @@ def test_infer_sharding_callbacks_are_refused_as_by_jax(jit: Callable[..., Any])
     older.def_partition(partition=partition, infer_sharding_from_operands=infer)
     with pytest.raises(NotImplementedError, match="Need to provide sharding_rule to migrate to Shardy"):
         jit(older, in_shardings=SPLIT)(X)
+
+
+def test_a_mesh_is_found_by_its_axes_and_its_order_of_devices():
+    module = sdy.parse('sdy.mesh @reversed = <["x"=2], device_ids=[1, 0]>\nsdy.mesh @mesh = <["x"=2]>')
+    devices = jax.devices()[:2]
+    for order, name in ((devices, "mesh"), (devices[::-1], "reversed")):
+        assert mesh_name(module, jax.sharding.Mesh(np.array(order), "x"), devices) == name
+    assert mesh_name(module, jax.sharding.Mesh(np.array(devices), "y"), devices) is None

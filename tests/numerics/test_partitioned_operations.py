@@ -258,7 +258,7 @@ def test_one_device_draws_random_numbers_for_all():
     with capture() as diagnostics:
         sdy.propagate(program)
         parts, everywhere = sdy.compile(program)(np.float32(2), np.float32(3))
-    assert sum("is computed on one device" in diagnostic.message for diagnostic in diagnostics) == 2
+    assert sum("is drawn on every device" in diagnostic.message for diagnostic in diagnostics) == 2
     assert len(np.unique(parts)) > 30
     assert ((parts >= 2) & (parts < 3)).all()
     assert len({shard.data.tobytes() for shard in everywhere.addressable_shards}) == 1

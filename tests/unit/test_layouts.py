@@ -255,3 +255,24 @@ def test_only_diagnostics_of_the_selected_layout_are_reported():
     with capture() as reported:
         cheapest([layout(8, "first", (warning("of the first"),)), layout(8, "second", (warning("of the second"),))])
     assert [diagnostic.message for diagnostic in reported] == ["of the first"]
+
+
+BROADCAST = """
+sdy.mesh @mesh = <["x"=2, "y"=2]>
+func.func @main(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
+    %arg1: tensor<8x4x1xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}, {}, {}]>}) -> tensor<8x4x1xf32> {
+  %0 = stablehlo.broadcast_in_dim %arg0, dims = [0, 1] : (tensor<8x4xf32>) -> tensor<8x4x1xf32>
+  %1 = stablehlo.negate %0 : tensor<8x4x1xf32>
+  %2 = stablehlo.add %1, %arg1 : tensor<8x4x1xf32>
+  return %2 : tensor<8x4x1xf32>
+}
+"""
+
+
+@pytest.mark.parametrize(("form", "axis"), [([], "y"), ([RewriteAsHloPass()], "x")], ids=[AS_WRITTEN, AS_IN_HLO])
+def test_an_axis_wins_through_a_reshape_that_loses_through_a_broadcast(form: list[RewriteAsHloPass], axis: str):
+    module = sdy.parse(BROADCAST)
+    run_passes(module, form)
+    sdy.propagate(module)
+    (negation,) = (op for op in operations(module) if op.name == "stablehlo.negate")
+    assert sdy.get_sharding(negation.results[0]) == sdy.Sharding.of(axis, None, None)

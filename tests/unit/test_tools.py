@@ -148,6 +148,8 @@ def test_the_exit_status_is_2_without_an_answer(name: str, words: tuple[str, ...
     [
         (("opt", "a.mlir"), {"a.mlir": VALID}, 0),
         (("opt", "a.mlir"), {"a.mlir": VALID.replace("return", "retrun")}, 2),
+        (("interpret", "a.mlir"), {"a.mlir": VALID}, 2),
+        (("interpret", "a.mlir", "--inputs", "none.npz"), {"a.mlir": VALID}, 2),
         (("opt", "--verify-diagnostics", "a.mlir"), {"a.mlir": VALID.replace("return", "retrun")}, 1),
         (("interpret", "a.mlir"), {"a.mlir": "func.func @main() { return }"}, 0),
         (("interpret", "a.mlir"), {"a.mlir": "func.func @main() { retrun }"}, 2),

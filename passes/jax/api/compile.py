@@ -11,12 +11,12 @@ from sdy.dialect.meshes import named_meshes
 from sdy.ir.companions import clone
 from sdy.passes.jax.device_mesh import Device
 from sdy.passes.jax.program.custom_calls import wrong_calls_told
-from sdy.passes.jax.program.interface import Argument
+from sdy.passes.jax.program.interface import Argument, WithPorts
 from sdy.passes.jax.program.sharded_program import ShardedProgram, in_type
 from sdy.passes.layouts import cheapest, is_propagated, propagated_layouts
 
 
-class CompiledProgram:
+class CompiledProgram(WithPorts):
     """A program compiled for its devices: call it with global arrays, jax's or numpy's, to get a tuple of jax arrays.
 
     An argument with another sharding than in `in_shardings` is resharded first. A donated argument is deleted.
@@ -36,16 +36,6 @@ class CompiledProgram:
 
     def __repr__(self) -> str:
         return f"<a compiled program {self._signature}>"
-
-    @property
-    def in_shardings(self) -> tuple[NamedSharding, ...]:
-        """The sharding of each argument."""
-        return tuple(port.sharding for port in self.inputs)
-
-    @property
-    def out_shardings(self) -> tuple[NamedSharding, ...]:
-        """The sharding of each result."""
-        return tuple(port.sharding for port in self.outputs)
 
     def compiled_text(self) -> str:
         """Return the program optimized by XLA, as HLO text."""

@@ -8,7 +8,7 @@ the hook replaces the module that XLA compiles. From the second call on, a call 
 """
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, partial, update_wrapper, wraps
 from types import MethodType
@@ -26,6 +26,7 @@ from sdy.passes.jax.api.auto_jit import Planned, choice_in
 from sdy.passes.jax.api.compiler import install_hook
 from sdy.passes.jax.api.given_shardings import GivenShardings, Tree
 from sdy.passes.jax.api.marker_primitive import with_marker
+from sdy.passes.jax.api.positional_call import static_positions
 from sdy.passes.jax.compiler_context import Compiler, active_compilers, use_compilers
 from sdy.passes.jax.device_mesh import AnyMesh, refuse_abstract
 from sdy.passes.jax.jax_internals import on_devices
@@ -212,7 +213,7 @@ class Jitted(Lowerable):
     def _dynamic(self, args: tuple[Any, ...]) -> tuple[list[int], list[str]]:
         """Return the indices of the positional arguments that are not static, and the names of their parameters."""
         names = _parameters(self._fun)
-        static = _static_positions(names, len(args), **self._options)
+        static = static_positions(names, len(args), self._options)
         positions = [index for index in range(len(args)) if index not in static]
         return positions, [names[index] if index < len(names) else f"args[{index}]" for index in positions]
 
@@ -223,16 +224,3 @@ def _parameters(fun: Function[Any]) -> list[str]:
         return list(inspect.signature(fun).parameters)
     except (TypeError, ValueError):
         return []
-
-
-def _static_positions(
-    names: Sequence[str],
-    count: int,
-    static_argnums: int | Sequence[int] | None = None,
-    static_argnames: str | Sequence[str] | None = None,
-    **_: Any,
-) -> set[int]:
-    """Return the indices of the static arguments among `count` positional ones of parameters with these names."""
-    numbers = {static_argnums} if isinstance(static_argnums, int) else set(static_argnums or ())
-    by_name = {static_argnames} if isinstance(static_argnames, str) else set(static_argnames or ())
-    return {number % count for number in numbers} | {index for index, name in enumerate(names) if name in by_name}

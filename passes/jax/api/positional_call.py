@@ -42,7 +42,10 @@ def positional_call(
     signature = inspect.signature(fun)
     given = signature.bind(*args, **kwargs).arguments
     names = list(signature.parameters)
-    is_static, is_donated = (_chosen(names, *map(options.get, pair)) for pair in (_STATIC, _DONATED))
+    is_static, is_donated = (
+        {names[position] for position in _positions(names, len(names), *map(options.get, pair))}
+        for pair in (_STATIC, _DONATED)
+    )
     static = {name: value for name, value in given.items() if name in is_static}
     dynamic = {name: value for name, value in given.items() if name not in is_static}
 
@@ -61,7 +64,21 @@ def positional_call(
     )
 
 
-def _chosen(names: Sequence[str], numbers: int | Sequence[int] | None, chosen: str | Sequence[str] | None) -> set[str]:
-    """Return the names of the parameters that `numbers` and `chosen` select, as jax's options do."""
+def static_positions(names: Sequence[str], count: int, options: Mapping[str, Any]) -> set[int]:
+    """Return the indices of the static arguments, of `count` positional ones, of a function with these parameters.
+
+    Args:
+        names: The names of the parameters.
+        count: The number of positional arguments.
+        options: Options of `jax.jit`.
+    """
+    return _positions(names, count, *map(options.get, _STATIC))
+
+
+def _positions(
+    names: Sequence[str], count: int, numbers: int | Sequence[int] | None, selected: str | Sequence[str] | None
+) -> set[int]:
+    """Return the indices that `numbers`, some from the end of `count`, and the names `selected` stand for."""
     indices = [numbers] if isinstance(numbers, int) else numbers or ()
-    return {*([chosen] if isinstance(chosen, str) else chosen or ()), *(names[index] for index in indices)}
+    by_name = {selected} if isinstance(selected, str) else set(selected or ())
+    return {index % count for index in indices} | {index for index, name in enumerate(names) if name in by_name}

@@ -11,7 +11,6 @@ from xdsl.ir import Block
 
 from sdy.array_types import array_type
 from sdy.diagnostics import op_error
-from sdy.dialect.meshes import named_meshes
 from sdy.ir.editing import inline_body
 from sdy.ir.walking import operations_of
 from sdy.passes.common.call_graph import main_function
@@ -19,7 +18,7 @@ from sdy.passes.common.inline import inline_calls
 from sdy.passes.common.sharding_walk import transform_meshes
 from sdy.passes.jax.bindings.from_jax import from_jax
 from sdy.passes.jax.bindings.python_callbacks import renumber_callbacks
-from sdy.passes.jax.device_mesh import Device, name_mesh, placed_values
+from sdy.passes.jax.device_mesh import Device, mesh_name, name_mesh, placed_values
 from sdy.passes.jax.jax_internals import ToCompile, custom_partitionings, without_mesh
 from sdy.stablehlo import TokenType
 from sdy.stablehlo.custom_call import CustomCallOp
@@ -80,7 +79,7 @@ def _body(op: CustomCallOp, module: ModuleOp, devices: Sequence[Device], author:
     count = len(op.operands)
     arguments, results = author.in_tree.unflatten(arrays[:count]), author.out_tree.unflatten(arrays[count:])
     mesh, function, *chosen = author.partition(*author.static_args, arrays[0].sharding.mesh, arguments, results)
-    name = next((name for name, own in named_meshes(module).items() if own.axes == tuple(mesh.shape.items())), None)
+    name = mesh_name(module, mesh, devices)
     if name is None:
         raise op_error(op, f"is partitioned for a mesh with the axes {dict(mesh.shape)}, which is not the program's")
     out_specs, in_specs = (tree_map(lambda sharding: sharding.spec, each) for each in chosen)

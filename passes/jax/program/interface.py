@@ -59,6 +59,23 @@ class Port(ArrayPort):
     donated: bool = False
 
 
+class WithPorts:
+    """A program with arguments and results over devices."""
+
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+
+    @property
+    def in_shardings(self) -> tuple[NamedSharding, ...]:
+        """The sharding of each argument."""
+        return tuple(port.sharding for port in self.inputs)
+
+    @property
+    def out_shardings(self) -> tuple[NamedSharding, ...]:
+        """The sharding of each result."""
+        return tuple(port.sharding for port in self.outputs)
+
+
 @dataclass(frozen=True)
 class Interface:
     """The shardings of a main function's arguments and results; None is replicated.

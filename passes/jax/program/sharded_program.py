@@ -26,7 +26,7 @@ from sdy.passes.jax.bindings.python_callbacks import callback_problem
 from sdy.passes.jax.device_mesh import AnyMesh, Device, DeviceMesh
 from sdy.passes.jax.jax_internals import without_mesh
 from sdy.passes.jax.program.custom_calls import prepare_custom_calls
-from sdy.passes.jax.program.interface import Interface, Port
+from sdy.passes.jax.program.interface import Interface, Port, WithPorts
 from sdy.passes.jax.program.local_program import LocalProgram
 from sdy.passes.jax.program.plain_module import drop_shardings, for_xla, without_shardings
 from sdy.passes.pipelines import ForXlaPipeline
@@ -38,7 +38,7 @@ _ONE_DEVICE = Mesh.of({"device": 1})
 
 
 @dataclass(frozen=True, repr=False)
-class ShardedProgram:
+class ShardedProgram(WithPorts):
     """A program over the devices of `mesh`, called with global arrays, traced or not.
 
     With an abstract mesh it can only be traced and lowered.
@@ -115,16 +115,6 @@ class ShardedProgram:
     def devices(self) -> tuple[Device, ...]:
         """The devices in the order of the mesh; none if it is abstract."""
         return () if isinstance(self.mesh, AbstractMesh) else tuple(self.mesh.devices.flat)
-
-    @property
-    def in_shardings(self) -> tuple[NamedSharding, ...]:
-        """The sharding of each argument."""
-        return tuple(port.sharding for port in self.inputs)
-
-    @property
-    def out_shardings(self) -> tuple[NamedSharding, ...]:
-        """The sharding of each result."""
-        return tuple(port.sharding for port in self.outputs)
 
     @cached_property
     def _mapped(self) -> Any:

@@ -98,7 +98,7 @@ class AllReshards(OperationReshards):
         if _is_repeatable(operation) and not (any(plan.shardings) or plan.reduction_axes):
             self._remember(operation)
         before = current_shardings(op) if operation.is_opaque else ()
-        _reshard_operation(op, plan, operation.mesh_name)
+        reshard_around(op, plan.shardings)
         if operation.is_opaque:
             _warn_of_replication(op, plan, before, operation.mesh)
         combine_results(operation, [plan.reduction_axes] * len(op.results))
@@ -112,7 +112,7 @@ class AllReshards(OperationReshards):
             plan = self._plan(operation, replace(tensors, rule=rule))
         refused = {**identifiers_cut_unevenly(operator, operation.shardings, mesh), **refused}
         before = current_shardings(op)
-        _reshard_operation(op, plan, operation.mesh_name)
+        reshard_around(op, plan.shardings)
         if refused:
             warn_of_refused_identifiers(op, operator, refused, before)
         combine_results(operation, summed_axes_of_results(operator, plan.axes_per_factor))
@@ -147,20 +147,26 @@ def _is_repeatable(operation: ShardedOperation) -> bool:
     return not (operation.op.regions or operation.is_opaque or isinstance(operation.op, DynamicSliceOp))
 
 
-def _reshard_operation(op: Operation, plan: OperationShardings, mesh_name: str | Mesh) -> None:
-    """Insert the reshards of operands and results that `plan` requires."""
-    if not any(plan.shardings):
-        return
+def reshard_around(op: Operation, shardings: Sequence[TensorSharding | None]) -> bool:
+    """Reshard the operands and results of `op` to `shardings`; return whether any reshard was inserted.
+
+    Args:
+        op: The operation.
+        shardings: The shardings of the operands, then of the results; None keeps the present one.
+    """
+    if not any(shardings):
+        return False
     before, after = InsertPoint.before(op), InsertPoint.after(op)
-    for index, sharding in enumerate(plan.shardings):
+    for index, sharding in enumerate(shardings):
         if sharding is None:
             continue
         if index < len(op.operands):
             insert_for_use(Use(op, index), ReshardOp(op.operands[index], sharding), before)
         else:
             result = op.results[index - len(op.operands)]
-            wanted = get_sharding(result) or TensorSharding.replicated_closed(mesh_name, sharding.rank)
+            wanted = get_sharding(result) or TensorSharding.replicated_closed(sharding.mesh, sharding.rank)
             _compute_with(result, sharding, wanted, after)
+    return True
 
 
 def _compute_with(result: OpResult, sharding: TensorSharding, wanted: TensorSharding, at: InsertPoint) -> None:

@@ -56,9 +56,8 @@ def replicate_along(conversion: OpConversion[Any], illegal_split: IllegalSplit) 
     notes = rule_notes(conversion) if illegal_split.illegality.reason is Reason.NO_RULE else []
     if not conversion.target.allow_replication:
         illegal = error(op, f"failed to legalize operation '{op.name}' that was explicitly marked illegal")
-        raise DiagnosticError(
-            error(op, f"{describe_op(op)} {illegal_split.illegality}", *notes).diagnostic, illegal.diagnostic
-        )
+        problem = f"{describe_op(op)} cannot be partitioned: {illegal_split.illegality}"
+        raise DiagnosticError(error(op, problem, *notes).diagnostic, illegal.diagnostic)
     larger = OpConversion(
         op,
         tuple(layout.without_axes(illegal_split.axes) for layout in conversion.operands),

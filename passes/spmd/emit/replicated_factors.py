@@ -1,16 +1,14 @@
 """Replication of permutation factors, along which an operation moves elements: the fallback for a halo exchange."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 
-from xdsl.ir import Operation, Use
-from xdsl.rewriter import InsertPoint
+from xdsl.ir import Operation
 
-from sdy.dialect.ops import ReshardOp
-from sdy.dialect.shardings import get_sharding, set_sharding
+from sdy.dialect.shardings import get_sharding
 from sdy.factors import TensorFactors, project, unproject
-from sdy.ir.editing import insert_for_other_uses, insert_for_use
 from sdy.ir.shapes import rank
+from sdy.passes.spmd.emit.operation_reshards import reshard_around
 from sdy.passes.spmd.emit.resolution import Resolution
 from sdy.passes.spmd.plan.operation_plan import choose_mesh
 from sdy.passes.spmd.shards.layout import mesh_of_devices
@@ -49,27 +47,6 @@ def replicate_factors(op: Operation, rule: OpShardingRule, factors: Collection[i
         for tensor, mapping in zip(project(rule, filled, mesh).tensors, rule.tensors, strict=True)
     ]
     return reshard_around(op, wanted)
-
-
-def reshard_around(op: Operation, shardings: Sequence[TensorSharding | None]) -> bool:
-    """Reshard the operands and results of `op` to `shardings`; return whether any reshard was inserted.
-
-    Args:
-        op: The operation.
-        shardings: The shardings of the operands, then of the results; None keeps the present one.
-    """
-    for index, sharding in enumerate(shardings):
-        if sharding is None:
-            continue
-        if index < len(op.operands):
-            insert_for_use(Use(op, index), ReshardOp(op.operands[index], sharding), InsertPoint.before(op))
-            continue
-        result = op.results[index - len(op.operands)]
-        outside = get_sharding(result)
-        assert outside is not None
-        insert_for_other_uses(result, ReshardOp(result, outside), InsertPoint.after(op))
-        set_sharding(result, sharding)
-    return any(sharding is not None for sharding in shardings)
 
 
 def _without(tensor: TensorFactors, factors: Collection[int]) -> TensorFactors:

@@ -16,7 +16,7 @@ from sdy.stablehlo.random import RngBitGeneratorOp, RngOp
 
 
 def _lower_numbers(conversion: OpConversion[RngOp]) -> None:
-    """Draw on the first device and send the numbers to all others, because each device has its own generator state."""
+    """Draw on every device and send the numbers of the first to all others: each device has its own generator state."""
     op, result = conversion.op, conversion.results[0]
     module = enclosing_module(op)
     meshes = named_meshes(module) if module is not None else {}
@@ -24,7 +24,7 @@ def _lower_numbers(conversion: OpConversion[RngOp]) -> None:
     if name is None:
         return
     sent = LocalBytes(num_bytes(result.type), 0)
-    warn_of_cost(op, "is computed on one device, which sends the numbers to all others", LocalBytes(0, 0), sent)
+    warn_of_cost(op, "is drawn on every device, which receives the first one's numbers", LocalBytes(0, 0), sent)
     mesh, emit = meshes[name], conversion.before()
     drawn = emit.insert(RngOp.create(operands=op.operands, properties=op.properties, result_types=[result.type]))
     axes = [AxisRef(axis) for axis in mesh if axis not in conversion.manual_axes]

@@ -13,7 +13,7 @@ from sdy.passes.spmd.emit.exchange_builder import ExchangeBuilder
 from sdy.passes.spmd.emit.illegality import Illegality
 from sdy.passes.spmd.emit.op_conversion import PaddedConversion
 from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning, PartitioningTable
-from sdy.passes.spmd.emit.replicated_factors import reshard_around
+from sdy.passes.spmd.emit.operation_reshards import reshard_around
 from sdy.passes.spmd.emit.resolution import Resolution, layout_of, pad_to, unpad, zero_filler
 from sdy.passes.spmd.shards.halo import Exchange
 from sdy.passes.spmd.shards.layout import Layout

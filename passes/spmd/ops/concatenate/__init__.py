@@ -20,7 +20,8 @@ from sdy.passes.spmd.emit.exchange_builder import ExchangeBuilder, Tensor
 from sdy.passes.spmd.emit.illegality import Illegality, Reason
 from sdy.passes.spmd.emit.op_conversion import carries
 from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning, PartitioningTable
-from sdy.passes.spmd.emit.replicated_factors import replicate_permuted, reshard_around
+from sdy.passes.spmd.emit.operation_reshards import reshard_around
+from sdy.passes.spmd.emit.replicated_factors import replicate_permuted
 from sdy.passes.spmd.emit.resolution import Resolution, layout_of, pad_to, padded_over, unpad, zero_filler
 from sdy.passes.spmd.ops.concatenate.origins import Rows, rows_of
 from sdy.passes.spmd.ops.concatenate.part import ConcatenatedPart
