@@ -41,6 +41,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--damaged-bytecode", type=int, default=25, help="how many damaged bytecodes are read")
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """Run tests that the command line names one by one in this process, and others on all cores."""
+    return 0 if all("::" in argument for argument in config.args) else None
+
+
 def pytest_configure(config: pytest.Config) -> None:
     samples.choose(thorough=config.option.thorough)
     config.addinivalue_line("markers", f"{samples.covering.name}: run enough combinations that each value occurs")

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import many_hosts
+from virtual_devices import FAST_COMPILATION
 
 HOSTS = 2
 PATIENCE = 240.0
@@ -25,7 +26,8 @@ def free_port() -> int:
 def run_hosts(folder: Path) -> list[Path]:
     """Run the hosts and return the files that they write to `folder`. Fails with the output of a host that fails."""
     coordinator = f"127.0.0.1:{free_port()}"
-    environment = {name: value for name, value in os.environ.items() if name not in ("XLA_FLAGS", "JAX_PLATFORMS")}
+    environment = {name: value for name, value in os.environ.items() if name != "JAX_PLATFORMS"}
+    environment["XLA_FLAGS"] = FAST_COMPILATION
     outputs = [folder / f"host{index}.npz" for index in range(HOSTS)]
     hosts: list[subprocess.Popen[bytes]] = []
     for index, output in enumerate(outputs):
