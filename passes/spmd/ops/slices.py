@@ -142,7 +142,7 @@ def _pad_slice(conversion: PaddedConversion[SliceOp]) -> bool:
     limits, strides = list(op.limit_indices.get_values()), list(op.strides.get_values())
     for dim in result.uneven_dims:
         if result.shape[dim] == 1:
-            strides[dim] = min(strides[dim], operand.padded_shape[dim] // result.padded_shape[dim])
+            strides[dim] = min(strides[dim], max(1, operand.padded_shape[dim] // result.padded_shape[dim]))
         limits[dim] = op.start_indices.get_values()[dim] + (result.padded_shape[dim] - 1) * strides[dim] + 1
         if limits[dim] > operand.padded_shape[dim]:
             return False
