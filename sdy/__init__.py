@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sdy.dialect.shardings import get_sharding as get_sharding
     from sdy.mesh import Mesh as Mesh
     from sdy.operators.call import operator_name as operator_name
+    from sdy.operators.work import Work as Work
     from sdy.passes import torch as torch
     from sdy.passes.account.account import account as account
     from sdy.passes.account.golden import ChangedLayoutError as ChangedLayoutError
@@ -75,6 +76,7 @@ _MODULES = {
     "ShardingWarning": "sdy.diagnostics",
     "UnknownOperationWarning": "sdy.diagnostics",
     "auto": "sdy.passes.auto.auto",
+    "Work": "sdy.operators.work",
     "account": "sdy.passes.account.account",
     "check_golden": "sdy.passes.account.golden",
     "compile": "sdy.passes.jax.api.compile",

@@ -21,6 +21,7 @@ from sdy.ir.shapes import shape_of
 from sdy.mesh import Mesh
 from sdy.passes.auto.folded_program import FoldedOperation, FoldedProgram
 from sdy.passes.auto.operation_cost import OperandReshard, OperationCost, OperationCosts, Seconds
+from sdy.passes.auto.overlap import Overlap
 from sdy.passes.common.properties import value_bytes
 from sdy.passes.propagation.rounds import Rounds
 from sdy.passes.propagation.solver import Solver
@@ -67,6 +68,7 @@ class Estimator:
         self._program = program
         mesh = named_meshes(program.module)[mesh_name]
         self._costs = OperationCosts(program.module, mesh_name, mesh, hardware)
+        self._is_asynchronous = bool(hardware.asynchronous)
         self._least = [least_seconds(each, mesh, hardware) for each in program.operations]
         self._numbers_of = [_getter(each.nodes) for each in program.operations]
         """For each operation, a function that selects the sharding numbers of its tensors from those of all nodes."""
@@ -80,6 +82,7 @@ class Estimator:
         """Interned shardings, which the numbers in `_known` and `_bytes` refer to."""
         self._rounds = Rounds(self._steps, program.snapshot.kinds)
         self._alive = program.alive.counts.astype(np.float64)  # products of one type are fast
+        self._overlap = Overlap()
         self.estimated = 0
         """The number of estimates so far."""
         self.least_seconds = sum(self._least)
@@ -101,7 +104,8 @@ class Estimator:
         numbers = self._solved(layout).numbers
         sharding_of = self._steps.shardings.__getitem__
         costs = [find(numbers_of(numbers)) for find, numbers_of in zip(self._find, self._numbers_of, strict=True)]
-        sum_ = _Sum(self._alive @ self._bytes_of_nodes(numbers), self._program.alive.times)
+        alive = self._alive @ self._bytes_of_nodes(numbers)
+        sum_ = _Sum(alive, self._program.alive.times, self._overlap if self._is_asynchronous else None)
         sum_.add([cost for cost in costs if cost is not None])
         # The operations with the largest lower bounds come first.
         unknown = sorted([index for index, cost in enumerate(costs) if cost is None], key=lambda i: -self._least[i])
@@ -114,7 +118,7 @@ class Estimator:
         sum_.least = 0.0
         for argument, (value, _) in self._program.returned.items():
             next_value = self._resharded(value, sharding_of(numbers[value]), sharding_of(numbers[argument]))
-            sum_.send(len(self._program.arguments[argument]), next_value)
+            sum_.send(len(self._program.arguments[argument]), next_value, is_awaited=False)
         return Estimate(sum_.cost(), is_exact=True)
 
     def _compute_cost(self, index: int, numbers: Sequence[int]) -> "_GroupCost":
@@ -122,7 +126,9 @@ class Estimator:
         each = self._program.operations[index]
         shardings = tuple([self._steps.shardings[numbers[node]] for node in each.nodes])
         cost = self._costs.of(each.operation, each.key, each.work, shardings)
-        total = _GroupCost(each, cost, each.times * cost.compute, not (cost.communication or cost.reshards))
+        is_local = not (cost.communication or cost.reshards)
+        waits = not is_local and not self._overlap.runs_behind(each.operation)
+        total = _GroupCost(each, cost, each.times * cost.compute, is_local, waits)
         self._known[index][self._numbers_of[index](numbers)] = total
         return total
 
@@ -183,18 +189,23 @@ class _GroupCost:
     """The compute seconds of all operations."""
     is_local: bool
     """True if they do not communicate. This is most operations, and their costs are cheap to add."""
+    is_awaited: bool
+    """True if their communication cannot run beside products."""
 
 
 class _Sum:
     """Accumulator for the cost of a step."""
 
-    def __init__(self, memory: Floats, times: Ints) -> None:
+    def __init__(self, memory: Floats, times: Ints, overlap: Overlap | None) -> None:
         self.least = 0.0
         """A lower bound of the seconds of the operations that have not been added."""
         self._memory = memory
         """The bytes of all live values, before reshards, at each of `times`."""
         self._times = times
         self._compute = 0.0
+        self._overlap = overlap
+        self._hideable = 0.0
+        """The seconds of communication that can run beside products."""
         self._communication: dict[AxisNames, float] = defaultdict(float)
         self._reshards: dict[tuple[int, tuple[str, ...]], list[tuple[FoldedOperation, OperandReshard]]] = defaultdict(
             list
@@ -204,24 +215,32 @@ class _Sum:
         """Add the costs of operations."""
         self._compute += sum([each.compute for each in costs])
         for each in [each for each in costs if not each.is_local]:
-            self.send(each.operation.times, each.cost.communication)
+            self.send(each.operation.times, each.cost.communication, is_awaited=each.is_awaited)
             for reshard in each.cost.reshards:
                 users = self._reshards[each.operation.nodes[reshard.operand], reshard.steps]
                 users.append((each.operation, reshard))
 
-    def send(self, times: int, seconds: Seconds) -> None:
+    def send(self, times: int, seconds: Seconds, *, is_awaited: bool) -> None:
         """Add the communication of `times` runs."""
         for axes, each in seconds.items():
             self._communication[axes] += times * each
+            if not is_awaited:
+                self._hideable += times * each
 
     def cost(self) -> StepCost:
         """Return the cost of the added operations, plus the lower bound of the others."""
         communication = self._communication.copy()
+        hideable = self._hideable
         for users in self._reshards.values():
             times = max(operation.times for operation, _ in users)
-            for axes, each in users[0][1].communication.items():
+            operation, reshard = users[0]
+            for axes, each in reshard.communication.items():
                 communication[axes] += times * each
-        return StepCost(self._compute + self.least, dict(communication), self._peak_memory())
+                if self._overlap and self._overlap.runs_ahead(operation.operation, reshard.operand):
+                    hideable += times * each
+        compute = self._compute + self.least
+        overlap = min(hideable, compute) if self._overlap else 0.0
+        return StepCost(compute, dict(communication), self._peak_memory(), overlap=overlap)
 
     def _peak_memory(self) -> int:
         """Return the peak memory in bytes, including resharded copies of values.

@@ -29,7 +29,7 @@ from sdy.passes.propagation.binding import Binding
 from sdy.passes.propagation.reading.reader import read
 from sdy.passes.propagation.snapshot import UNSHARDABLE, DeadCode, Return, Sibling, Snapshot
 from sdy.passes.spmd.costs.fusion import FusedValues
-from sdy.passes.spmd.costs.work import Work, work_of
+from sdy.passes.spmd.costs.work import OperationWork, work_of
 
 _ROUNDS = 4
 """Distance, in operations, up to which the definitions and uses of equal values are equal."""
@@ -48,7 +48,7 @@ class FoldedOperation:
     """A representative."""
     key: int
     """Number of the operation's name, attributes and types; equal operations have equal keys."""
-    work: Work
+    work: OperationWork
     nodes: tuple[int, ...]
     """The nodes of its operands and results."""
     times: int

@@ -29,7 +29,7 @@ from sdy.passes.spmd.costs.fusion import FusedValues
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.network import AxisNames, Message, Network
 from sdy.passes.spmd.costs.step_time import axes_of, compute_seconds, message_of
-from sdy.passes.spmd.costs.work import Work, seconds_of
+from sdy.passes.spmd.costs.work import OperationWork, padding, seconds_of
 from sdy.passes.spmd.outline import outline
 from sdy.passes.spmd.plan.operation_plan import Tensors, plan_operation
 from sdy.rules import sharding_rule
@@ -78,9 +78,9 @@ class OperationCosts:
         self._hardware = hardware
         self._network = Network(mesh, hardware)
         self._reshards: dict[tuple[Attribute, TensorSharding | None, TensorSharding | None], Seconds] = {}
-        self._costs: dict[tuple[int, Work, Shardings], OperationCost] = {}
+        self._costs: dict[tuple[int, OperationWork, Shardings], OperationCost] = {}
 
-    def of(self, op: Operation, key: int, work: Work, shardings: Shardings) -> OperationCost:
+    def of(self, op: Operation, key: int, work: OperationWork, shardings: Shardings) -> OperationCost:
         """Return the cost of `op`.
 
         Args:
@@ -110,7 +110,7 @@ class OperationCosts:
             self._reshards[key] = sent
         return self._reshards[key]
 
-    def _of_compatible(self, op: Operation, work: Work, shardings: Shardings) -> OperationCost | None:
+    def _of_compatible(self, op: Operation, work: OperationWork, shardings: Shardings) -> OperationCost | None:
         """Return the cost if the shardings are compatible and only partial sums are exchanged, or else None."""
         if not op.operands:
             return OperationCost(self._seconds_per_shard(op, work, shardings, 1), {})
@@ -130,10 +130,11 @@ class OperationCosts:
         compute = self._seconds_per_shard(op, work, shardings, num_shards)
         return OperationCost(compute, self._of_all_reduce(plan.reduction_axes, result_bytes))
 
-    def _seconds_per_shard(self, op: Operation, work: Work, shardings: Shardings, num_shards: int) -> float:
+    def _seconds_per_shard(self, op: Operation, work: OperationWork, shardings: Shardings, num_shards: int) -> float:
         """Return the compute time in seconds of one of `num_shards` equal shards of the operation."""
         local_bytes = map(self.local_bytes, (*op.operands, *op.results), shardings)
-        return work.seconds(num_shards, local_bytes, self._hardware)
+        local_shapes = map(self._local_shape, op.operands, shardings)
+        return work.seconds(num_shards, local_bytes, self._hardware, padding(op, [*local_shapes], self._hardware))
 
     def _of_all_reduce(self, axes: Sequence[AxisRef], local_bytes: float) -> Seconds:
         if not axes or not local_bytes:
@@ -143,16 +144,19 @@ class OperationCosts:
         bytes_ = 2 * local_bytes * (devices - 1) / devices
         return {names: self._network.seconds(Message("all_reduce", names, devices, bytes_, 1))}
 
+    def _local_shape(self, value: SSAValue, sharding: TensorSharding | None) -> Sequence[int]:
+        """Return the shape per device of `value`, including padding."""
+        sizes = shape_of(value)
+        if sharding is None:
+            return sizes
+        return [-(-size // total_size(axes, self._mesh)) for size, axes in zip(sizes, sharding.dim_axes, strict=True)]
+
     def local_bytes(self, value: SSAValue, sharding: TensorSharding | None) -> float:
         """Return the bytes per device of `value`, including padding."""
         total = value_bytes(value)
         if sharding is None or not total:
             return total
-        sizes = shape_of(value)
-        local = math.prod(
-            -(-size // total_size(axes, self._mesh)) for size, axes in zip(sizes, sharding.dim_axes, strict=True)
-        )
-        return total * local / math.prod(sizes)
+        return total * math.prod(self._local_shape(value, sharding)) / math.prod(shape_of(value))
 
     def _of_partitioned(self, op: Operation, shardings: Shardings) -> OperationCost:
         """Partition `op` in a function of its own and return its cost.

@@ -100,11 +100,17 @@ class Plan:
 
     def _comparison(self) -> str:
         axes = list(dict.fromkeys(axes for cost in (self.cost, *self.others.values()) for axes in cost.communication))
-        table = [["layout", "step time", "compute", *map(_axes, axes), "memory"]]
+        table = [["layout", "step time", "compute", *map(_axes, axes), "overlap", "memory"]]
         for name, cost in {"this plan": self.cost, **self.others}.items():
             sent = [format_seconds(cost.communication.get(each, 0.0)) for each in axes]
             table.append(
-                [name, format_seconds(cost.seconds), format_seconds(cost.compute), *sent, format_bytes(cost.memory)]
+                [
+                    name,
+                    *map(format_seconds, (cost.seconds, cost.compute)),
+                    *sent,
+                    format_seconds(cost.overlap),
+                    format_bytes(cost.memory),
+                ]
             )
         return "\n".join(columns(table, numbers=range(1, len(table[0]))))
 

@@ -1,16 +1,20 @@
 """`sdy-inline-operators`: inlining of annotated operator calls."""
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.dialects.func import CallOp, FuncOp
-from xdsl.ir import Attribute, Operation, Region
+from xdsl.ir import Attribute, Block, Operation, Region
 from xdsl.passes import ModulePass
 
 from sdy.diagnostics import error, quoted
+from sdy.dialect.attributes import WORK
 from sdy.ir.editing import inline_body
+from sdy.ir.fast_access import is_terminator
+from sdy.ir.shapes import shape_of
 from sdy.ir.walking import operations, operations_at_top
 from sdy.operators.call import OperatorCall, call_of
 from sdy.operators.registry import operator_of
+from sdy.passes.common.properties import value_bytes
 from sdy.passes.common.symbols import Symbols
 
 
@@ -40,7 +44,23 @@ def inline_operators(module: ModuleOp) -> None:
     programs = _Programs(module)
     for op in operations(module):
         if (call := call_of(op)) is not None:
-            inline_body(op, programs.body(op, call).clone().block)
+            body = programs.body(op, call).clone().block
+            mark_work(op, call, body)
+            inline_body(op, body)
+
+
+def mark_work(op: Operation, call: OperatorCall, body: Block) -> None:
+    """Mark the operations of `body` with the declared work of the operator that they replace, for cost models."""
+    operator = operator_of(call)
+    work = operator and operator.declared_work(call, [shape_of(value) for value in op.operands])
+    if not work:
+        return
+    moved = sum(map(value_bytes, (*op.operands, *op.results))) if work.bytes is None else work.bytes
+    text = f"{work.operations} {work.element_type or 'vector'} {work.precision} {moved}"
+    for inner in body.ops:
+        if not is_terminator(inner):
+            inner.attributes[WORK] = StringAttr(text)
+            text = ""
 
 
 class _Programs:

@@ -13,12 +13,22 @@ from sdy.operators.call import OperatorCall
 from sdy.operators.notation import parse_operator
 from sdy.operators.rules import OperatorRule, operator_rule
 from sdy.operators.shapes import Fitted, Shape, fit
+from sdy.operators.transforms import Batched, Gradient, Tangent
+from sdy.operators.work import Work
 from sdy.rules.annotated_factors import AnnotationError
 
 T = TypeVar("T")
 
+WorkOfShapes = Callable[[Sequence[Shape]], Work]
+"""A function that returns the work of a call for the shapes of its operands."""
+
 AnnotationMaker = Callable[..., object]
 """A function (shapes of the inputs, other arguments by name) -> the text of an annotation."""
+
+
+_TIMES: Mapping[type, float] = {Gradient: 3.0, Tangent: 2.0}
+"""The operations of a transformed call for each of the function: a gradient computes the function, and two products for
+each of its products; a tangent computes one more."""
 
 
 class _Argument(NamedTuple):
@@ -43,6 +53,8 @@ class Operator(ABC):
         parameters: The names of the function's parameters.
         optional: The parameters that may be None.
         containers: The parameters that may contain several tensors.
+        cost: A function of the operands' shapes that returns the work of a call; by default the operations of the
+            function are counted.
 
     Raises:
         AnnotationError: The annotation cannot be parsed, or does not match the parameters.
@@ -55,13 +67,22 @@ class Operator(ABC):
         parameters: Sequence[str],
         optional: Collection[str] = (),
         containers: Collection[str] = (),
+        cost: WorkOfShapes | None = None,
     ) -> None:
         self.name = name
+        self._cost = cost
         self.version = 0
         self.parameters = tuple(parameters)
         self._optional = frozenset(optional)
         self._containers = frozenset(containers)
         self._annotation = self._checked(annotation) if isinstance(annotation, str) else annotation
+
+    def declared_work(self, call: OperatorCall, shapes: Sequence[Shape]) -> Work | None:
+        """Return the work of `call` on operands of these shapes; None if the operator declares no cost."""
+        if self._cost is None:
+            return None
+        of_function, times = _of_function(call, shapes)
+        return self._cost(of_function).times(times)
 
     @property
     def annotation(self) -> OperatorAnnotation | None:
@@ -189,3 +210,14 @@ class Operator(ABC):
             if name not in self.parameters:
                 raise self.error(f"output identifier '{name}' is in no input, and no argument has that name")
         return annotation
+
+
+def _of_function(call: OperatorCall, shapes: Sequence[Shape]) -> tuple[Sequence[Shape], float]:
+    """Return the operand shapes of the function that a transformed call computes, and how many times it does so."""
+    times = 1.0
+    for transform in reversed(call.transforms):
+        if isinstance(transform, Batched):
+            times *= next(shape[0] for shape, is_batch in zip(shapes, transform.batch, strict=True) if is_batch)
+        times *= _TIMES.get(type(transform), 1.0)
+        shapes = transform.shapes_before(shapes)
+    return shapes, times

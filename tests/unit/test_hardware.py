@@ -71,9 +71,13 @@ def test_a_type_that_is_not_listed_is_as_slow_as_the_slowest(tmp_path: Path) -> 
             "latencies = 1e-6",
             "'links.latencies' is unknown; the keys are bandwidth, devices, latency, torus, wrap",
         ),
-        ("name =", "nam =", "'nam' is unknown; the keys are axes, links, memory, memory_bandwidth, name, peak"),
+        ("name =", "nam =", "'nam' is unknown; the keys are asynchronous, axes, links, memory, memory_bandwidth, na"),
         ("[axes.slow]", "[axes]", "'axes' must have a table for each axis"),
         ("[peak]", "[peak", "invalid TOML"),
+        ("[peak]", "[reached]\nproduct = 1\n[peak]", "'reached.product' is unknown; the keys are memory, overhead, p"),
+        ("[peak]", "[reached]\ntile = [8]\n[peak]", "'reached.tile' must be a list of rows, columns and summed"),
+        ("[peak]", "[reached]\noverhead = -1\n[peak]", "'reached.overhead' must be a number above 0"),
+        ("[peak]", 'asynchronous = ["gather"]\n[peak]', "'asynchronous' must be a list of some of all_gather, all_re"),
     ],
 )
 def test_errors_in_a_hardware_file_are_reported(tmp_path: Path, old: str, new: str, problem: str) -> None:

@@ -9,20 +9,21 @@ from sdy.passes.account.collectives import Collective
 from sdy.passes.account.report.exchanges import Groups
 from sdy.passes.account.summary import name_of_place
 from sdy.passes.spmd.costs.footprint import Footprint
+from sdy.passes.spmd.costs.step_time import StepCost
 
 _FEW = 3
 """Number of kinds of collectives that are named."""
 
 
-def headline(groups: Groups, footprint: Footprint, seconds: tuple[float, float] | None = None) -> list[str]:
+def headline(groups: Groups, footprint: Footprint, cost: StepCost | None = None) -> list[str]:
     """Summarize a program in sentences.
 
     Args:
         groups: The collectives, grouped and sorted by bytes received.
         footprint: The memory of a device over time.
-        seconds: The predicted seconds of computation and of communication in a step, if hardware was given.
+        cost: The predicted cost of a step, if hardware was given.
     """
-    return [*_communication(groups), _memory(footprint), *(_time(*seconds) if seconds else ())]
+    return [*_communication(groups), _memory(footprint), *(_time(cost) if cost else ())]
 
 
 def _communication(groups: Groups) -> Iterator[str]:
@@ -56,9 +57,11 @@ def _memory(footprint: Footprint) -> str:
     return f"{peak_text}; arguments and results take {format_bytes(outside)} of it.{host}"
 
 
-def _time(computation: float, communication: float) -> Iterator[str]:
-    step = f"A step is predicted to take {format_seconds(computation + communication)}"
-    yield f"{step}, including {format_seconds(communication)} of communication."
+def _time(cost: StepCost) -> Iterator[str]:
+    communication = sum(cost.communication.values())
+    hidden = f", {format_seconds(cost.overlap)} of it beside computation" if cost.overlap else ""
+    step = f"A step is predicted to take {format_seconds(cost.seconds)}"
+    yield f"{step}, including {format_seconds(communication)} of communication{hidden}."
 
 
 def _of(collective: Collective) -> str:

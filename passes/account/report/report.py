@@ -35,7 +35,7 @@ from sdy.passes.propagation.provenance.present_names import PresentNames
 from sdy.passes.spmd.costs.footprint import footprint
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
 from sdy.passes.spmd.costs.network import Network
-from sdy.passes.spmd.costs.step_time import compute_times
+from sdy.passes.spmd.costs.step_time import compute_times, step_cost
 
 if TYPE_CHECKING:
     from sdy.passes.account.account import Compiled
@@ -159,10 +159,10 @@ def _page_data(
     memory = footprint(traced.local)
     largest = largest_intermediates(listing)
     seconds = _seconds(traced, listing, hardware) if hardware else []
-    communication = sum(network.seconds(each.message) for each in local_collectives) if network else 0.0
+    cost = step_cost(traced.local, main_mesh(traced.local), hardware) if hardware else None
     data: Json = {
         "title": _title(module),
-        "headline": headline(groups, memory, (sum(seconds), communication) if hardware else None),
+        "headline": headline(groups, memory, cost),
         "notes": notes,
         "meshes": [
             {"name": escape_line(name), "axes": [(escape_line(axis), size) for axis, size in mesh.axes]}

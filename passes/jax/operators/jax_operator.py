@@ -19,7 +19,7 @@ from xdsl.ir import Attribute
 from sdy.operators.annotation import ONE_ELEMENT
 from sdy.operators.arguments import holds_tensors, is_container, leaves, literal_text, with_leaves
 from sdy.operators.call import OperatorCall
-from sdy.operators.operator import AnnotationMaker, Operator
+from sdy.operators.operator import AnnotationMaker, Operator, WorkOfShapes
 from sdy.operators.transforms import KeyData, Tangent
 from sdy.passes.jax.operators.check import check_parts
 from sdy.passes.jax.operators.keys import is_key, keys_among, with_data, with_keys
@@ -60,6 +60,7 @@ class JaxOperator(ArrayOperator):
         signature: inspect.Signature,
         backward: "JaxOperator | None",
         check: bool,
+        cost: WorkOfShapes | None = None,
     ) -> None:
         parameters = signature.parameters
         super().__init__(
@@ -68,6 +69,7 @@ class JaxOperator(ArrayOperator):
             list(parameters),
             optional=[name for name, parameter in parameters.items() if may_be_none(parameter)],
             containers=[name for name, parameter in parameters.items() if may_be_container(parameter)],
+            cost=cost,
         )
         self._function = function
         self._place = Place.of(function)

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from sdy.operators.operator import AnnotationMaker
+from sdy.operators.operator import AnnotationMaker, WorkOfShapes
 from sdy.operators.registry import register_operator
 from sdy.passes.jax.operators.jax_operator import JaxOperator
 from sdy.rules.annotated_factors import AnnotationError
@@ -16,6 +16,7 @@ def register_op(
     name: str | None = None,
     backward: JaxOperator | None = None,
     check: bool = True,
+    cost: WorkOfShapes | None = None,
 ) -> Callable[[Callable[..., Any]], JaxOperator]:
     """Return a decorator that registers a function of jax arrays as an annotated operator.
 
@@ -48,6 +49,9 @@ def register_op(
             gradients of its results, and the other arguments that have the same names. It returns the gradients of all
             floating-point tensors. Forward mode is then an error.
         check: False to skip the check of the annotation.
+        cost: A function that returns the `sdy.Work` of a call for the shapes of its arrays, which are those of a
+            device's shards in a partitioned program. Predicted times use it instead of the operations of the function,
+            as is right for a kernel that the function stands for. A gradient counts three times the function.
 
     Raises:
         AnnotationError: the annotation has a syntax error or does not match the function, or a parameter has no type
@@ -66,7 +70,7 @@ def register_op(
                 raise _error(operator_name, f"argument '{parameter.name}' has no type annotation: write {example}")
         if signature.return_annotation is signature.empty:
             raise _error(operator_name, "the result has no type annotation: write `-> jax.Array`, if it is a tensor")
-        operator = JaxOperator(operator_name, annotation, function, signature, backward, check)
+        operator = JaxOperator(operator_name, annotation, function, signature, backward, check, cost)
         register_operator(operator)
         return operator
 

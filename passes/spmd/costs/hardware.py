@@ -15,6 +15,14 @@ A hardware file is TOML; `presets/` contains several, selected by their file nam
     [axes.data]                 # optional: the link of one mesh axis
     bandwidth = 50e9
     latency = 5e-6
+    [reached]                   # optional: the parts of the peaks that programs reach
+    products = 0.7              # of the peak, by large products
+    memory = 0.9                # of the memory bandwidth
+    tile = [64, 128, 16]        # rows, columns and summed elements of a product are padded to multiples of these
+    overhead = 2e-6             # seconds that each product takes beside its work
+
+`asynchronous = ["all_gather", "all_reduce"]` lists the kinds of collectives that run beside computation; by default,
+all kinds do.
 
 A link is a switch, which connects each device to all others, or a torus with `torus = [16, 16]`, the largest size of
 each of its axes. `bandwidth` is then that of one axis, both directions together, and an axis has a link from its last
@@ -23,19 +31,26 @@ to its first device if its size is a multiple of `wrap`.
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
 from sdy.diagnostics import Location, error
 from sdy.formatting import parse_bytes
 from sdy.mesh import Mesh
+from sdy.operators.work import Work
 from sdy.type_helpers import is_dict, is_list
 
 _PRESETS = Path(__file__).with_name("presets")
 
 _ALIASES = {"h100-8": "h100", "h100-hosts": "h100"}
 """Other names of presets: those of earlier versions."""
+
+VECTOR = "vector"
+"""The entry of `peak` for operations on vector units."""
+
+COLLECTIVES = ("all_gather", "all_reduce", "all_to_all", "collective_permute", "reduce_scatter")
+"""The kinds of collectives."""
 
 PRECISIONS = ("default", "high", "highest")
 """The precisions of `precision_config`, the fastest first."""
@@ -64,14 +79,45 @@ class Hardware:
     """Bytes."""
     memory_bandwidth: float
     """Bytes a second."""
-    peak: Mapping[str, Mapping[str, float]]
-    """Operations a second by element type in MLIR syntax (`bf16`) and by precision; a multiply-add counts as two."""
+    peak: Mapping[str, float]
+    """Operations a second by element type in MLIR syntax (`bf16`), at "highest"; a multiply-add counts as two."""
     links: Sequence[tuple[int, Link]]
     """For each link, the fastest first, the number of devices with consecutive ids that it connects."""
     axes: Mapping[str, Link]
     """Links of individual mesh axes, which take precedence over `links`."""
+    faster: Mapping[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])
+    """Operations a second at other precisions than "highest", by element type and precision."""
     path: str = ""
     """The file that describes the hardware."""
+    product_fraction: float = 1.0
+    """The part of the peak that large products reach."""
+    memory_fraction: float = 1.0
+    """The part of the memory bandwidth that large operations reach."""
+    tile: tuple[int, int, int] = (1, 1, 1)
+    """The rows, columns and summed elements that a matrix unit computes at once; products are padded to multiples."""
+    overhead: float = 0.0
+    """Seconds that an operation with arithmetic takes beside its work, for its launch and its ramp up."""
+    asynchronous: frozenset[str] = frozenset(COLLECTIVES)
+    """The kinds of collectives that run beside computation."""
+
+    def seconds(self, work: Work, operations: float, traffic: float) -> float:
+        """Estimate the time in seconds of an operation by the roofline model.
+
+        Short arithmetic reaches a smaller part of the peak than long arithmetic: `overhead` is the time in which the
+        unit does nothing, Hockney's half-performance size over the asymptotic rate ("The Science of Computer
+        Benchmarking", 1996). Operations without arithmetic are taken to be fused with others, and have none.
+
+        Args:
+            work: The element type and the precision of the arithmetic.
+            operations: The number of arithmetic operations.
+            traffic: The bytes read and written.
+        """
+        transfer = traffic / self.memory_bandwidth / self.memory_fraction
+        if not operations:
+            return transfer
+        fraction = 1.0 if work.element_type == VECTOR else self.product_fraction
+        arithmetic = operations / self.peak_of(work.element_type, work.precision) / fraction
+        return self.overhead + max(arithmetic, transfer)
 
     def peak_of(self, element_type: str, precision: str = "highest") -> float:
         """Return the operations a second of products of `element_type`, such as `bf16`.
@@ -80,11 +126,8 @@ class Hardware:
             element_type: The type of the factors; an unlisted type has the lowest rate.
             precision: An entry of `PRECISIONS`.
         """
-        rates = self.peak.get(element_type)
-        return self._lowest_peak() if rates is None else rates[precision]
-
-    def _lowest_peak(self) -> float:
-        return min(min(rates.values()) for rates in self.peak.values())
+        rates = self.faster.get(element_type, {})
+        return rates.get(precision) or self.peak.get(element_type) or min(self.peak.values())
 
     def check_axes(self, mesh: Mesh) -> None:
         """Raise DiagnosticError if the hardware has a link for an axis that `mesh` does not have."""
@@ -117,7 +160,9 @@ def hardware_of(name: str) -> Hardware:
         raise error(Location(str(path), 1, 1), f"invalid TOML: {problem}") from None
 
 
-_KEYS = {"name", "memory", "memory_bandwidth", "peak", "links", "axes"}
+_REQUIRED = {"name", "memory", "memory_bandwidth", "peak", "links"}
+_KEYS = _REQUIRED | {"axes", "reached", "asynchronous"}
+_REACHED_KEYS = {"products", "memory", "tile", "overhead"}
 _LINK_KEYS = {"bandwidth", "latency", "torus", "wrap"}
 
 
@@ -130,7 +175,7 @@ class _Reader:
 
     def hardware(self) -> Hardware:
         self._check_keys(self._table, _KEYS, "")
-        missing = _KEYS - {"axes"} - {*self._table}
+        missing = _REQUIRED - {*self._table}
         if missing:
             self._fail(f"'{min(missing)}' is missing")
         peak, links = self._table["peak"], self._table["links"]
@@ -138,18 +183,42 @@ class _Reader:
             self._fail("'peak' must be a table of operations a second by element type")
         if not is_list(links) or not links or not all(map(is_dict, links)):
             self._fail("'links' must be a list of tables, [[links]]")
+        rates = {str(key): self._rates(value, f"peak.{key}") for key, value in peak.items()}
         return Hardware(
             str(self._table["name"]),
             self._bytes(self._table["memory"]),
             self._number(self._table["memory_bandwidth"], "memory_bandwidth"),
-            {str(key): self._rates(value, f"peak.{key}") for key, value in peak.items()},
+            {name: each["highest"] for name, each in rates.items()},
             [
                 (int(self._number(link.get("devices"), "links.devices")), self._link(link, "links", {"devices"}))
                 for link in links
             ],
             {str(name): self._link(link, f"axes.{name}", set()) for name, link in self._axes().items()},
+            {name: each for name, each in rates.items() if len({*each.values()}) > 1},
             self._path,
+            *self._reached(),
+            self._asynchronous(),
         )
+
+    def _reached(self) -> tuple[float, float, tuple[int, int, int], float]:
+        """Read the parts of the peaks that operations reach: of products, of memory, the tile and the overhead."""
+        table = self._table.get("reached", {})
+        if not is_dict(table):
+            self._fail("'reached' must be a table, [reached]")
+        self._check_keys(table, _REACHED_KEYS, "reached.")
+        fractions = [self._number(table.get(key, 1), f"reached.{key}") for key in ("products", "memory")]
+        tile, overhead = table.get("tile", [1, 1, 1]), table.get("overhead", 0)
+        if not is_list(tile) or len(tile) != 3:
+            self._fail("'reached.tile' must be a list of rows, columns and summed elements, such as [8, 128, 128]")
+        rows, columns, summed = (int(self._number(size, "reached.tile")) for size in tile)
+        seconds = self._number(overhead, "reached.overhead") if overhead else 0.0
+        return fractions[0], fractions[1], (rows, columns, summed), seconds
+
+    def _asynchronous(self) -> frozenset[str]:
+        kinds = self._table.get("asynchronous", [*COLLECTIVES])
+        if not is_list(kinds) or not {*kinds} <= {*COLLECTIVES}:
+            self._fail(f"'asynchronous' must be a list of some of {', '.join(COLLECTIVES)}")
+        return frozenset(map(str, kinds))
 
     def _axes(self) -> Mapping[str, Mapping[str, Any]]:
         axes = self._table.get("axes", {})

@@ -53,12 +53,18 @@ class Message(NamedTuple):
     """The number of collectives."""
 
 
+Channel = tuple[Link, int]
+"""A link, and the number of an axis of its torus; 0 for a switch."""
+
+
 class Ring(NamedTuple):
     """Devices of a group along one axis of a torus."""
 
     size: int
     is_closed: bool
     """False for a line, which has no link from its last to its first device."""
+    place: int = 0
+    """The number of the axis of the torus."""
 
     @property
     def steps(self) -> int:
@@ -121,9 +127,10 @@ class Network:
         seconds = _SECONDS.get(message.kind, _ring_seconds)
         return times * seconds(levels, received / times)
 
-    def links(self, axes: AxisNames, devices: int) -> frozenset[Link]:
-        """Return the links that a collective along `axes` uses."""
-        return frozenset([level.link for level in self.levels(axes, devices)])
+    def channels(self, axes: AxisNames, devices: int) -> frozenset[Channel]:
+        """Return the channels that a collective along `axes` occupies: links, and the axes of each torus."""
+        levels = self.levels(axes, devices)
+        return frozenset([(level.link, ring.place) for level in levels for ring in level.rings or (Ring(1, True),)])
 
     def _levels(self, axes: AxisNames, devices: int) -> tuple[Level, ...]:
         """Return the levels of a group, the innermost first; `devices` is less than the axes have for sub-axes."""
@@ -184,8 +191,8 @@ class _Torus:
         sizes = [math.prod(self._parts[axis][place] for axis in axes) for place in range(len(self._shape))]
         return tuple(
             [
-                Ring(size, size == whole and whole % self._wrap == 0)
-                for size, whole in zip(sizes, self._shape, strict=True)
+                Ring(size, size == whole and whole % self._wrap == 0, place)
+                for place, (size, whole) in enumerate(zip(sizes, self._shape, strict=True))
                 if size > 1
             ]
         )
@@ -216,7 +223,7 @@ def _take(size: int, remaining: list[int]) -> tuple[int, ...]:
 
 def _lines(rings: Sequence[Ring], size: int) -> tuple[Ring, ...]:
     """Return the line of `size` devices that a sub-axis of a torus is."""
-    return (Ring(size, is_closed=False),) if rings else ()
+    return (Ring(size, is_closed=False, place=rings[0].place),) if rings else ()
 
 
 def _bottleneck(levels: Sequence[Level]) -> float:

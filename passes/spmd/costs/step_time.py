@@ -1,7 +1,7 @@
 """Static estimate of the time of one step of a partitioned program on given hardware.
 
-Computation and communication are assumed not to overlap. An operation follows the roofline model: the maximum of its
-compute time and its memory time. `network` has the time of a collective.
+An operation follows the roofline model: the maximum of its compute time and its memory time. `network` has the time of
+a collective, and `schedule` the time of all of them beside each other.
 """
 
 from collections import defaultdict
@@ -26,8 +26,12 @@ from sdy.passes.spmd.costs.footprint import host_bytes, peak_bytes
 from sdy.passes.spmd.costs.fusion import FusedValues
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.network import AxisNames, Message, Network
+from sdy.passes.spmd.costs.schedule import Occupation, Schedule
 from sdy.passes.spmd.costs.work import seconds_of
 from sdy.stablehlo import CaseOp, CollectivePermuteOp, IfOp, WhileOp
+
+_COMPUTATION = frozenset(["computation"])
+"""The row of computation in a schedule."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,22 +46,35 @@ class StepCost:
     """Peak device memory in bytes, arguments and results included."""
     host_memory: int = 0
     """Peak host memory in bytes."""
+    overlap: float = 0.0
+    """Seconds in which collectives run beside computation or each other."""
 
     @property
     def seconds(self) -> float:
-        """The step time: compute plus communication, without overlap."""
-        return self.compute + sum(self.communication.values())
+        """The step time: compute plus communication, less what overlaps."""
+        return self.compute + sum(self.communication.values()) - self.overlap
 
 
 def step_cost(local: ModuleOp, mesh: Mesh, hardware: Hardware) -> StepCost:
     """Estimate the cost on `hardware` of one step of `local`, the per-device program for `mesh`."""
     grid, network = Grid(1, device_count(local)), Network(mesh, hardware)
     communication: dict[AxisNames, float] = defaultdict(float)
+    occupations: dict[Operation, Occupation] = {}
     for each in received(local):
         if each.bytes:
-            axes = axes_of(each.collective, grid, mesh)
-            communication[axes] += network.seconds(message_of(each, axes))
-    return StepCost(compute_seconds(local, hardware), dict(communication), peak_bytes(local), host_bytes(local))
+            message = message_of(each, axes_of(each.collective, grid, mesh))
+            seconds = network.seconds(message)
+            communication[message.axes] += seconds
+            is_asynchronous = message.kind in hardware.asynchronous
+            rows = network.channels(message.axes, message.devices) if is_asynchronous else _COMPUTATION
+            occupations[each.collective] = Occupation(rows, seconds / each.times)
+    compute = 0.0
+    for op, seconds, times in _Compute(local, hardware).times():
+        compute += times * seconds
+        occupations.setdefault(op, Occupation(_COMPUTATION, seconds))
+    exchanged = sum(communication.values())
+    overlap = min(max(compute + exchanged - Schedule(local, occupations).seconds(), 0.0), exchanged)
+    return StepCost(compute, dict(communication), peak_bytes(local), host_bytes(local), overlap)
 
 
 def message_of(each: CollectiveBytes, axes: AxisNames) -> Message:
@@ -67,12 +84,12 @@ def message_of(each: CollectiveBytes, axes: AxisNames) -> Message:
 
 def compute_seconds(local: ModuleOp, hardware: Hardware) -> float:
     """Return the compute time in seconds of one step of the per-device program `local`."""
-    return _total(compute_times(local, hardware))
+    return _total(_Compute(local, hardware).times())
 
 
 def compute_times(local: ModuleOp, hardware: Hardware) -> "list[OperationSeconds]":
     """Return the compute time of each operation in one step of `local`; a called function is listed once per call."""
-    return _Compute(local, hardware).times()
+    return [OperationSeconds(op, times * seconds) for op, seconds, times in _Compute(local, hardware).times()]
 
 
 def axes_of(collective: Operation, grid: Grid, mesh: Mesh) -> AxisNames:
@@ -102,6 +119,14 @@ class OperationSeconds(NamedTuple):
     seconds: float
 
 
+class _Runs(NamedTuple):
+    """The compute time in seconds of each execution of an operation, and the number of executions in a step."""
+
+    operation: Operation
+    seconds: float
+    times: int
+
+
 class _Compute:
     """Sums compute times over a program; of several branches, the slowest counts."""
 
@@ -111,26 +136,26 @@ class _Compute:
         self._symbols = Symbols(module)
         self._fused = FusedValues()
 
-    def times(self) -> list[OperationSeconds]:
+    def times(self) -> list[_Runs]:
         return self._block(main_function(self._module).body.block)
 
-    def _block(self, block: Block) -> list[OperationSeconds]:
+    def _block(self, block: Block) -> list[_Runs]:
         return [each for op in block.ops for each in self._operation(op)]
 
-    def _operation(self, op: Operation) -> Sequence[OperationSeconds]:
+    def _operation(self, op: Operation) -> Sequence[_Runs]:
         match op:
             case WhileOp():
                 known = loop_trips(op)
                 trips = 1 if known is None else known
-                return [OperationSeconds(inner, trips * seconds) for inner, seconds in self._block(op.body.block)]
+                return [_Runs(inner, seconds, trips * times) for inner, seconds, times in self._block(op.body.block)]
             case CaseOp() | IfOp():
                 branches = [self._block(block) for region in op.regions for block in region.blocks]
                 return max(branches, key=_total, default=())
             case CallOp():
                 return self._block(callee(op, self._symbols).body.block)
             case _:
-                return (OperationSeconds(op, seconds_of(op, self._hardware, self._fused)),)
+                return (_Runs(op, seconds_of(op, self._hardware, self._fused), 1),)
 
 
-def _total(times: Sequence[OperationSeconds]) -> float:
-    return sum([seconds for _, seconds in times])
+def _total(runs: Sequence[_Runs]) -> float:
+    return sum([times * seconds for _, seconds, times in runs])

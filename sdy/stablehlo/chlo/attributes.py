@@ -43,6 +43,17 @@ class RaggedDotDimensionNumbers:
     rhs_group_dimensions: tuple[int, ...] = ()
 
 
+def outer_dims(numbers: RaggedDotDimensionNumbers) -> list[int]:
+    """Return the dimensions of lhs that can have group sizes of their own: those before the ragged one."""
+    batching, contracting = numbers.lhs_batching_dimensions, numbers.lhs_contracting_dimensions
+    (ragged,) = numbers.lhs_ragged_dimensions
+    if ragged in batching:
+        return list(batching[: batching.index(ragged)])
+    if ragged in contracting:
+        return [*batching, *contracting[: contracting.index(ragged)]]
+    return [*batching, *(dim for dim in range(ragged) if dim not in batching + contracting)]
+
+
 @irdl_attr_definition
 class RaggedDotDimensionNumbersAttr(StructAttr[RaggedDotDimensionNumbers]):
     """`#chlo.ragged_dot<lhs_contracting_dimensions = [1], ...>`."""

@@ -18,7 +18,12 @@ from sdy.stablehlo.attributes.operation_attributes import DotDimensionNumbers
 from sdy.stablehlo.attributes.precision import verify_precision
 from sdy.stablehlo.checks.inference import check_inferred_shape, message_only
 from sdy.stablehlo.checks.shape_checks import as_ranked, tensor_type
-from sdy.stablehlo.chlo.attributes import PrecisionAttr, RaggedDotDimensionNumbers, RaggedDotDimensionNumbersAttr
+from sdy.stablehlo.chlo.attributes import (
+    PrecisionAttr,
+    RaggedDotDimensionNumbers,
+    RaggedDotDimensionNumbersAttr,
+    outer_dims,
+)
 from sdy.stablehlo.dot import verify_dot_dimensions
 from sdy.stablehlo.syntax.definition import define
 from sdy.stablehlo.types.element_types import INTEGERS
@@ -54,7 +59,7 @@ class RaggedDotOp(IRDLOperation):
         verify_precision(self.precision_config)
         verify_dot_dimensions(_dot_numbers(numbers), lhs, rhs)
         kind = _ragged_kind(numbers, len(lhs))
-        _verify_group_sizes(numbers, kind, lhs, groups)
+        _verify_group_sizes(numbers, lhs, groups)
         _verify_group_dimensions(numbers, kind, rhs, groups[-1])
         lhs_used = {*numbers.lhs_batching_dimensions, *numbers.lhs_contracting_dimensions}
         rhs_used = {
@@ -97,23 +102,11 @@ def _ragged_kind(numbers: RaggedDotDimensionNumbers, rank: int) -> Ragged:
     return Ragged.CONTRACTING if dim in numbers.lhs_contracting_dimensions else Ragged.FREE
 
 
-def _verify_group_sizes(
-    numbers: RaggedDotDimensionNumbers, kind: Ragged, lhs: Sequence[int], groups: Sequence[int]
-) -> None:
+def _verify_group_sizes(numbers: RaggedDotDimensionNumbers, lhs: Sequence[int], groups: Sequence[int]) -> None:
     """Raise VerifyException unless there is one list of group sizes, or one per index outside the ragged dimension."""
     if len(groups) == 1:
         return
-    batching, contracting = numbers.lhs_batching_dimensions, numbers.lhs_contracting_dimensions
-    (ragged,) = numbers.lhs_ragged_dimensions
-    match kind:
-        case Ragged.BATCHING:
-            outer_dims = batching[: batching.index(ragged)]
-        case Ragged.CONTRACTING:
-            outer_dims = batching + contracting[: contracting.index(ragged)]
-        case Ragged.FREE:
-            free = [dim for dim in range(ragged) if dim not in batching + contracting]
-            outer_dims = (*batching, *free)
-    expected = [lhs[dim] for dim in outer_dims]
+    expected = [lhs[dim] for dim in outer_dims(numbers)]
     if len(groups) != len(expected) + 1:
         raise VerifyException(f"expected group_sizes to have rank {len(expected) + 1}, got {len(groups)}")
     if expected != list(groups[:-1]):

@@ -1,0 +1,180 @@
+"""Simulation of the execution of a partitioned program, with one row for computation and one for each link.
+
+XLA starts asynchronous collectives as early as their operands allow and waits for them as late as their results allow
+(its latency hiding scheduler, https://openxla.org/xla/gpu_architecture; `--xla_tpu_enable_async_collective_fusion` and
+`--xla_enable_async_all_gather` on TPUs, `--xla_gpu_enable_latency_hiding_scheduler` on GPUs). The simulation does the
+same: each row executes, of the operations whose operands are there, the first in program order. A collective of a kind
+that the hardware does not run asynchronously has the row of computation.
+
+    computation   | x = dot(a, b) | y = dot(x, w1)      | z = dot(y, w2)
+    link          | w1 = gather() | w2 = gather()       |
+
+A loop is a barrier, but consecutive iterations overlap where nothing but data orders them, as XLA's pipelining of
+collectives makes them (`--xla_tpu_enable_ag_backward_pipelining`, `--xla_gpu_enable_pipelined_all_gather`). The time of
+a loop is that of its first iteration, and what the third one adds for each of the others.
+"""
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import CallOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from sdy.ir.fast_access import is_terminator
+from sdy.ir.walking import captured_values
+from sdy.passes.common.call_graph import callee, main_function
+from sdy.passes.common.loops import loop_trips
+from sdy.passes.common.symbols import Symbols
+from sdy.stablehlo import CaseOp, IfOp, WhileOp
+
+Row = Hashable
+"""Computation, or a channel of a link."""
+
+_REPEATED = (2, 3)
+"""The numbers of iterations that are simulated: the difference is the time of each further iteration."""
+
+
+@dataclass(frozen=True, slots=True)
+class Occupation:
+    """The seconds for which one execution of an operation occupies some rows."""
+
+    rows: frozenset[Row]
+    seconds: float
+
+
+@dataclass(slots=True)
+class _Task:
+    occupation: Occupation
+    waits_for: int = 0
+    """The number of unfinished tasks that it depends on."""
+    users: list[int] = field(default_factory=list[int])
+
+
+class Schedule:
+    """Simulated execution of a partitioned module.
+
+    Args:
+        module: The module.
+        occupations: The occupation of each operation that takes time.
+    """
+
+    def __init__(self, module: ModuleOp, occupations: Mapping[Operation, Occupation]) -> None:
+        self._module = module
+        self._occupations = occupations
+        self._symbols = Symbols(module)
+        self._of_block: dict[tuple[Block, int], float] = {}
+
+    def seconds(self) -> float:
+        """Return the time from the start of the program to its end."""
+        return self._repeated(main_function(self._module).body.block, 1)
+
+    def _repeated(self, block: Block, times: int) -> float:
+        """Return the time of consecutive executions of `block`, each with the results of the one before."""
+        key = block, times
+        if key not in self._of_block:
+            self._of_block[key] = self._simulated(block, times)
+        return self._of_block[key]
+
+    def _simulated(self, block: Block, times: int) -> float:
+        graph = _Graph()
+        total = 0.0
+        for _ in range(times):
+            for op in self._operations(block):
+                barrier = self._barrier_seconds(op)
+                if barrier is None:
+                    graph.add(op, self._occupations.get(op))
+                else:
+                    total += makespan(graph.tasks) + barrier
+                    graph = _Graph()
+            graph.carry(block)
+        return total + makespan(graph.tasks)
+
+    def _operations(self, block: Block) -> Iterator[Operation]:
+        for op in block.ops:
+            if isinstance(op, CallOp):
+                yield from self._operations(callee(op, self._symbols).body.block)
+            yield op
+
+    def _barrier_seconds(self, op: Operation) -> float | None:
+        """Return the time of a loop or of the slowest branch; None for other operations."""
+        match op:
+            case WhileOp():
+                known = loop_trips(op)
+                trips = 1 if known is None else known
+                body = op.body.block
+                first = self._repeated(body, 1) if trips else 0.0
+                if trips < 2:
+                    return first
+                less, more = (self._repeated(body, times) for times in _REPEATED)
+                return first + (trips - 1) * max(more - less, 0.0)
+            case CaseOp() | IfOp():
+                blocks = [block for region in op.regions for block in region.blocks]
+                return max([self._repeated(block, 1) for block in blocks], default=0.0)
+            case _:
+                return None
+
+
+class _Graph:
+    """Tasks in program order, with the tasks that values wait for."""
+
+    def __init__(self) -> None:
+        self.tasks: list[_Task] = []
+        self._makers: dict[SSAValue, frozenset[int]] = {}
+        """The tasks that each value waits for."""
+
+    def add(self, op: Operation, occupation: Occupation | None) -> None:
+        """Add the task of `op`; an operation that takes no time passes on what its operands wait for."""
+        if is_terminator(op):
+            return
+        operands = [*op.operands, *captured_values(op)] if op.regions else op.operands
+        waits = frozenset([task for value in operands for task in self._makers.get(value, ())])
+        if occupation is not None and occupation.seconds:
+            number = len(self.tasks)
+            self.tasks.append(_Task(occupation, len(waits)))
+            for other in waits:
+                self.tasks[other].users.append(number)
+            waits = frozenset([number])
+        if waits:
+            for result in op.results:
+                self._makers[result] = waits
+
+    def carry(self, block: Block) -> None:
+        """Let the arguments of the next execution of `block` wait for what it returns."""
+        end = block.last_op
+        returned = end.operands if end is not None else ()
+        carried = [self._makers.get(value, frozenset[int]()) for value in returned]
+        for argument, makers in zip(block.args, carried, strict=False):
+            self._makers[argument] = makers
+
+
+def makespan(tasks: Sequence[_Task]) -> float:
+    """Return the time in which the rows finish all tasks, each starting the first task that is ready."""
+    waits_for = [task.waits_for for task in tasks]
+    ready: dict[frozenset[Row], list[int]] = defaultdict(list)
+    busy: set[Row] = set()
+    running: list[tuple[float, int]] = []
+    now = 0.0
+
+    def start(numbers: Iterable[int]) -> None:
+        for number in numbers:
+            heappush(ready[tasks[number].occupation.rows], number)
+
+    start(number for number, count in enumerate(waits_for) if not count)
+    while True:
+        for number in sorted(heap[0] for heap in ready.values() if heap):
+            rows, seconds = tasks[number].occupation.rows, tasks[number].occupation.seconds
+            if busy.isdisjoint(rows):
+                heappop(ready[rows])
+                busy |= rows
+                heappush(running, (now + seconds, number))
+        if not running:
+            return now
+        now, finished = heappop(running)
+        busy -= tasks[finished].occupation.rows
+        for user in tasks[finished].users:
+            waits_for[user] -= 1
+            if not waits_for[user]:
+                start((user,))
