@@ -1,66 +1,118 @@
 """Hardware files from measurements: times of matrix products, copies and collectives on jax's devices.
 
-All devices run at the same time, as in a step of a program, so that shared resources are measured as shared.
+All devices run at the same time, as in a step of a program, so that shared resources are measured as shared. Each curve
+is a line, a time for no work and a rate, that is fitted to every other measured point; the file says how far the points
+in between are from it.
 """
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from sdy.passes.jax.device_mesh import Device
+from sdy.passes.spmd.costs.hardware import PRECISIONS
 
 _TYPES = {"f32": "float32", "bf16": "bfloat16"}
 _AXIS = "devices"
 _TURNS = 5
+_FEWEST_BYTES, _MOST_BYTES = 4 * 2**10, 64 * 2**20
+_SMALLEST = 32
+"""The size of the smallest measured product."""
 
 
-def measured_hardware(size: int = 1024) -> str:
-    """Measure jax's devices with matrices of `size` x `size` on each, and return the text of a hardware file.
+class Line(NamedTuple):
+    """A time in seconds of `start` and, for each unit of work, the inverse of `rate`."""
+
+    start: float
+    rate: float
+    error: float
+    """The mean relative error on the points that it is not fitted to."""
+
+
+def fitted_line(work: Sequence[float], seconds: Sequence[float]) -> Line:
+    """Fit a line to every other point, the first and the last included, by least squares of relative errors."""
+    amounts, times = np.array(work, float), np.array(seconds, float)
+    is_fitted = (np.arange(len(times))[::-1] % 2 == 0) | (np.arange(len(times)) == 0)
+    columns = np.stack([1 / times, amounts / times], 1)[is_fitted]
+    (start, slope), *_ = np.linalg.lstsq(columns, np.ones(len(columns)), rcond=None)
+    if start < 0 or slope <= 0:  # noise: the largest point has the rate
+        start, slope = 0.0, times[-1] / amounts[-1]
+    errors = np.abs((start + slope * amounts) / times - 1)[~is_fitted]
+    return Line(float(start), float(1 / slope), float(errors.mean()) if errors.size else 0.0)
+
+
+def measured_hardware(size: int = 1024, most_bytes: int = _MOST_BYTES) -> str:
+    """Measure jax's devices and return the text of a hardware file.
+
+    Args:
+        size: The rows and columns of the largest matrix product on each device.
+        most_bytes: The bytes of the largest copy, and of the largest collective's result.
 
     A single device has no link; its bandwidth is that of memory.
     """
     devices = jax.devices()
     mesh = Mesh(devices, (_AXIS,))
     sharded = NamedSharding(mesh, PartitionSpec(_AXIS))
-    shape = (len(devices), size, size)
+    sizes = [_SMALLEST << place for place in range((size // _SMALLEST).bit_length())]
 
-    def matrices(dtype: str) -> jax.Array:
-        return jax.device_put(jnp.ones(shape, dtype), sharded)
+    def on_each(shape: tuple[int, ...], dtype: str) -> jax.Array:
+        return jax.device_put(jnp.ones((len(devices), *shape), dtype), sharded)
 
-    product = jax.jit(jnp.matmul)
-    peak = {name: 2 * size**3 / _seconds(partial(product, x := matrices(dtype), x)) for name, dtype in _TYPES.items()}
-    values = matrices("float32")
-    part = 4 * size * size
-    memory_bandwidth = 2 * part / _seconds(partial(jax.jit(jnp.negative), values))
-    gather = jax.jit(lambda x: x + 0, out_shardings=NamedSharding(mesh, PartitionSpec()))
-    bandwidth, latency = memory_bandwidth, 1e-6
+    def product(dtype: str, precision: str) -> Line:
+        matmul: Callable[..., jax.Array] = jnp.matmul
+        multiply = jax.jit(partial(matmul, precision=precision))
+        operands = [on_each((each, each), dtype) for each in sizes]
+        return fitted_line([2 * each**3 for each in sizes], [_seconds(partial(multiply, x, x)) for x in operands])
+
+    products = {
+        f"{name}.{precision}": product(dtype, precision) for name, dtype in _TYPES.items() for precision in PRECISIONS
+    }
+    amounts = [_FEWEST_BYTES << place for place in range((most_bytes // _FEWEST_BYTES).bit_length())]
+    values = [on_each((each // 4,), "float32") for each in amounts]
+    copy = fitted_line([2 * each for each in amounts], [_seconds(partial(jax.jit(jnp.negative), x)) for x in values])
+    link = Line(1e-6, copy.rate, 0.0)
     if len(devices) > 1:
-        short = _seconds(partial(gather, jax.device_put(jnp.ones(len(devices)), sharded)))
-        long = _seconds(partial(gather, values))
-        latency = short / (len(devices) - 1).bit_length()
-        bandwidth = part * (len(devices) - 1) / max(long - short, long / 2)
+        gather = jax.jit(lambda x: x + 0, out_shardings=NamedSharding(mesh, PartitionSpec()))
+        parts = [on_each((max(each // 4 // len(devices), 1),), "float32") for each in amounts]
+        received = [part.nbytes * (len(devices) - 1) / len(devices) for part in parts]
+        link = fitted_line(received, [_seconds(partial(gather, x)) for x in parts])
+    lines = {**products, "memory": copy, "links": link}
+    overhead = min(line.start for line in products.values())
     return "\n".join(
         [
-            f"# Measured on {len(devices)} devices with matrices of {size} x {size}.",
+            f"# Measured on {len(devices)} devices with products of {_SMALLEST} to {size} rows and columns, and",
+            f"# copies and all-gathers of {_FEWEST_BYTES} to {most_bytes} bytes. Mean errors on points that no line is",
+            "# fitted to:",
+            *(f"#   {name:14} {line.error:.0%}" for name, line in lines.items()),
             f'name = "{len(devices)} x {devices[0].device_kind}"',
             f"memory = {_memory(devices[0]) // (len(devices) if devices[0].platform == 'cpu' else 1)}",
-            f"memory_bandwidth = {memory_bandwidth:.3g}",
+            f"memory_bandwidth = {copy.rate:.3g}",
+            *(["asynchronous = []"] if devices[0].platform == "cpu" else []),
             "",
             "[peak]",
-            *(f"{name} = {value:.3g}" for name, value in peak.items()),
+            *(f"{name} = {{ {', '.join(_rate(name, each, products) for each in PRECISIONS)} }}" for name in _TYPES),
+            "",
+            "[reached]",
+            f"overhead = {max(overhead, 1e-9):.3g}",
             "",
             "[[links]]",
             f"devices = {len(devices)}",
-            f"bandwidth = {bandwidth:.3g}",
-            f"latency = {latency:.3g}",
+            f"bandwidth = {link.rate:.3g}",
+            f"latency = {max(link.start / max(len(devices) - 1, 1), 1e-9):.3g}",
             "",
         ]
     )
+
+
+def _rate(name: str, precision: str, products: Mapping[str, Line]) -> str:
+    return f"{precision} = {products[f'{name}.{precision}'].rate:.3g}"
 
 
 def _seconds(run: Callable[[], jax.Array]) -> float:
