@@ -34,13 +34,16 @@ from sdy.dialect.attributes import OPERATOR
 from sdy.ir.shapes import shape_of
 from sdy.operators.work import Work
 from sdy.passes.spmd.costs.hardware import VECTOR
+from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.checks.windows import padding_pairs, window_dimensions
 from sdy.stablehlo.chlo.ragged_dot import RaggedDotOp
 from sdy.stablehlo.convolution import ConvolutionOp
 from sdy.stablehlo.custom_call import CustomCallOp
 from sdy.stablehlo.dot import DotGeneralOp, DotOp
+from sdy.stablehlo.elementwise import AndOp
 from sdy.stablehlo.linear_algebra import CholeskyOp, FftOp, TriangularSolveOp
+from sdy.stablehlo.mixed_elementwise import CompareOp, SelectOp
 from sdy.stablehlo.sort import SortOp
 from sdy.stablehlo.windows import ReduceWindowOp, SelectAndScatterOp
 
@@ -110,7 +113,25 @@ def _precision(config: ArrayAttr[Any] | None) -> str:
 def _dot(op: DotGeneralOp | DotOp) -> Work:
     dims = op.dot_dimension_numbers.data.lhs_contracting_dimensions if isinstance(op, DotGeneralOp) else (-1,)
     summed = math.prod([shape_of(op.lhs)[dim] for dim in dims])
-    return _product(op, 2.0 * math.prod(shape_of(op.result)) * summed)
+    groups = max(masked_copies(op.lhs), masked_copies(op.rhs))
+    return _product(op, 2.0 * math.prod(shape_of(op.result)) * summed / groups)
+
+
+def masked_copies(value: SSAValue) -> int:
+    """Return the number of copies in `value` if a mask keeps each element in one copy, or else 1.
+
+    JAX lowers `ragged_dot` to such a product where the platform has no ragged one: each group has a copy of the factor,
+    with zeros outside of the group. Kernels of ragged products compute each element once.
+    """
+    select = value.owner
+    if not isinstance(select, SelectOp) or not isinstance(select.on_true.owner, BroadcastInDimOp):
+        return 1
+    mask, copies = select.pred.owner, select.on_true.owner
+    if not isinstance(mask, AndOp) or not all(isinstance(bound.owner, CompareOp) for bound in mask.operands):
+        return 1
+    kept = copies.broadcast_dimensions.get_values()
+    added = [size for dim, size in enumerate(shape_of(value)) if dim not in kept]
+    return added[0] if len(added) == 1 else 1
 
 
 def _ragged_dot(op: RaggedDotOp) -> Work:

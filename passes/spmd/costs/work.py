@@ -12,7 +12,7 @@ from sdy.dialect.attributes import WORK
 from sdy.ir.shapes import shape_of
 from sdy.operators.work import Work
 from sdy.passes.common.properties import value_bytes
-from sdy.passes.spmd.costs.arithmetic import arithmetic_of, product_sizes
+from sdy.passes.spmd.costs.arithmetic import arithmetic_of, masked_copies, product_sizes
 from sdy.passes.spmd.costs.fusion import FusedValues
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.traffic import Times, times_in_memory
@@ -41,7 +41,12 @@ class OperationWork:
 
 def work_of(op: Operation, fused: FusedValues) -> OperationWork:
     """Return the arithmetic and memory traffic of `op`; `fused` values cause no traffic."""
-    return OperationWork(arithmetic_of(op), times_in_memory(op, fused))
+    times = times_in_memory(op, fused)
+    # A ragged product does not materialize the masked copies of its factor.
+    copies = [masked_copies(value) > 1 for value in (*op.operands, *op.results)]
+    if any(copies):
+        times = tuple([0 if is_copied else each for each, is_copied in zip(times, copies, strict=True)])
+    return OperationWork(arithmetic_of(op), times)
 
 
 def seconds_of(op: Operation, hardware: Hardware, fused: FusedValues) -> float:
