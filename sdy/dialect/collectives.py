@@ -19,6 +19,7 @@ from typing import ClassVar
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
+    irdl_op_definition,
     operand_def,
     prop_def,
     result_def,
@@ -32,7 +33,6 @@ from sdy.dialect.directives import OptionalReduction, ShapedType
 from sdy.dialect.enums import REDUCTION, reduction_attr, reduction_of
 from sdy.dialect.interfaces import Verified
 from sdy.dialect.ops import SAME_SHAPED
-from sdy.ir.operation_key import define_operation
 from sdy.sharding import Reduction, TensorSharding
 
 AxesPerDim = Sequence[Sequence[AxisRef]]
@@ -68,7 +68,7 @@ def _lists(axes: AxesPerDim) -> ListOfAxisRefListsAttr:
 _OUT = "$tensor `out_sharding` `` `=` `` $out_sharding attr-dict `:` custom<ShapedType>(type($result))"
 
 
-@define_operation
+@irdl_op_definition
 class AllGatherOp(CollectiveOp):
     """Gathers along a list of axes of each dimension."""
 
@@ -80,7 +80,7 @@ class AllGatherOp(CollectiveOp):
         self._build(tensor, out_sharding, gathering_axes=_lists(gathering_axes))
 
 
-@define_operation
+@irdl_op_definition
 class AllSliceOp(CollectiveOp):
     """Slices along a list of axes of each dimension: each device keeps its shard."""
 
@@ -93,7 +93,7 @@ class AllSliceOp(CollectiveOp):
         self._build(tensor, out_sharding, slicing_axes=_lists(slicing_axes))
 
 
-@define_operation
+@irdl_op_definition
 class AllToAllOp(CollectiveOp):
     """Moves axes between dimensions."""
 
@@ -105,7 +105,7 @@ class AllToAllOp(CollectiveOp):
         self._build(tensor, out_sharding, params=AllToAllParamListAttr(tuple(params)))
 
 
-@define_operation
+@irdl_op_definition
 class CollectivePermuteOp(CollectiveOp):
     """Permutes shards between devices; each dimension keeps its number of shards."""
 
@@ -117,7 +117,7 @@ class CollectivePermuteOp(CollectiveOp):
         self._build(tensor, out_sharding)
 
 
-@define_operation
+@irdl_op_definition
 class AllReduceOp(CollectiveOp):
     """Combines the partial results along some axes."""
 
@@ -144,7 +144,7 @@ class AllReduceOp(CollectiveOp):
         return reduction_of(self.reduction_op)
 
 
-@define_operation
+@irdl_op_definition
 class ReduceScatterOp(CollectiveOp):
     """Combines the partial results along some axes, and slices along these axes."""
 
@@ -171,7 +171,7 @@ class ReduceScatterOp(CollectiveOp):
         return reduction_of(self.reduction_op)
 
 
-@define_operation
+@irdl_op_definition
 class ShardedToUnreducedOp(CollectiveOp):
     """Converts shards along some axes to partial results of the full size, padded with zeros."""
 
@@ -183,7 +183,7 @@ class ShardedToUnreducedOp(CollectiveOp):
         self._build(tensor, out_sharding, axes=_lists(axes))
 
 
-@define_operation
+@irdl_op_definition
 class ReplicatedToUnreducedOp(CollectiveOp):
     """Converts replicas along some axes to partial results: one keeps the tensor, the others become zero."""
 

@@ -19,6 +19,7 @@ from xdsl.irdl import (
     BaseAttr,
     IRDLOperation,
     VarConstraint,
+    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -57,7 +58,6 @@ from sdy.dialect.directives import (
 from sdy.dialect.enums import DIRECTION, PropagationDirection, direction_attr
 from sdy.dialect.interfaces import Elementwise, Verified
 from sdy.ir.constraints import RANKED_TENSOR, SHAPED, STATIC_TENSOR
-from sdy.ir.operation_key import define_operation
 from sdy.mesh import Mesh
 from sdy.parse_errors import parse_error
 from sdy.sharding import TensorSharding
@@ -71,7 +71,7 @@ SAME_SHAPED = VarConstraint("T", SHAPED)
 _SAME_TENSOR = VarConstraint("T", RANKED_TENSOR)
 
 
-@define_operation
+@irdl_op_definition
 class MeshOp(IRDLOperation):
     """A mesh with a symbol name: `sdy.mesh @mesh = <["x"=4]>`."""
 
@@ -85,7 +85,7 @@ class MeshOp(IRDLOperation):
         super().__init__(properties={"sym_name": StringAttr(name), "mesh": MeshAttr(mesh)})
 
 
-@define_operation
+@irdl_op_definition
 class ShardingConstraintOp(IRDLOperation):
     """A user sharding of a value: `%1 = sdy.sharding_constraint %0 <@mesh, [{"x"}]> : tensor<8xf32>`."""
 
@@ -101,7 +101,7 @@ class ShardingConstraintOp(IRDLOperation):
         super().__init__(operands=[value], properties=properties, result_types=[value.type])
 
 
-@define_operation
+@irdl_op_definition
 class ReshardOp(IRDLOperation):
     """The operand with another sharding: `%1 = sdy.reshard %0 <@mesh, [{"x"}]> : tensor<8xf32>`."""
 
@@ -117,7 +117,7 @@ class ReshardOp(IRDLOperation):
         super().__init__(operands=[value], properties=properties, result_types=[value.type])
 
 
-@define_operation
+@irdl_op_definition
 class ShardingGroupOp(IRDLOperation):
     """Membership in a group of equally sharded values: `sdy.sharding_group %0 group_id=1 : tensor<8xf32>`."""
 
@@ -133,7 +133,7 @@ class ShardingGroupOp(IRDLOperation):
         super().__init__(operands=[value], properties={"group_id": IntegerAttr(group_id, i64)})
 
 
-@define_operation
+@irdl_op_definition
 class ConstantOp(IRDLOperation):
     """A constant tensor: `sdy.constant dense<1> : tensor<8xi32>`.
 
@@ -166,7 +166,7 @@ class ConstantOp(IRDLOperation):
         printer.print_attribute(self.value)
 
 
-@define_operation
+@irdl_op_definition
 class PropagationBarrierOp(IRDLOperation):
     """Restricts propagation to one direction: `sdy.propagation_barrier %0 allowed_direction=FORWARD : ...`."""
 
@@ -191,7 +191,7 @@ class PropagationBarrierOp(IRDLOperation):
         return PropagationDirection(self.allowed_direction.value.data)
 
 
-@define_operation
+@irdl_op_definition
 class DataFlowEdgeOp(IRDLOperation):
     """Holds the sharding of a data-flow edge; its operand, which has no other use, owns the edge.
 
@@ -212,7 +212,7 @@ class DataFlowEdgeOp(IRDLOperation):
         Operation.__init__(self, operands=[value], properties=properties, result_types=[value.type])
 
 
-@define_operation
+@irdl_op_definition
 class FuncDataFlowEdgeOp(IRDLOperation):
     """A data-flow edge between calls and their callee, at an argument of the callee or a result of a call."""
 
@@ -227,7 +227,7 @@ class FuncDataFlowEdgeOp(IRDLOperation):
         super().__init__(operands=[value], result_types=[value.type])
 
 
-@define_operation
+@irdl_op_definition
 class ReturnOp(IRDLOperation):
     """Terminator of the body of a computation."""
 
@@ -240,7 +240,7 @@ class ReturnOp(IRDLOperation):
         super().__init__(operands=[values])
 
 
-@define_operation
+@irdl_op_definition
 class NamedComputationOp(IRDLOperation):
     """A named, inlined part of the program; shardings propagate through it as if it were transparent.
 
@@ -286,7 +286,7 @@ class NamedComputationOp(IRDLOperation):
         super().__init__(operands=[inputs], properties=properties, result_types=[result_types], regions=[body])
 
 
-@define_operation
+@irdl_op_definition
 class ManualComputationOp(IRDLOperation):
     """A body that is a per-device program along the `manual_axes`.
 

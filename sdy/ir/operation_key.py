@@ -19,7 +19,6 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from xdsl.ir import Attribute, Operation
-from xdsl.irdl import IRDLOperation, irdl_op_definition
 from xdsl.traits import (
     ConditionallySpeculatable,
     HasFolder,
@@ -30,7 +29,6 @@ from xdsl.traits import (
 )
 
 T = TypeVar("T")
-OpT = TypeVar("OpT", bound=IRDLOperation)
 
 OperationKey = tuple[object, ...]
 """A hashable key of an operation."""
@@ -55,17 +53,6 @@ class VerifiedByBody(OpTrait):
 
 class VerifiedByConstants(OpTrait):
     """Trait: verification depends on the values of constant operands, and is not memoized."""
-
-
-def define_operation(cls: type[OpT]) -> type[OpT]:
-    """Decorate a class with `irdl_op_definition`, and keep its `verify_` as the `__wrapped__` of xDSL's.
-
-    xDSL's `verify_` also checks the definition; sdy's verifier checks it with MLIR's messages.
-    """
-    verifier = cls.verify_
-    irdl_op_definition(cls)
-    cls.verify_.__wrapped__ = verifier  # pyright: ignore[reportFunctionMemberAccess]
-    return cls
 
 
 def is_verified_by_key(op_class: type[Operation]) -> bool:

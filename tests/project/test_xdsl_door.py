@@ -21,8 +21,6 @@ from xdsl.printer import Printer
 
 import sdy
 from sdy.ir.open_syntax import OPEN_STEPS
-from sdy.stablehlo import STABLEHLO
-from sdy.stablehlo.chlo import CHLO
 
 ROOT = Path(sdy.__file__).parent
 FILES = sorted(
@@ -153,14 +151,3 @@ def _source(kind: type) -> str:
 def _code(file: Path) -> str:
     """Return the text of a file without its comments."""
     return re.sub(r"#.*", "", file.read_text())
-
-
-def test_each_operation_of_sdy_keeps_its_own_verifier():
-    """Otherwise, xDSL's checks of the definition run again after those with MLIR's messages."""
-    operations = [*sdy.dialect.SDY.operations, *STABLEHLO.operations, *CHLO.operations]
-    assert len(operations) > 150
-    for operation in operations:
-        verifier = operation.verify_
-        while (written := inspect.getclosurevars(verifier).nonlocals.get("custom_verify")) is not None:
-            verifier = written
-        assert inspect.unwrap(operation.verify_) is verifier, operation.name

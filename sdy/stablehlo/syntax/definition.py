@@ -8,12 +8,12 @@ from functools import cache
 from typing import TypeVar
 
 from xdsl.ir import Attribute, OpTraits, Region
-from xdsl.irdl import IRDLOperation, OpDef
+from xdsl.irdl import IRDLOperation, OpDef, irdl_op_definition
 from xdsl.irdl.declarative_assembly_format import FormatProgram, ParsingState
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from sdy.ir.operation_key import VerifiedByKey, define_operation
+from sdy.ir.operation_key import VerifiedByKey
 from sdy.stablehlo.syntax.format_directives import with_mlir_checks
 
 OpT = TypeVar("OpT", bound=IRDLOperation)
@@ -29,7 +29,7 @@ def define(cls: type[OpT]) -> type[OpT]:
         PyRDLError: If the definition is invalid. An invalid assembly format is reported when it is first used.
     """
     assembly_format, cls.assembly_format = cls.assembly_format, None
-    define_operation(cls)
+    irdl_op_definition(cls)
     definition = cls.get_irdl_definition()
     if not definition.regions:
         inherited = cls.traits
