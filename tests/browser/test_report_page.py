@@ -1,9 +1,10 @@
 """The page of `sdy-report` in a browser."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Locator, Page, Request, expect
@@ -30,11 +31,22 @@ def transformer() -> Report:
     return sdy.report(sdy.parse(EXAMPLE.read_text(), str(EXAMPLE)), hardware="h100-8")
 
 
+@pytest.fixture(scope="module")
+def context(browser: Browser) -> Callable[[int, str], BrowserContext]:
+    """Return a function that opens a context once for each width and color scheme, which takes as long as a page."""
+
+    @cache
+    def opened(width: int, scheme: Literal["dark", "light"]) -> BrowserContext:
+        return browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+
+    return opened
+
+
 @pytest.fixture
-def open_report(browser: Browser, tmp_path: Path) -> Iterator[Open]:
+def open_report(context: Callable[[int, str], BrowserContext], tmp_path: Path) -> Iterator[Open]:
     """Return a function that opens reports; fails on network requests and script errors."""
     wrong: list[str] = []
-    contexts: list[BrowserContext] = []
+    pages: list[Page] = []
     path = tmp_path / "report.html"
 
     def asked(request: Request) -> None:
@@ -49,9 +61,8 @@ def open_report(browser: Browser, tmp_path: Path) -> Iterator[Open]:
 
     def opened(report: Report, at: str = "", *, width: int = 1280, dark: bool = False) -> Page:
         report.write(path)
-        scheme = "dark" if dark else "light"
-        contexts.append(browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme))
-        page = contexts[-1].new_page()
+        page = context(width, "dark" if dark else "light").new_page()
+        pages.append(page)
         page.on("request", asked)
         page.on("pageerror", failed)
         page.on("console", said)
@@ -59,8 +70,8 @@ def open_report(browser: Browser, tmp_path: Path) -> Iterator[Open]:
         return page
 
     yield opened
-    for context in contexts:
-        context.close()
+    for page in pages:
+        page.close()
     assert not wrong
 
 
