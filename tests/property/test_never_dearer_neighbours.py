@@ -44,6 +44,10 @@ def convolved(image: jax.Array, kernel: jax.Array) -> jax.Array:
     return lax.conv_general_dilated(image, kernel, (1,), "SAME", dimension_numbers=("NWC", "WIO", "NWC"))
 
 
+def every_second(image: jax.Array, kernel: jax.Array) -> jax.Array:
+    return lax.conv_general_dilated(image, kernel, (2,), "SAME", dimension_numbers=("NWC", "WIO", "NWC"))
+
+
 def every_third(image: jax.Array, kernel: jax.Array) -> jax.Array:
     return lax.conv_general_dilated(image, kernel, (3,), "SAME", dimension_numbers=("NWC", "WIO", "NWC"))[:, :4]
 
@@ -63,6 +67,18 @@ CASES: dict[str, tuple[tuple[int, ...], Function[Any], Arguments, P]] = {
     "one row of a stride": ((4,), lambda x: x[::8], [((8, 8), P("x"))], P()),
     "gradient of running minima": ((8,), jax.grad(squares_of_minima), [((8, 8), P("x"))], P("x")),
     "a reverse": ((2, 2, 2), lambda x: x[::-1], [((16, 8), P("x", "z"))], P("y", "x")),
+    "features summed for a replicated result": (
+        (4,),
+        convolved,
+        [((1, 8, 8), P(None, None, "x")), ((2, 8, 8), P(None, None, "x"))],
+        P(),
+    ),
+    "features resharded to rows": (
+        (4,),
+        every_second,
+        [((1, 8, 8), P(None, None, "x")), ((2, 8, 8), P())],
+        P(None, "x"),
+    ),
     "a kernel split by its rows": ((2,), convolved, [((1, 8, 8), P(None, None, "x")), ((8, 8, 8), P("x"))], P()),
     "a halo of most rows": ((2,), convolved, [((1, 8, 8), P(None, "x")), ((8, 8, 8), P())], P(None, "x")),
     "every third window": ((4,), every_third, [((1, 16, 8), P(None, None, "x")), ((3, 8, 8), P())], P(None, "x")),

@@ -66,6 +66,7 @@ from sdy.passes.spmd.plan.reshard_cost import (
     elements_behind,
     iterations,
     iterations_of_operand,
+    shardings_of_uses,
 )
 from sdy.passes.spmd.plan.shared_reshards import charge
 from sdy.passes.spmd.plan.special_rules import rule_of_split_kernel
@@ -209,13 +210,16 @@ def _num_parts(plan: OperationShardings, mesh: Mesh) -> int:
 
 
 def _bytes_held(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh) -> int:
-    """Return the bytes of a device's shards of the tensors of `op`; loop-invariant operands count before and after."""
+    """Return the bytes of a device's shards of the tensors of `op`, each in its larger sharding, around `op` or in it.
+
+    A loop-invariant operand counts in both shardings.
+    """
     values = (*op.operands, *op.results)
     held = 0
     for index, (value, old, new) in enumerate(zip(values, tensors.shardings, plan.shardings, strict=True)):
-        held += local_bytes(value.type, new or old, mesh)
-        if new is not None and index < len(op.operands) and iterations_of_operand(op, value) < iterations(op):
-            held += local_bytes(value.type, old, mesh)
+        both = [local_bytes(value.type, sharding, mesh) for sharding in {old, new or old}]
+        is_invariant = index < len(op.operands) and iterations_of_operand(op, value) < iterations(op)
+        held += sum(both) if is_invariant else max(both)
     return held
 
 
@@ -244,10 +248,11 @@ def _widest(op: Operation) -> int:
 
 
 def _received_in_sum(result: SSAValue, sharding: TensorSharding | None, plan: OperationShardings, mesh: Mesh) -> float:
-    """Return the bytes that all devices receive in the all-reduce, or in the reduce-scatter if the users are split."""
-    sizes, wanted = shape(result.type), get_sharding(result)
+    """Return the bytes that all devices receive in the all-reduce, or in the reduce-scatter if all uses are split."""
+    sizes = shape(result.type)
     local = local_elements(sharding.dim_axes, sizes, mesh) if sharding else math.prod(sizes)
-    needed = local_elements(wanted.dim_axes, sizes, mesh) if wanted else math.prod(sizes)
+    uses = set(shardings_of_uses(result)) or {get_sharding(result)}
+    needed = max(local_elements(use.dim_axes, sizes, mesh) if use and use.dims else math.prod(sizes) for use in uses)
     parts = total_size(plan.reduction_axes, mesh)
     received = (parts - 1) * min(2 * local / parts, max(needed, local / parts))
     return received * mesh.size * element_bytes(result.type)
