@@ -13,6 +13,7 @@ from xdsl.transforms.dead_code_elimination import is_trivially_dead
 from sdy.dialect.ops import ConstantOp as ShardedConstantOp
 from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.ir.editing import erase, replace
+from sdy.ir.fast_access import type_of
 from sdy.ir.shapes import shape_of
 from sdy.ir.walking import operations
 from sdy.passes.common.properties import is_pure
@@ -45,7 +46,9 @@ class FoldEmptyTensorsPass(ModulePass):
     name = "sdy-fold-empty-tensors"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if not any(_is_empty(value) for inner in operations(op) for value in (*inner.operands, *inner.results)):
+        # Most values share few types: each type is checked once.
+        values = {id(type_of(v)): v for inner in operations(op) for v in (*inner.operands, *inner.results)}
+        if not any(map(_is_empty, values.values())):
             return
         for inner in operations(op):
             if not is_pure(inner) or (inner.regions and not isinstance(inner, ReduceOp | ScatterOp)):
