@@ -105,7 +105,7 @@ class Estimator:
         sharding_of = self._steps.shardings.__getitem__
         costs = [find(numbers_of(numbers)) for find, numbers_of in zip(self._find, self._numbers_of, strict=True)]
         alive = self._alive @ self._bytes_of_nodes(numbers)
-        sum_ = _Sum(alive, self._program.alive.times, self._overlap if self._is_asynchronous else None)
+        sum_ = _Sum(alive, self._program.alive.times, self._is_asynchronous)
         sum_.add([cost for cost in costs if cost is not None])
         # The operations with the largest lower bounds come first.
         unknown = sorted([index for index, cost in enumerate(costs) if cost is None], key=lambda i: -self._least[i])
@@ -128,7 +128,8 @@ class Estimator:
         cost = self._costs.of(each.operation, each.key, each.work, shardings)
         is_local = not (cost.communication or cost.reshards)
         waits = not is_local and not self._overlap.runs_behind(each.operation)
-        total = _GroupCost(each, cost, each.times * cost.compute, is_local, waits)
+        ahead = tuple([self._overlap.runs_ahead(each.operation, reshard.operand) for reshard in cost.reshards])
+        total = _GroupCost(each, cost, each.times * cost.compute, is_local, ahead, waits)
         self._known[index][self._numbers_of[index](numbers)] = total
         return total
 
@@ -189,6 +190,8 @@ class _GroupCost:
     """The compute seconds of all operations."""
     is_local: bool
     """True if they do not communicate. This is most operations, and their costs are cheap to add."""
+    ahead: tuple[bool, ...]
+    """For each reshard of an operand, true if it can run beside products."""
     is_awaited: bool
     """True if their communication cannot run beside products."""
 
@@ -196,14 +199,16 @@ class _GroupCost:
 class _Sum:
     """Accumulator for the cost of a step."""
 
-    def __init__(self, memory: Floats, times: Ints, overlap: Overlap | None) -> None:
+    def __init__(self, memory: Floats, times: Ints, is_asynchronous: bool) -> None:
         self.least = 0.0
         """A lower bound of the seconds of the operations that have not been added."""
         self._memory = memory
         """The bytes of all live values, before reshards, at each of `times`."""
         self._times = times
         self._compute = 0.0
-        self._overlap = overlap
+        self._is_asynchronous = is_asynchronous
+        self._ahead: set[tuple[int, tuple[str, ...]]] = set()
+        """The reshards that can run beside products, as keys of `_reshards`."""
         self._hideable = 0.0
         """The seconds of communication that can run beside products."""
         self._communication: dict[AxisNames, float] = defaultdict(float)
@@ -216,9 +221,11 @@ class _Sum:
         self._compute += sum([each.compute for each in costs])
         for each in [each for each in costs if not each.is_local]:
             self.send(each.operation.times, each.cost.communication, is_awaited=each.is_awaited)
-            for reshard in each.cost.reshards:
-                users = self._reshards[each.operation.nodes[reshard.operand], reshard.steps]
-                users.append((each.operation, reshard))
+            for reshard, is_ahead in zip(each.cost.reshards, each.ahead, strict=True):
+                key = each.operation.nodes[reshard.operand], reshard.steps
+                if is_ahead and key not in self._reshards:
+                    self._ahead.add(key)
+                self._reshards[key].append((each.operation, reshard))
 
     def send(self, times: int, seconds: Seconds, *, is_awaited: bool) -> None:
         """Add the communication of `times` runs."""
@@ -231,15 +238,14 @@ class _Sum:
         """Return the cost of the added operations, plus the lower bound of the others."""
         communication = self._communication.copy()
         hideable = self._hideable
-        for users in self._reshards.values():
+        for key, users in self._reshards.items():
             times = max(operation.times for operation, _ in users)
-            operation, reshard = users[0]
-            for axes, each in reshard.communication.items():
+            for axes, each in users[0][1].communication.items():
                 communication[axes] += times * each
-                if self._overlap and self._overlap.runs_ahead(operation.operation, reshard.operand):
+                if key in self._ahead:
                     hideable += times * each
         compute = self._compute + self.least
-        overlap = min(hideable, compute) if self._overlap else 0.0
+        overlap = min(hideable, compute) if self._is_asynchronous else 0.0
         return StepCost(compute, dict(communication), self._peak_memory(), overlap=overlap)
 
     def _peak_memory(self) -> int:
