@@ -21,6 +21,7 @@ from sdy.foreign_dialects import adopt
 from sdy.formatting import format_bytes, parse_bytes
 from sdy.ir.companions import clone
 from sdy.ir.editing import insert
+from sdy.ir.walking import operations
 from sdy.mesh import Mesh
 from sdy.passes.auto.choices import Choice, find_choices, find_choices_of_results
 from sdy.passes.auto.estimate import Estimator, Held
@@ -39,8 +40,15 @@ from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
 from sdy.passes.spmd.costs.step_time import StepCost
 from sdy.sharding import TensorSharding
 
-_TO_PARTITION = 3
-"""Maximum number of the layouts with the best estimates that are partitioned, besides the best expert layout."""
+_SEARCHING = 0.8
+"""Maximum fraction of the time limit for the search; the rest is for partitioning the best layouts."""
+
+_FEWEST_PARTITIONED, _MOST_PARTITIONED = 3, 12
+"""Number of the layouts with the best estimates that are partitioned, besides the best expert layout: the most for
+small programs, the fewest for large ones."""
+
+_OPERATIONS_TO_PARTITION = 10_000
+"""Number of operations in all programs that are partitioned, between the fewest and the most programs."""
 
 _FAR_OFF = 1.25
 """An expert layout is partitioned unless its estimate is slower by this factor, since estimates have errors."""
@@ -87,7 +95,8 @@ def auto(
             hardware is unknown.
         ValueError: `memory` is not a size.
     """
-    deadline = time.monotonic() + time_limit
+    begin = time.monotonic()
+    deadline = begin + time_limit
     device = hardware_of(hardware) if isinstance(hardware, str) else hardware
     limit = device.memory if memory is None else parse_bytes(memory) if isinstance(memory, str) else int(memory)
     adopt(module)
@@ -97,7 +106,8 @@ def auto(
     of_results = find_choices_of_results(program, mesh_name, target_mesh) if intermediates else ()
     _warn_of_unusable_axes(module, target_mesh, choices, of_results)
     estimator = Estimator(program, mesh_name, device)
-    search = Search(estimator, choices, of_results, limit, deadline, progress or (lambda _: None))
+    search_deadline = begin + _SEARCHING * time_limit
+    search = Search(estimator, choices, of_results, limit, search_deadline, progress or (lambda _: None))
     given = search.estimated([(_UNCHOSEN, {})])
     experts = [*given, *search.estimated(expert_layouts(choices, target_mesh, search))]
     candidates = search.run(experts)
@@ -113,7 +123,9 @@ def auto(
         return truth
 
     best_expert = min(experts, key=search.rank)
-    best, true_costs = _best_when_partitioned(candidates, best_expert, search, in_truth)
+    to_partition = _OPERATIONS_TO_PARTITION // len([*operations(module)])
+    most = min(max(to_partition, _FEWEST_PARTITIONED), _MOST_PARTITIONED)
+    best, true_costs = _best_when_partitioned(candidates, best_expert, search, in_truth, most, deadline)
     others = {each.name: true_costs.get(each.cost, each.cost) for each in experts} if choices else {}
     rows = _rows(module, choices, of_results, best, search)
     layout_of(choices, of_results, search, best).write(module)
@@ -126,9 +138,14 @@ def auto(
 
 
 def _best_when_partitioned(
-    candidates: Sequence[Candidate], expert: Candidate, search: Search, in_truth: Callable[[Candidate], PartitionedCost]
+    candidates: Sequence[Candidate],
+    expert: Candidate,
+    search: Search,
+    in_truth: Callable[[Candidate], PartitionedCost],
+    most: int,
+    deadline: float,
 ) -> tuple[Candidate, Mapping[StepCost, StepCost]]:
-    """Partition the most promising candidates: only the best one past the deadline, none after an interrupt.
+    """Partition up to `most` promising candidates: only the best one past the deadline, none after an interrupt.
 
     Returns:
         The best one, and the costs of the partitioned programs by their estimates. A program that is not partitioned
@@ -138,10 +155,10 @@ def _best_when_partitioned(
         return candidates[0], {candidates[0].cost: candidates[0].cost}
     # If no candidate is estimated to fit, a faster one may need less memory once it is partitioned.
     fastest = sorted(candidates, key=lambda each: each.cost.seconds)
-    promising = [*search.different(candidates)[:_TO_PARTITION], expert, *search.different(fastest[:_TO_PARTITION])]
+    promising = [*search.different(candidates)[:most], expert, *search.different(fastest[:_FEWEST_PARTITIONED])]
     best, costs = promising[0], dict[StepCost, StepCost]()
     for each in promising:
-        if costs and search.is_over:
+        if costs and time.monotonic() > deadline:
             break
         slower = _FAR_OFF if each is expert else 1.0
         if each.cost not in costs and (
@@ -167,13 +184,17 @@ def layout_of(
     """Return the shardings that a candidate writes into a module."""
     shardings = search.shardings(candidate.assignment)
     arguments = {
-        index: choice.final(shardings[node])
+        index: choice.final(shardings[node], candidate.assignment.get(choice.node))
         for choice in choices
         for node, indices in choice.nodes.items()
         for index in indices
     }
     assigned = [choice for choice in of_results if choice.node in candidate.assignment]
-    results = {number: choice.final(shardings[choice.node]) for choice in assigned for number in choice.origins}
+    results = {
+        number: choice.final(shardings[choice.node], candidate.assignment[choice.node])
+        for choice in assigned
+        for number in choice.origins
+    }
     return LayoutOfModule(arguments, results)
 
 
@@ -233,16 +254,16 @@ def _rows(
     rows: list[Row] = []
     for choice in [*choices, *(each for each in of_results if each.node in best.assignment)]:
         runner_up = search.runner_up(choice, best)
-        alternative = None if runner_up is None else choice.final(search.shardings(runner_up.assignment)[choice.node])
+        alternative = None if runner_up is None else search.final(choice, runner_up)
         more_seconds = None if runner_up is None else runner_up.cost.seconds - best.cost.seconds
         if choice.origins:
             results = [choosable[number] for number in choice.origins]
             result_names, type_ = tuple(map(_name_of_result, results)), str(results[0].type)
-            rows.append(Row((), result_names, type_, choice.final(shardings[choice.node]), alternative, more_seconds))
+            rows.append(Row((), result_names, type_, search.final(choice, best), alternative, more_seconds))
             continue
         arguments: dict[TensorSharding, list[int]] = defaultdict(list)
         for node, indices in choice.nodes.items():
-            arguments[choice.final(shardings[node])] += indices
+            arguments[choice.final(shardings[node], best.assignment.get(choice.node))] += indices
         for sharding, indices in arguments.items():
             indices.sort()
             argument_group, type_ = tuple([names[index] for index in indices]), str(main.args[indices[0]].type)

@@ -10,7 +10,7 @@ from math import prod
 from sdy.axes import AxisRef
 from sdy.ir.shapes import num_elements, shape_of
 from sdy.mesh import Mesh
-from sdy.passes.auto.folded_program import FoldedProgram
+from sdy.passes.auto.folded_program import LAYERS, FoldedProgram
 from sdy.passes.common.argument_names import given_name
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.manual_axes import ManualAxes
@@ -26,9 +26,6 @@ _LAYER = re.compile(r"\d+(?=\D*[\[.])")
 
 _TREE = re.compile(r"^(.*\.)?\w+(?=\[)")
 """Matches the name of a pytree. Arrays at the same path of two trees share a choice."""
-
-_LAYERS = 3
-"""Minimum number of equal layers whose choice also applies to similar layers; fewer are chosen one by one."""
 
 _OF_RESULTS = 2
 """Propagation priority of shardings of intermediate values: below all others."""
@@ -47,9 +44,13 @@ class Choice:
     shape: tuple[int, ...]
     mesh: Mesh
     priority: int | None
-    """The propagation priority of the options."""
+    """The lowest propagation priority of the options."""
     options: tuple[TensorSharding, ...]
-    """The candidate shardings, replicated first. The axes of an argument divide its dimensions."""
+    """The candidate shardings, replicated first. The axes of an argument divide its dimensions.
+
+    A state argument has each sharding twice, of a lower priority than data and of the same priority: as in fully
+    sharded data parallelism, and as in tensor parallelism.
+    """
     origins: tuple[int, ...] = ()
     """For intermediate values, their numbers in `choosable_results` of the original module."""
 
@@ -68,19 +69,19 @@ class Choice:
         """True if the values are state: arguments whose next values the program returns."""
         return self.priority == _OF_STATE
 
-    def final(self, sharding: TensorSharding | None) -> TensorSharding:
-        """Return the sharding to write into the module if propagation results in `sharding`.
+    def final(self, sharding: TensorSharding | None, option: TensorSharding | None) -> TensorSharding:
+        """Return the sharding to write into the module if propagation with `option` results in `sharding`.
 
-        It is closed and has the priority of the options; that of an argument has only axes that divide its dimensions.
+        It is closed and has the priority of `option`; that of an argument has only axes that divide its dimensions.
         """
         if sharding is not None and not self.origins:
             sharding = divisible_part_on(self.mesh, sharding, self.shape)
         if sharding is None or sharding.is_fully_replicated:
             return self.options[0]
-        return replace(
-            sharding,
-            dims=tuple([DimSharding(dim.axes, True, self.priority if dim.axes else None) for dim in sharding.dims]),
-        )
+        chosen_dims = () if option is None else option.dims
+        priority = next((dim.priority for dim in chosen_dims if dim.axes), self.priority)
+        dims = [DimSharding(dim.axes, True, priority if dim.axes else None) for dim in sharding.dims]
+        return replace(sharding, dims=tuple(dims))
 
 
 def find_choices(program: FoldedProgram, mesh_name: str, mesh: Mesh) -> Sequence[Choice]:
@@ -90,7 +91,10 @@ def find_choices(program: FoldedProgram, mesh_name: str, mesh: Mesh) -> Sequence
         (value, *_), (arguments, *_) = [program.values[node] for node in nodes], nodes.values()
         assert value is not None
         priority = _OF_STATE if arguments[0] in program.state else None
-        options = _options(shape_of(value), mesh_name, mesh, tuple(map(AxisRef, mesh)), priority)
+        axes = tuple(map(AxisRef, mesh))
+        options = _options(shape_of(value), mesh_name, mesh, axes, priority)
+        if priority is not None:
+            options = (*options, *_options(shape_of(value), mesh_name, mesh, axes, None)[1:])
         choices.append(Choice(nodes, shape_of(value), mesh, priority, options))
     return choices
 
@@ -164,7 +168,7 @@ def _similar_arguments(program: FoldedProgram) -> Sequence[Mapping[int, tuple[in
         if group is None:
             groups.append(group := {})
         group[node] = arguments
-        for name in names if len(arguments) >= _LAYERS else names[:1]:
+        for name in names if len(arguments) >= LAYERS else names[:1]:
             group_of.setdefault(name, group)
     return sorted(groups, key=lambda nodes: min(nodes.values()))
 
@@ -182,7 +186,7 @@ def _paths(name: str) -> Sequence[str]:
 def _shardings(
     shape: Sequence[int], mesh_name: str, axes: Sequence[AxisRef], priority: int | None
 ) -> Iterator[TensorSharding]:
-    """Yield each assignment of some of `axes` to dimensions, with all dimensions open."""
+    """Yield each assignment of some of `axes` to dimensions, with all dimensions closed."""
     nowhere = len(shape)
     for places in product((nowhere, *range(len(shape))), repeat=len(axes)):
         axes_of_dims: list[list[AxisRef]] = [[] for _ in shape]
@@ -190,7 +194,7 @@ def _shardings(
             if place != nowhere:
                 axes_of_dims[place].append(axis)
         if any(axes_of_dims):
-            dims = [DimSharding(tuple(each), False, priority if each else None) for each in axes_of_dims]
+            dims = [DimSharding(tuple(each), True, priority if each else None) for each in axes_of_dims]
             yield TensorSharding(mesh_name, tuple(dims))
 
 

@@ -1,16 +1,23 @@
 """Expert layouts: data parallel, fully sharded, tensor parallel, sequence parallel, and combinations.
 
 The state of a step is its parameters and the optimizer's state, whose next values it returns. Other arguments are data.
+Each set of mesh axes can shard the data, and the other axes, or some of the same, the tensors of the model.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from itertools import combinations, starmap
 
 from sdy.axes import AxisRef
 from sdy.mesh import Mesh
 from sdy.passes.auto.choices import Assignment, Choice
-from sdy.passes.auto.search import Search
+from sdy.passes.auto.search import Candidate, Search
 from sdy.sharding import TensorSharding
+
+_Axes = tuple[str, ...]
+
+_MOST_PARALLEL = 4
+"""Maximum number of sets of axes for the data beside which tensor parallelism is searched."""
 
 _SEQUENCE = 1
 """The sequence dimension of a batch of sequences."""
@@ -23,51 +30,73 @@ def expert_layouts(choices: Sequence[Choice], mesh: Mesh, search: Search) -> Ite
     data = [choice for choice in choices if not choice.is_state]
     if not state or not data:
         return
-    for axes in _sets_of_axes(mesh):
-        over = ", ".join(axes)
-        parallel = _with_axes(data, {}, axes, first_dim=True)
-        if not parallel:
-            continue
-        yield f"data parallel over {over}", parallel
-        yield f"fully sharded over {over}", {**_with_axes(state, {}, axes), **parallel}
-        others = tuple([name for name in mesh.axis_names if name not in axes])
-        if others:
-            tensor = _tensor_parallel(state, parallel, others, search)
-            yield f"data parallel over {over}, tensor parallel over {', '.join(others)}", tensor
+    parallels: list[tuple[_Axes, str, Assignment, Candidate]] = []
+    for axes in _sets_of_axes(mesh.axis_names):
+        for dim in range(max(len(choice.shape) for choice in data)):
+            if parallel := _with_axes(data, {}, axes, [dim]):
+                over = f"{', '.join(axes)}{f' in dimension {dim}' if dim else ''}"
+                layouts = {
+                    f"data parallel over {over}": parallel,
+                    f"fully sharded over {over}": {**_with_axes(state, {}, axes), **parallel},
+                }
+                yield from layouts.items()
+                best = min(starmap(search.candidate, layouts.items()), key=search.rank)
+                parallels.append((axes, over, parallel, best))
+    for axes, over, parallel, _ in _best_of_each(parallels, search):
+        for others in _tensor_axes(mesh, axes):
+            tensor = _tensor_parallel(choices, parallel, others, search)
             fully = {**tensor, **_with_axes(state, tensor, axes)}
-            yield f"fully sharded over {over}, tensor parallel over {', '.join(others)}", fully
-            for name, layout in {"data parallel": tensor, "fully sharded": fully}.items():
+            for kind, layout in {"data parallel": tensor, "fully sharded": fully}.items():
+                yield f"{kind} over {over}, tensor parallel over {', '.join(others)}", layout
                 if sequences := _sequence_parallel(layout, others, search):
-                    name = f"{name} over {over}, tensor and sequence parallel over {', '.join(others)}"
+                    name = f"{kind} over {over}, tensor and sequence parallel over {', '.join(others)}"
                     yield name, {**layout, **sequences}
 
 
-def _sets_of_axes(mesh: Mesh) -> Sequence[tuple[str, ...]]:
-    """Return all axes, and all but the last."""
-    names = mesh.axis_names
-    return [names, names[:-1]] if len(names) > 1 else [names]
+def _best_of_each(
+    parallels: Sequence[tuple[_Axes, str, Assignment, Candidate]], search: Search
+) -> Sequence[tuple[_Axes, str, Assignment, Candidate]]:
+    """Return the best layouts of data with different axes, the best first."""
+    ranked = sorted(parallels, key=lambda each: search.rank(each[-1]), reverse=True)
+    return list({each[0]: each for each in ranked}.values())[::-1][:_MOST_PARALLEL]
+
+
+def _sets_of_axes(names: Sequence[str]) -> Iterator[_Axes]:
+    """Yield the non-empty subsets of axes, the largest first."""
+    for count in range(len(names), 0, -1):
+        yield from combinations(names, count)
+
+
+def _tensor_axes(mesh: Mesh, axes: _Axes) -> Iterator[_Axes]:
+    """Yield the axes for tensor parallelism beside data over `axes`.
+
+    The other axes are used; if there are none, any that shard the data too, as in expert parallelism.
+    """
+    others = tuple([name for name in mesh.axis_names if name not in axes])
+    return iter([others]) if others else _sets_of_axes(axes)
 
 
 def _with_axes(
-    choices: Sequence[Choice], present: Assignment, axes: tuple[str, ...], first_dim: bool = False
+    choices: Sequence[Choice], present: Assignment, axes: _Axes, dims: Sequence[int] | None = None
 ) -> dict[int, TensorSharding]:
-    """Return the options that add `axes` to one dimension of each choice.
+    """Return the options that add those of `axes` that a choice does not use to one dimension of each choice.
 
-    The dimension is the first one if `first_dim`, or else the largest divisible one, unsharded dimensions first.
+    The dimension is the first possible one of `dims`, by default the largest divisible one, unsharded ones first.
     """
     layout: dict[int, TensorSharding] = {}
     for choice in choices:
         before = present.get(choice.node)
         dim_axes = before.dim_axes if before is not None else ((),) * len(choice.shape)
+        used = {ref.name for refs in dim_axes for ref in refs}
+        new = [name for name in axes if name not in used]
         largest = sorted(range(len(choice.shape)), key=lambda dim: (bool(dim_axes[dim]), -choice.shape[dim]))
-        dims = range(1) if first_dim else largest
-        wanted = (option for dim in dims for option in choice.options if _adds(option, before, dim, axes))
-        if (option := next(wanted, None)) is not None:
+        wanted = (option for dim in dims or largest for option in choice.options if _adds(option, before, dim, new))
+        if new and (option := next(wanted, None)) is not None:
             layout[choice.node] = option
     return layout
 
 
-def _adds(option: TensorSharding, before: TensorSharding | None, dim: int, axes: tuple[str, ...]) -> bool:
+def _adds(option: TensorSharding, before: TensorSharding | None, dim: int, axes: Collection[str]) -> bool:
     """Return whether `option` is `before` with `axes` added to dimension `dim`."""
     old = before.dim_axes if before is not None else ((),) * option.rank
     refs = {AxisRef(name) for name in axes}
@@ -77,19 +106,30 @@ def _adds(option: TensorSharding, before: TensorSharding | None, dim: int, axes:
     )
 
 
-def _tensor_parallel(
-    state: Sequence[Choice], parallel: Assignment, axes: tuple[str, ...], search: Search
-) -> Assignment:
-    """Return the best layout that shards state over `axes`, in addition to the data layout `parallel`."""
-    refs = {AxisRef(name) for name in axes}
-    restricted = [
-        replace(choice, options=tuple([option for option in choice.options if {*option.axes()} <= refs]))
-        for choice in state
+def _tensor_parallel(choices: Sequence[Choice], parallel: Assignment, axes: _Axes, search: Search) -> Assignment:
+    """Return the best layout that shards one dimension of some arrays over `axes`, in addition to `parallel`.
+
+    The other arrays are left to propagation, or replicated: propagation finds more, but also shards data where that
+    conflicts with `parallel`.
+    """
+    restricted = [replace(choice, options=_options(choice, parallel.get(choice.node), axes)) for choice in choices]
+    replicated = {choice.node: choice.options[0] for choice in choices}
+    layouts = [
+        search.settled(search.descend(search.candidate("tensor parallel", begin), restricted))
+        for begin in (parallel, {**replicated, **parallel})
     ]
-    return search.descend(search.candidate("tensor parallel", parallel), restricted).assignment
+    return min(layouts, key=search.rank).assignment
 
 
-def _sequence_parallel(layout: Assignment, axes: tuple[str, ...], search: Search) -> dict[int, TensorSharding]:
+def _options(choice: Choice, before: TensorSharding | None, axes: _Axes) -> tuple[TensorSharding, ...]:
+    """Return the options of a choice that add `axes` to one dimension of `before`, and `before` itself."""
+    added = [
+        option for option in choice.options if any(_adds(option, before, dim, axes) for dim in range(len(choice.shape)))
+    ]
+    return (*([] if before is None else [before]), *added)
+
+
+def _sequence_parallel(layout: Assignment, axes: _Axes, search: Search) -> dict[int, TensorSharding]:
     """Return the options that add `axes` to the sequence dimension of large results of `layout`."""
     shardings = search.shardings(layout)
     sequences: dict[int, TensorSharding] = {}

@@ -2,13 +2,13 @@
 
 Folding computes equivalence classes by partition refinement. Operations are equal if they have equal keys and equal
 operands and results. Values are equal if they have the same type and equal definitions and uses, up to a distance of
-`_ROUNDS` operations. Each class becomes one operation or one node of the folded program, with its number of
-occurrences. Layers at the ends of a stack differ from those in between and remain separate.
+some operations, at least `_LEAST_ROUNDS`. Each class becomes one operation or one node of the folded program, with its
+number of occurrences. Layers at the ends of a stack differ from those in between and remain separate.
 
 The propagation snapshot of the program is folded likewise, and propagation runs on it as on any other.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -31,8 +31,16 @@ from sdy.passes.propagation.snapshot import UNSHARDABLE, DeadCode, Return, Sibli
 from sdy.passes.spmd.costs.fusion import FusedValues
 from sdy.passes.spmd.costs.work import OperationWork, work_of
 
-_ROUNDS = 4
-"""Distance, in operations, up to which the definitions and uses of equal values are equal."""
+_LEAST_ROUNDS = 4
+"""Distance, in operations, up to which the definitions and uses of equal values are equal, at least."""
+
+_MOST_GROWTH = 1.5
+"""Unless the program has a stack of equal layers, the distance grows while the operations of the folded program become
+no more than this multiple of those at the least distance. An estimate is closer to the cost of the partitioned program
+if more values are distinguished."""
+
+LAYERS = 3
+"""Minimum number of equal layers that are a stack."""
 
 _ROUNDS_OF_LIKENESS = 1
 """The same distance for similar values, such as the parameters of the first layer and of those in between."""
@@ -150,11 +158,23 @@ class _Folding:
             for op, key, nodes in zip(self._binding.operations, self._keys, self._nodes, strict=True)
             if nodes and not is_terminator(op) and id(op) in self._places
         ]
-        for completed in range(_ROUNDS):
+        num_kinds, most_kinds, coarser = 0, 0.0, classes
+        for completed in count():
             if completed == _ROUNDS_OF_LIKENESS:
                 self._likeness = classes
             neighbors: list[list[tuple[int, int]]] = [[] for _ in classes]
             kinds = _numbered((key, *[classes[node] for node in nodes]) for key, nodes in uses_and_definitions)
+            previous, num_kinds = num_kinds, max(kinds, default=0) + 1
+            if completed == _LEAST_ROUNDS:
+                if _is_stack(Counter(map(classes.__getitem__, arguments))):
+                    break
+                most_kinds = _MOST_GROWTH * num_kinds
+            if completed > _LEAST_ROUNDS and num_kinds > most_kinds:
+                classes = coarser
+                break
+            if completed >= _LEAST_ROUNDS and num_kinds == previous:
+                break
+            coarser = classes
             for kind, (_, nodes) in zip(kinds, uses_and_definitions, strict=True):
                 for position, node in enumerate(nodes):
                     neighbors[node].append((kind, position))
@@ -257,6 +277,11 @@ class _Folding:
             )
             for (key, nodes), op in first.items()
         ]
+
+
+def _is_stack(sizes: Counter[int]) -> bool:
+    """Return whether a class of arguments, given the sizes of the classes, has one of each of several equal layers."""
+    return max(sizes.values(), default=0) >= LAYERS
 
 
 def _numbered(values: Iterable[Hashable], first: int = 0) -> list[int]:

@@ -122,15 +122,14 @@ class OperationCosts:
         plan = plan_operation(tensors, self._mesh_name, {self._mesh_name: self._mesh}, isinstance(op, ReshapeOp))
         communicating = (*rule.need_replication, *rule.permutation)
         shards_per_factor = [total_size(axes, self._mesh) for axes in plan.axes_per_factor]
-        is_uneven = any(size % count for size, count in zip(rule.factor_sizes, shards_per_factor, strict=True))
-        if any(plan.shardings) or any(plan.axes_per_factor[factor] for factor in communicating) or is_uneven:
+        if any(plan.shardings) or any(plan.axes_per_factor[factor] for factor in communicating):
             return None
-        num_shards = math.prod(shards_per_factor)
+        num_shards = math.prod(map(_full_shards, rule.factor_sizes, shards_per_factor))
         result_bytes = sum(map(self.local_bytes, op.results, shardings[len(op.operands) :]))
         compute = self._seconds_per_shard(op, work, shardings, num_shards)
         return OperationCost(compute, self._of_all_reduce(plan.reduction_axes, result_bytes))
 
-    def _seconds_per_shard(self, op: Operation, work: OperationWork, shardings: Shardings, num_shards: int) -> float:
+    def _seconds_per_shard(self, op: Operation, work: OperationWork, shardings: Shardings, num_shards: float) -> float:
         """Return the compute time in seconds of one of `num_shards` equal shards of the operation."""
         local_bytes = map(self.local_bytes, (*op.operands, *op.results), shardings)
         local_shapes = map(self._local_shape, op.operands, shardings)
@@ -206,6 +205,11 @@ class OperationCosts:
             dict(communication),
             tuple([_reshard(operand, steps[operand], seconds) for operand, seconds in sent.items()]),
         )
+
+
+def _full_shards(size: int, count: int) -> float:
+    """Return how many shards as large as the largest of `count` shards have `size` elements in total."""
+    return size / -(-size // count) if size else 1.0
 
 
 def _reshard(operand: int, steps: Sequence[Operation], seconds: Seconds) -> OperandReshard:

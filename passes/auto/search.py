@@ -105,7 +105,7 @@ class Search:
         candidates: list[Candidate] = []
         with self._until_over():
             for name, layout in layouts:
-                candidates.append(self.candidate(name, layout))
+                candidates.append(self.settled(self.candidate(name, layout)))
         return candidates
 
     def run(self, starts: Sequence[Candidate]) -> list[Candidate]:
@@ -118,15 +118,21 @@ class Search:
         """
         candidates = [*starts]
         with self._until_over():
-            begins = [*candidates, *self._single_choices(min(candidates, key=self.rank))]
-            candidates.extend(self.descend(begin, self._choices) for begin in self.different(begins)[:_BEGINS])
-            candidates.append(self.descend(self._best_pair_change(min(candidates, key=self.rank)), self._choices))
+            begins = [*candidates, *map(self.settled, self._single_choices(min(candidates, key=self.rank)))]
+            candidates.extend(
+                self.settled(self.descend(begin, self._choices)) for begin in self.different(begins)[:_BEGINS]
+            )
+            candidates.append(
+                self.settled(self.descend(self._best_pair_change(min(candidates, key=self.rank)), self._choices))
+            )
             best = min(candidates, key=self.rank)
             for begin in self.different([best, self._fastest(candidates)]):
-                settled = self._settled(begin)
+                settled = self.settled(begin)
                 if of_results := self.choices_of_results(settled.assignment):
-                    candidates.append(self.descend(settled, of_results))
-        return sorted([*candidates, *([] if self._best is None else [self._best])], key=self.rank)
+                    candidates.append(self.settled(self.descend(settled, of_results)))
+        if self._best is not None:
+            candidates.append(self._best if self.is_interrupted else self.settled(self._best))
+        return sorted(candidates, key=self.rank)
 
     @contextmanager
     def _until_over(self) -> Generator[None]:
@@ -164,8 +170,11 @@ class Search:
         return choices[:_MOST_RESULTS]
 
     def _single_choices(self, known: Candidate) -> Iterator[Candidate]:
-        """Yield the layouts with a single choice made that are not much slower than a known one."""
-        for choice in self._choices:
+        """Yield the layouts with a single choice made that are not much slower than a known one.
+
+        A batch that the mesh does not divide can be sharded at an intermediate value only, with padding.
+        """
+        for choice in (*self._choices, *self.choices_of_results({})):
             for each in self._others(choice, _NOTHING_CHOSEN, choice.options, self.rank_of(known.cost, _WORTH_A_START)):
                 if each.is_exact:
                     yield each
@@ -199,18 +208,19 @@ class Search:
     def descend(self, begin: Candidate, choices: Sequence[Choice]) -> Candidate:
         """Coordinate descent: optimize one choice after the other until none improves clearly, or time is up.
 
-        The first sweep tries all options; later ones only the best few of each choice.
+        The first sweep tries the options near those of `begin`; later ones only the best few of each choice.
         """
         best = begin
         unchanged = 0
-        promising = {choice.node: self._options(choice) for choice in choices}
+        promising = {choice.node: self._near(choice, begin) for choice in choices}
         with suppress(_TimeIsUpError):
             while unchanged < len(choices):
                 for choice in choices:
                     tried = sorted(self._others(choice, best, promising[choice.node], self.rank(best)), key=self.rank)
                     better = tried[0] if tried and self.rank(tried[0]) < self.rank(best) else best
                     unchanged = 0 if self._is_clearly_better(better, best) else unchanged + 1
-                    promising[choice.node] = [each.assignment.get(choice.node) for each in (best, *tried)][:_PROMISING]
+                    several = self.different([best, *tried])[:_PROMISING]
+                    promising[choice.node] = [each.assignment.get(choice.node) for each in several]
                     best = better
         return best
 
@@ -220,21 +230,20 @@ class Search:
         If two arguments are sharded to match each other, a change of one of them alone does not help. All other
         choices keep their shardings, including those that propagation decides.
         """
-        settled = self._settled(begin)
+        settled = self.settled(begin)
         largest = sorted(self._choices, key=lambda choice: -math.prod(choice.shape))[:_PAIRED]
         best, options = begin, dict[int, list[TensorSharding | None]]()
         for choice in largest:
-            others = sorted(self._others(choice, settled, self._options(choice)), key=self.rank)
-            options[choice.node] = [each.assignment.get(choice.node) for each in others[:_PROMISING]]
+            others = self.different([*self._others(choice, settled, self._options(choice))])[:_PROMISING]
+            options[choice.node] = [each.assignment.get(choice.node) for each in others]
         for one, other in combinations(largest, 2):
             for first in self._others(one, settled, options[one.node], self.rank(best)):
                 best = min((best, *self._others(other, first, options[other.node], self.rank(best))), key=self.rank)
         return best
 
-    def _settled(self, candidate: Candidate) -> Candidate:
+    def settled(self, candidate: Candidate) -> Candidate:
         """Fix all argument shardings of a candidate to those that propagation gives them."""
-        shardings = self.shardings(candidate.assignment)
-        propagated = {choice.node: choice.final(shardings[choice.node]) for choice in self._choices}
+        propagated = {choice.node: self.final(choice, candidate) for choice in self._choices}
         return self.candidate(candidate.name, {**candidate.assignment, **propagated})
 
     def _is_clearly_better(self, candidate: Candidate, than: Candidate) -> bool:
@@ -244,13 +253,13 @@ class Search:
 
     def runner_up(self, choice: Choice, best: Candidate) -> Candidate | None:
         """Return the best layout that differs from `best` in `choice`, or None without another option or time."""
-        present = choice.final(self.shardings(best.assignment)[choice.node])
+        present = self.final(choice, best)
         others: list[Candidate] = []
         with suppress(_TimeIsUpError):
             others.extend(self._others(choice, best, self._options(choice), self.rank(best)))
         while others:
             other = min(others, key=self.rank)
-            if equivalent(choice.final(self.shardings(other.assignment)[choice.node]), present):
+            if equivalent(self.final(choice, other), present):
                 others.remove(other)
             elif other.is_exact:
                 return other
@@ -265,9 +274,19 @@ class Search:
             self._shardings[key] = self._estimator.shardings(self._layout(assignment))
         return self._shardings[key]
 
+    def final(self, choice: Choice, candidate: Candidate) -> TensorSharding:
+        """Return the sharding that a candidate writes for `choice`."""
+        assignment = candidate.assignment
+        return choice.final(self.shardings(assignment)[choice.node], assignment.get(choice.node))
+
     def largest(self, candidate: Candidate) -> Sequence[Held]:
         """Return the values that are live at peak memory, the largest first."""
         return self._estimator.largest(self._layout(candidate.assignment))
+
+    def _near(self, choice: Choice, candidate: Candidate) -> Sequence[TensorSharding | None]:
+        """Return the options of a choice that move at most one axis, or that shard one dimension only."""
+        present = self.final(choice, candidate)
+        return [option for option in self._options(choice) if option is None or _is_near(option, present)]
 
     @staticmethod
     def _options(choice: Choice) -> Sequence[TensorSharding | None]:
@@ -304,6 +323,13 @@ class Search:
 
     def _layout(self, assignment: Assignment) -> Layout:
         return {node: sharding for one, sharding in assignment.items() for node in self._nodes[one]}
+
+
+def _is_near(option: TensorSharding, present: TensorSharding) -> bool:
+    """Return whether `option` moves at most one axis of `present`, or shards one dimension only."""
+    places = [{ref: dim for dim, refs in enumerate(each.dim_axes) for ref in refs} for each in (option, present)]
+    moved = [ref for ref in {*places[0], *places[1]} if places[0].get(ref) != places[1].get(ref)]
+    return len(moved) <= 1 or sum(map(bool, option.dim_axes)) == 1
 
 
 def _refines(option: TensorSharding, present: TensorSharding | None) -> bool:

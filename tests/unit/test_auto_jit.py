@@ -47,7 +47,7 @@ def test_automatic_shardings_compute_the_same_steps(mesh: jax.sharding.Mesh) -> 
     jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5), ours, theirs)
     plan = planned.plan(params, x, y)
     assert plan.mesh == sdy.Mesh.of({"data": 4, "model": 2})
-    assert len(plan.rows) == 4
+    assert sum(len(row.arguments) for row in plan.rows) == 4
 
 
 def test_types_alone_are_enough_for_a_plan() -> None:

@@ -26,11 +26,11 @@ class OperationWork:
     times: Times
     """The number of memory reads of each operand and writes of each result."""
 
-    def seconds(self, parts: int, bytes_of: Iterable[float], hardware: Hardware, padding: float = 1.0) -> float:
+    def seconds(self, parts: float, bytes_of: Iterable[float], hardware: Hardware, padding: float = 1.0) -> float:
         """Estimate the time in seconds of one of `parts` equal shards of the operation.
 
         Args:
-            parts: The number of shards.
+            parts: The number of shards; a fraction if the last one is smaller.
             bytes_of: The bytes of one device's shard of each operand, then of each result.
             hardware: The hardware.
             padding: The operations that the device computes for each of a shard's; see `padding`.
