@@ -9,6 +9,7 @@
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, OpResult
@@ -39,6 +40,9 @@ from sdy.passes.pipelines import PropagationPipeline
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
 from sdy.passes.spmd.costs.step_time import StepCost
 from sdy.sharding import TensorSharding
+
+_ALMOST_FITS = 1.25
+"""A layout with an estimated memory of this multiple of the limit may fit once it is partitioned."""
 
 _SEARCHING = 0.8
 """Maximum fraction of the time limit for the search; the rest is for partitioning the best layouts."""
@@ -125,7 +129,7 @@ def auto(
     best_expert = min(experts, key=search.rank)
     to_partition = _OPERATIONS_TO_PARTITION // len([*operations(module)])
     most = min(max(to_partition, _FEWEST_PARTITIONED), _MOST_PARTITIONED)
-    best, true_costs = _best_when_partitioned(candidates, best_expert, search, in_truth, most, deadline)
+    best, true_costs = _best_when_partitioned(candidates, best_expert, search, in_truth, limit, most, deadline)
     others = {each.name: true_costs.get(each.cost, each.cost) for each in experts} if choices else {}
     rows = _rows(module, choices, of_results, best, search)
     layout_of(choices, of_results, search, best).write(module)
@@ -142,6 +146,7 @@ def _best_when_partitioned(
     expert: Candidate,
     search: Search,
     in_truth: Callable[[Candidate], PartitionedCost],
+    limit: int,
     most: int,
     deadline: float,
 ) -> tuple[Candidate, Mapping[StepCost, StepCost]]:
@@ -153,17 +158,18 @@ def _best_when_partitioned(
     """
     if search.is_interrupted:
         return candidates[0], {candidates[0].cost: candidates[0].cost}
-    # If no candidate is estimated to fit, a faster one may need less memory once it is partitioned.
     fastest = sorted(candidates, key=lambda each: each.cost.seconds)
-    promising = [*search.different(candidates)[:most], expert, *search.different(fastest[:_FEWEST_PARTITIONED])]
+    # A layout that is estimated not to fit may need less memory once it is partitioned.
+    almost_fit = [each for each in fastest if each.cost.memory <= _ALMOST_FITS * limit] or fastest
+    promising = [*search.different(candidates)[:most], expert, *almost_fit[:most]]
     best, costs = promising[0], dict[StepCost, StepCost]()
     for each in promising:
         if costs and time.monotonic() > deadline:
             break
         slower = _FAR_OFF if each is expert else 1.0
-        if each.cost not in costs and (
-            not costs or search.rank_of(each.cost) < search.rank_of(costs[best.cost], slower)
-        ):
+        memory = limit if each.cost.memory <= _ALMOST_FITS * limit else each.cost.memory
+        possible = search.rank_of(replace(each.cost, memory=min(each.cost.memory, memory)))
+        if each.cost not in costs and (not costs or possible < search.rank_of(costs[best.cost], slower)):
             costs[each.cost] = in_truth(each).cost
             best = min((best, each), key=lambda candidate: search.rank_of(costs[candidate.cost]))
     return best, costs

@@ -108,7 +108,7 @@ def find_choices_of_results(program: FoldedProgram, mesh_name: str, mesh: Mesh) 
         if (
             value is not None
             and num_elements(value)
-            and program.alive.counts[:, nodes].any()
+            and not program.alive.materialized.isdisjoint(nodes)
             and program.snapshot.initial.keys().isdisjoint(nodes)
         ):
             origins = tuple(sorted({number for node in nodes for number in program.origins[node]}))

@@ -1,28 +1,30 @@
 """Liveness: the number of live values of each node of a folded program over time."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from sdy.box import Ints
-from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.properties import value_bytes
+from sdy.passes.spmd.costs.buffers import allocate, bytes_over_time
 from sdy.passes.spmd.costs.host_memory import host_values
-from sdy.passes.spmd.costs.lifetimes import Lifetimes
+from sdy.passes.spmd.costs.result_buffers import outside_results
 
 
 @dataclass(frozen=True, eq=False)
 class LiveCounts:
-    """Numbers of live values of each node at some times, in program order."""
+    """Numbers of live values of each node at some times, in the order in which operations run."""
 
     counts: Ints
     """The number of live values: shape (times, nodes)."""
     times: Ints
     """The position in the program of the operation that runs at each time."""
+    materialized: Set[int]
+    """The nodes with values that are written to memory, also to the buffers of results."""
 
 
 def peak_candidates(
@@ -30,8 +32,9 @@ def peak_candidates(
 ) -> LiveCounts:
     """Return the live values at each time that can be the memory peak.
 
-    Lifetimes are those of `peak_bytes`, without values on the host. For each class of equal operations, the result has
-    the time at which the unpartitioned live values take the most bytes.
+    The buffers are those of `peak_bytes`, without values on the host. Temporaries use the buffers of results as their
+    unpartitioned sizes allow. For each class of equal operations, the result has the time at which the unpartitioned
+    live values take the most bytes.
 
     Args:
         module: The module.
@@ -39,58 +42,22 @@ def peak_candidates(
         node_of: Returns the node of a value.
         places: The positions of the operations that run, by their `id`; others are skipped.
     """
-    return _Liveness(num_nodes, node_of, places, main_function(module), host_values(module)).counts()
-
-
-class _Liveness:
-    def __init__(
-        self,
-        num_nodes: int,
-        node_of: Callable[[SSAValue], int],
-        places: Mapping[int, int],
-        main: FuncOp,
-        host: Set[SSAValue],
-    ) -> None:
-        self._host = host
-        self._node_of = node_of
-        self._places = places
-        self._main = main
-        self._lifetimes = Lifetimes(main, host)
-        self._alive = np.zeros(num_nodes, np.int64)
-        self._bytes = 0
-        self._most: dict[tuple[int, ...], tuple[int, Ints, int]] = {}
-
-    def counts(self) -> LiveCounts:
-        for value in self._lifetimes.outside:
-            self._change(value, 1)
-        self._block(self._main.body.block, self._lifetimes.elsewhere)
-        most = sorted(self._most.values(), key=lambda each: each[2]) or [(0, self._alive, 0)]
-        return LiveCounts(np.array([alive for _, alive, _ in most]), np.array([place for _, _, place in most]))
-
-    def _block(self, block: Block, elsewhere: Set[SSAValue] = frozenset()) -> None:
-        operations = [op for op in block.ops if id(op) in self._places]
-        last_use = self._lifetimes.last_uses(block, operations, elsewhere)
-        ending: dict[int, list[SSAValue]] = {}
-        for number, op in enumerate(operations):
-            for result in op.results:
-                if result in last_use:
-                    self._change(result, 1)
-                    ending.setdefault(last_use[result], []).append(result)
-            self._record(op)
-            for region in op.regions:
-                for inner in region.blocks:
-                    self._block(inner)
-            for value in ending.pop(number, ()):
-                self._change(value, -1)
-
-    def _change(self, value: SSAValue, by: int) -> None:
-        if value in self._host:
-            return
-        self._alive[self._node_of(value)] += by
-        self._bytes += by * value_bytes(value)
-
-    def _record(self, op: Operation) -> None:
-        """Record the live values at `op`, if they take more bytes than at equal operations before."""
-        kind = tuple(map(self._node_of, (*op.operands, *op.results)))
-        if kind not in self._most or self._most[kind][0] < self._bytes:
-            self._most[kind] = self._bytes, self._alive.copy(), self._places[id(op)]
+    host = host_values(module)
+    allocation = allocate(module, host, lambda op: id(op) in places)
+    always = [each.value for each in (*allocation.arguments, *allocation.results) if each.value not in host]
+    temporaries = [each for each in outside_results(allocation, value_bytes) if each.value not in host]
+    bytes_ = bytes_over_time(temporaries, value_bytes, len(allocation.operations))
+    most: dict[tuple[int, ...], int] = {}
+    for time, op in enumerate(allocation.operations):
+        kind = tuple(map(node_of, (*op.operands, *op.results)))
+        if kind not in most or bytes_[most[kind]] < bytes_[time]:
+            most[kind] = time
+    times = sorted(most.values())
+    counts = np.zeros((len(times), num_nodes), np.int64)
+    for value in always:
+        counts[:, node_of(value)] += 1
+    for buffer in temporaries:
+        for each in buffer.ranges:
+            counts[bisect_left(times, each.begin) : bisect_right(times, each.end), node_of(each.value)] += 1
+    materialized = {node_of(each.value) for buffer in allocation.buffers() for each in buffer.ranges}
+    return LiveCounts(counts, np.array([places[id(allocation.operations[time])] for time in times]), materialized)

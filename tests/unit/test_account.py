@@ -122,8 +122,8 @@ def test_the_text_is_what_sdy_run_prints(tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_account_begins_with_the_needs_of_a_device():
-    text = str(Account(None, {}, (Received("all-gather", None, 1, 872_326.0),), 1_939_972, lambda: None))
-    assert "  each device   receives 852 KiB and needs 1.85 MiB of memory (predicted)\n" in text
+    text = str(Account(None, {}, (Received("all-gather", None, 1, 872_326.0),), 2_138_116, lambda: None))
+    assert "  each device   receives 852 KiB and needs 2.04 MiB of memory (predicted)\n" in text
 
 
 def test_many_lines_are_added_up():

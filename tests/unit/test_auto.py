@@ -194,7 +194,7 @@ def test_a_layout_that_fits_is_found_if_memory_is_short() -> None:
     module = sdy.parse(text)
     scarce = sdy.auto(module, mesh={"model": 8}, hardware=slow, memory=ample.cost.memory - 2**20, time_limit=SECONDS)
     assert scarce.fits
-    assert ample.cost.seconds < scarce.cost.seconds < 1.2 * ample.cost.seconds
+    assert ample.cost.seconds < scarce.cost.seconds < 1.5 * ample.cost.seconds
     assert any(map(any, argument_dims(module)[-2:]))
 
 

@@ -1,26 +1,27 @@
-"""Static estimate of the peak memory of one device in a partitioned program, from the lifetimes of values."""
+"""Static estimate of the peak memory of one device in a partitioned program, from the buffers that it allocates."""
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
+from functools import cached_property
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import CallOp, FuncOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 
-from sdy.passes.common.call_graph import callee, main_function
+from sdy.box import Ints
+from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.properties import value_bytes
-from sdy.passes.common.symbols import Symbols
+from sdy.passes.spmd.costs.buffers import allocate, bytes_over_time
 from sdy.passes.spmd.costs.host_memory import host_values, takes_host_memory
-from sdy.passes.spmd.costs.lifetimes import Lifetimes
+from sdy.passes.spmd.costs.result_buffers import outside_results
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The temporary values that are live while one operation of the main function runs."""
+    """The temporary values that are live while one kernel of the main function runs."""
 
     operation: Operation
     bytes: int
-    """Bytes of the live values, without the arguments and results of the function."""
+    """Bytes of the live values, without arguments, results, and the values in their buffers."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,8 @@ class Footprint:
     A result that reuses the buffer of a donated argument is left out.
     """
     moments: Sequence[Moment]
-    """One entry per operation of the main function, in program order."""
-    at_peak: Sequence[SSAValue]
+    """One entry per kernel of the main function, in the order in which they run."""
+    at_peak: Sequence[OpResult]
     """The temporary values that are live at the peak, those inside the operation that runs then included."""
     host_bytes: int
     """The peak bytes of this device's values in host memory."""
@@ -63,13 +64,10 @@ def host_bytes(module: ModuleOp) -> int:
 
 def footprint(module: ModuleOp) -> Footprint:
     """Return the memory use of one device over a run of the partitioned `module`."""
-    block, host = main_function(module).body.block, host_values(module)
+    host = host_values(module)
     memory = _Memory(module, host)
-    elsewhere = memory.lifetimes.elsewhere
-    moments = [*map(Moment, block.ops, memory.of(block, elsewhere))]
-    at_peak = [value for value in memory.at_peak(block, elsewhere) if value not in host]
-    outside = [value for value in memory.lifetimes.outside if value not in host]
-    return Footprint(outside, moments, at_peak, host_bytes(module))
+    outside = [value for value in memory.outside if value not in host]
+    return Footprint(outside, [*memory.moments()], memory.at_peak(), host_bytes(module))
 
 
 class _Memory:
@@ -77,70 +75,38 @@ class _Memory:
 
     def __init__(self, module: ModuleOp, host: Set[SSAValue], *, counts_host: bool = False):
         self._main = main_function(module)
-        self._symbols = Symbols(module)
         self._host = host
         self._counts_host = counts_host
-        self._of_function: dict[FuncOp, int] = {}
-        self.lifetimes = Lifetimes(self._main, host)
+        allocation = allocate(module, host)
+        self._operations = allocation.operations
+        self._buffers = outside_results(allocation, self._size)
+        self.outside = [buffer.value for buffer in (*allocation.arguments, *allocation.results)]
+        """The arguments and results, which are live during the entire run."""
 
     def peak_bytes(self) -> int:
         """Return the bytes of the arguments and results, and of the most temporaries live at once."""
-        temporaries = self.of(self._main.body.block, self.lifetimes.elsewhere)
-        return sum(map(self.size, self.lifetimes.outside)) + max(temporaries, default=0)
+        return sum(map(self._size, self.outside)) + int(self._bytes.max(initial=0))
 
-    def size(self, value: SSAValue) -> int:
+    def moments(self) -> Iterator[Moment]:
+        """Yield the bytes live while each operation of the main function runs."""
+        block = self._main.body.block
+        begins = [time for time, op in enumerate(self._operations) if op.parent is block]
+        for begin, end in zip(begins, [*begins[1:], len(self._operations)], strict=True):
+            yield Moment(self._operations[begin], int(self._bytes[begin:end].max()))
+
+    def at_peak(self) -> list[OpResult]:
+        """Return the temporaries that are live at the peak."""
+        peak = int(self._bytes.argmax()) if len(self._bytes) else 0
+        ranges = [each for buffer in self._buffers for each in buffer.ranges if each.begin <= peak <= each.end]
+        return [each.value for each in ranges if self._size(each.value) and isinstance(each.value, OpResult)]
+
+    def _size(self, value: SSAValue) -> int:
         """Return the bytes of `value` in this memory."""
         if value in self._host:
             return value_bytes(value) if self._counts_host and takes_host_memory(value) else 0
         return 0 if self._counts_host else value_bytes(value)
 
-    def of(self, block: Block, elsewhere: Set[SSAValue] = frozenset()) -> list[int]:
-        """Return the bytes live while each operation of `block` runs.
-
-        The arguments of the block and the values in `elsewhere`, which the caller counts, are left out.
-        """
-        operations = list(block.ops)
-        last_use = self.lifetimes.last_uses(block, operations, elsewhere)
-        ending = [0] * len(operations)
-        moments: list[int] = []
-        current = 0
-        for number, op in enumerate(operations):
-            for result in op.results:
-                if result in last_use:
-                    size = self.size(result)
-                    current += size
-                    ending[last_use[result]] += size
-            moments.append(current + self._inside(op))
-            current -= ending[number]
-        return moments
-
-    def at_peak(self, block: Block, elsewhere: Set[SSAValue] = frozenset()) -> list[SSAValue]:
-        """Return the values that are live at the peak of `block`, including those nested in the operation there."""
-        operations = list(block.ops)
-        moments = self.of(block, elsewhere)
-        if not moments:
-            return []
-        peak = moments.index(max(moments))
-        last_use = self.lifetimes.last_uses(block, operations, elsewhere)
-        alive: list[SSAValue] = [
-            result for op in operations[: peak + 1] for result in op.results if last_use.get(result, -1) >= peak
-        ]
-        inside = max(self._blocks(operations[peak]), key=self._peak, default=None)
-        return alive if inside is None else [*alive, *self.at_peak(inside)]
-
-    def _inside(self, op: Operation) -> int:
-        if isinstance(op, CallOp):
-            function = callee(op, self._symbols)
-            if function not in self._of_function:
-                self._of_function[function] = self._peak(function.body.block)
-            return self._of_function[function]
-        return max(map(self._peak, self._blocks(op)), default=0)
-
-    def _blocks(self, op: Operation) -> list[Block]:
-        """Return the blocks that an operation executes: those of its regions or of its callee."""
-        if isinstance(op, CallOp):
-            return [callee(op, self._symbols).body.block]
-        return [block for region in op.regions for block in region.blocks]
-
-    def _peak(self, block: Block) -> int:
-        return max(self.of(block), default=0)
+    @cached_property
+    def _bytes(self) -> Ints:
+        """The bytes of the temporaries in use at each time."""
+        return bytes_over_time(self._buffers, self._size, len(self._operations))

@@ -18,7 +18,7 @@ from sdy.ir.shapes import num_elements
 from sdy.ir.walking import operations, operations_of
 from sdy.passes.common.call_graph import callee, calls_in, find_main_function
 from sdy.passes.common.symbols import Symbols
-from sdy.passes.spmd.costs.lifetimes import in_place, is_placement
+from sdy.passes.spmd.costs.in_place import in_place, is_placement
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.control_flow import CaseOp, IfOp, OptimizationBarrierOp, ReturnOp, WhileOp
 from sdy.stablehlo.custom_call import CustomCallOp

@@ -1,0 +1,287 @@
+"""Buffers: the memory that a program allocates, and the times at which each buffer is in use.
+
+Time is the sequence of the kernels that run, those of loops, branches and called functions included, each once. A
+buffer may hold several values after each other, and is free in between:
+
+- a loop keeps a carried value in one buffer: the next value is written there once nothing reads the last one;
+- branches and called functions write the results of their operation;
+- an elementwise operation, `dynamic_update_slice` or scatter overwrites an operand that nothing reads afterwards;
+- a reshape or a transpose is a view of its operand;
+- a result of the main function that aliases a donated argument is written to the argument's buffer.
+
+A value that cannot be computed in the buffer where it has to be is copied there, as by XLA's `CopyInsertion`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import CallOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from sdy.box import Ints
+from sdy.dialect.ops import ManualComputationOp, NamedComputationOp
+from sdy.passes.common.call_graph import callee, main_function
+from sdy.passes.common.donations import aliases
+from sdy.passes.common.symbols import Symbols
+from sdy.passes.spmd.costs.identities import source
+from sdy.passes.spmd.costs.in_place import in_place, overwritable, passed_on, views
+from sdy.passes.spmd.costs.kernel_order import scheduled
+from sdy.passes.spmd.costs.kernels import Kernel, kernels_of
+from sdy.passes.spmd.costs.scratch import scratch_of
+from sdy.stablehlo.control_flow import CaseOp, IfOp, WhileOp
+
+
+@dataclass(slots=True, eq=False)
+class LiveRange:
+    """The times from `begin` to `end`, inclusive, at which a value is in its buffer."""
+
+    value: SSAValue
+    begin: int
+    end: int
+
+
+class Buffer:
+    """Memory for values of equal size, one after the other.
+
+    Attributes:
+        value: The value for which the buffer was allocated.
+        ranges: The live ranges of the values, in order of time.
+    """
+
+    def __init__(self, value: SSAValue) -> None:
+        self.value = value
+        self.ranges: list[LiveRange] = []
+
+    def write(self, value: SSAValue, time: int) -> None:
+        """Replace the content of the buffer by `value`."""
+        if self.ranges and self.ranges[-1].end >= time:
+            self.ranges[-1].end = time - 1
+            if self.ranges[-1].begin == time:
+                self.ranges.pop()
+        self.ranges.append(LiveRange(value, time, time))
+
+    def read(self, time: int) -> None:
+        """Keep the content of the buffer until `time`."""
+        self.ranges[-1].end = max(self.ranges[-1].end, time)
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """The buffers of a program."""
+
+    operations: Sequence[Operation]
+    """The operation that runs at each time."""
+    arguments: Sequence[Buffer]
+    """The buffers of the arguments of the main function."""
+    aliased: Sequence[Buffer]
+    """The buffers of the donated arguments that results alias."""
+    results: Sequence[Buffer]
+    """The buffers of the results that alias no argument."""
+    temporaries: Sequence[Buffer]
+    """The buffers of all other values."""
+
+    def buffers(self) -> Iterator[Buffer]:
+        """Yield all buffers."""
+        yield from self.arguments
+        yield from self.results
+        yield from self.temporaries
+
+
+def allocate(module: ModuleOp, host: Set[SSAValue], runs: Callable[[Operation], bool] = lambda op: True) -> Allocation:
+    """Return the buffers of a program.
+
+    Args:
+        module: The module.
+        host: The values in host memory; all values of a buffer are in one memory.
+        runs: Returns whether an operation is part of the program.
+    """
+    return _Allocator(module, host, runs).allocation()
+
+
+def bytes_over_time(buffers: Iterable[Buffer], bytes_of: Callable[[SSAValue], int], num_times: int) -> Ints:
+    """Return the bytes of the buffers in use at each time."""
+    changes = np.zeros(num_times + 1, np.int64)
+    for buffer in buffers:
+        size = bytes_of(buffer.value)
+        for each in buffer.ranges:
+            changes[each.begin] += size
+            changes[each.end + 1] -= size
+    return np.cumsum(changes[:-1])
+
+
+class _Allocator:
+    def __init__(self, module: ModuleOp, host: Set[SSAValue], runs: Callable[[Operation], bool]) -> None:
+        self._main = main_function(module)
+        self._symbols = Symbols(module)
+        self._host = host
+        self._runs = runs
+        self._kernels: dict[Block, Sequence[Kernel]] = {}
+        self._buffer_of: dict[SSAValue, Buffer] = {}
+        self._operations: list[Operation] = []
+        self._temporaries: list[Buffer] = []
+
+    def allocation(self) -> Allocation:
+        block = self._main.body.block
+        arguments = [Buffer(argument) for argument in block.args]
+        for buffer in arguments:
+            buffer.write(buffer.value, 0)
+        self._buffer_of.update(zip(block.args, arguments, strict=True))
+        alias = {result: arguments[argument] for argument, result in aliases(self._main).items()}
+        returned = block.last_op.operands if block.last_op is not None else ()
+        targets = [alias.get(index) or Buffer(value) for index, value in enumerate(returned)]
+        self._run(block, {buffer.value for buffer in alias.values()}, targets)
+        results = [target for index, target in enumerate(targets) if index not in alias]
+        return Allocation(self._operations, arguments, [*alias.values()], results, self._temporaries)
+
+    @property
+    def _now(self) -> int:
+        return len(self._operations) - 1
+
+    def _run(self, block: Block, owned: Set[SSAValue], targets: Sequence[Buffer]) -> None:
+        """Allocate the values of a block.
+
+        Args:
+            block: The block.
+            owned: The arguments that the block may overwrite.
+            targets: The buffers of the returned values.
+        """
+        kernels = self._scheduled(block)
+        if not kernels:
+            return
+        owned = {*owned, *(result for kernel in kernels for result in kernel.operation.results)}
+        last_read = _last_reads(kernels)
+        goals = self._goals(block, kernels, last_read, targets)
+        for index, kernel in enumerate(kernels):
+            self._operations.append(kernel.operation)
+            expiring = {value for value in kernel.reads if value in owned and last_read[value] == index}
+            self._allocate(kernel, expiring, goals)
+            for value in kernel.reads:
+                self._buffer_of[value].read(self._now)
+        for value, target in zip(kernels[-1].operation.operands, targets, strict=False):
+            if self._buffer_of.get(source(value)) is not target:
+                target.write(value, self._now)
+
+    def _scheduled(self, block: Block) -> Sequence[Kernel]:
+        if block not in self._kernels:
+            self._kernels[block] = scheduled(kernels_of([op for op in block.ops if self._runs(op)]))
+        return self._kernels[block]
+
+    def _goals(
+        self, block: Block, kernels: Sequence[Kernel], last_read: Mapping[SSAValue, int], targets: Sequence[Buffer]
+    ) -> dict[SSAValue, Buffer]:
+        """Return the values that are computed in the buffers where they have to be in the end.
+
+        These are the returned values, and the values that are changed in place to become returned values.
+        """
+        goals: dict[SSAValue, Buffer] = {}
+        for value, target in zip(kernels[-1].operation.operands, targets, strict=False):
+            goals.setdefault(source(value), target)
+        occupied: dict[Buffer, int] = {}
+        for argument in block.args:
+            buffer = self._buffer_of.get(argument)
+            if buffer is not None:
+                occupied[buffer] = max(occupied.get(buffer, -1), last_read.get(argument, -1))
+        for index in reversed(range(len(kernels))):
+            kernel = kernels[index]
+            op = kernel.operation
+            for result in op.results:
+                goal = goals.get(result)
+                if goal is None:
+                    continue
+                until = occupied.get(goal, -1)
+                overwrites = any(
+                    self._buffer_of.get(source(operand)) is goal
+                    for operand, other in (*in_place(op), *overwritable(kernel))
+                    if other is result
+                )
+                if until > index or (until == index and not overwrites):
+                    del goals[result]
+            for operand, result in (*views(kernel), *in_place(op)):
+                value = source(operand)
+                if (
+                    result in goals
+                    and value in kernel.reads
+                    and last_read[value] <= max(index, last_read.get(result, -1))
+                ):
+                    goals.setdefault(value, goals[result])
+        return goals
+
+    def _allocate(self, kernel: Kernel, expiring: Set[SSAValue], goals: Mapping[SSAValue, Buffer]) -> None:
+        """Allocate the results of a kernel and run the blocks inside of it.
+
+        Args:
+            kernel: The kernel.
+            expiring: The values that it may overwrite, as nothing reads them afterwards.
+            goals: Buffers for some values.
+        """
+        op, begin = kernel.operation, self._now
+        viewed = {result: self._buffer_of[value] for value, result in views(kernel)}
+        overwritten = self._overwritten(kernel, expiring)
+        buffers: list[Buffer] = []
+        for result in op.results:
+            buffer = viewed.get(result) or goals.get(result) or overwritten.get(result)
+            if buffer is None:
+                buffer = self._temporary(result)
+            if result not in viewed and not isinstance(op, IfOp | CaseOp):
+                buffer.write(result, begin)
+            self._buffer_of[result] = buffer
+            buffers.append(buffer)
+        for value in scratch_of(op):
+            self._temporary(value).write(value, begin)
+        match op:
+            case WhileOp():
+                self._loop(op, buffers)
+            case IfOp() | CaseOp():
+                for region in op.regions:
+                    self._run(region.block, frozenset(), buffers)
+            case CallOp():
+                self._call(callee(op, self._symbols).body.block, op.operands, buffers)
+            case NamedComputationOp() | ManualComputationOp():
+                self._call(op.regions[0].block, op.operands, buffers)
+            case _:
+                return
+        for result, buffer in zip(op.results, buffers, strict=True):
+            if result not in viewed:
+                buffer.write(result, self._now)
+
+    def _temporary(self, value: SSAValue) -> Buffer:
+        buffer = Buffer(value)
+        self._temporaries.append(buffer)
+        return buffer
+
+    def _overwritten(self, kernel: Kernel, expiring: Set[SSAValue]) -> dict[SSAValue, Buffer]:
+        """Return the buffers that results of a kernel take over from values that expire, by result."""
+        overwritten: dict[SSAValue, Buffer] = {}
+        left = {*expiring}
+        for operand, result in (*in_place(kernel.operation), *overwritable(kernel)):
+            value = source(operand)
+            if value in left and result not in overwritten and (value in self._host) is (result in self._host):
+                left.discard(value)
+                overwritten[result] = self._buffer_of[value]
+        return overwritten
+
+    def _loop(self, loop: WhileOp, buffers: Sequence[Buffer]) -> None:
+        for region in loop.regions:
+            self._buffer_of.update(zip(region.block.args, buffers, strict=True))
+        self._run(loop.cond.block, frozenset(), ())
+        arguments = zip(loop.body.block.args, passed_on(loop), strict=True)
+        self._run(loop.body.block, {argument for argument, is_passed_on in arguments if not is_passed_on}, buffers)
+
+    def _call(self, block: Block, operands: Sequence[SSAValue], buffers: Sequence[Buffer]) -> None:
+        for argument, operand in zip(block.args, operands, strict=True):
+            if (buffer := self._buffer_of.get(source(operand))) is None:  # of a constant
+                buffer = self._temporary(argument)
+                buffer.write(argument, self._now)
+            self._buffer_of[argument] = buffer
+        self._run(block, frozenset(), buffers)
+
+
+def _last_reads(kernels: Sequence[Kernel]) -> dict[SSAValue, int]:
+    """Return the index of the last kernel that reads each value or a view of it."""
+    last_read = {value: index for index, kernel in enumerate(kernels) for value in kernel.reads}
+    for kernel in reversed(kernels):
+        for value, result in views(kernel):
+            last_read[value] = max(last_read[value], last_read.get(result, -1))
+    return last_read

@@ -1,0 +1,94 @@
+"""Operations whose results are in the buffers of operands."""
+
+from collections.abc import Iterable
+
+from xdsl.ir import Operation, SSAValue
+
+from sdy.ir.shapes import shape_of
+from sdy.passes.common.properties import value_bytes
+from sdy.passes.spmd.costs.identities import source, uses_of
+from sdy.passes.spmd.costs.kernels import Kernel
+from sdy.stablehlo.control_flow import WhileOp
+from sdy.stablehlo.custom_call import CustomCallOp
+from sdy.stablehlo.dot import DotGeneralOp
+from sdy.stablehlo.scatter import ScatterOp
+from sdy.stablehlo.shape import BitcastConvertOp, ReshapeOp, TransposeOp
+from sdy.stablehlo.slicing import DynamicUpdateSliceOp
+
+_PLACEMENT = "annotate_device_placement"
+
+_MATRIX = 2
+_VIEWS = ReshapeOp | TransposeOp | BitcastConvertOp
+
+Pairs = Iterable[tuple[SSAValue, SSAValue]]
+"""Pairs of an operand and a result."""
+
+
+def is_placement(op: Operation) -> bool:
+    """Return whether `op` is JAX's placement annotation, which moves its operand to host or device memory."""
+    return isinstance(op, CustomCallOp) and op.call_target_name.data == _PLACEMENT
+
+
+def in_place(op: Operation) -> Pairs:
+    """Return the pairs of an operand and a result that share a buffer if nothing reads the operand afterwards."""
+    if isinstance(op, WhileOp) or is_placement(op):
+        return zip(op.operands, op.results, strict=True)
+    if isinstance(op, DynamicUpdateSliceOp):
+        return [(op.operand, op.result)]
+    if isinstance(op, ScatterOp):
+        return zip(op.inputs, op.results, strict=True)
+    return ()
+
+
+def overwritable(kernel: Kernel) -> Pairs:
+    """Return the pairs of a value that a kernel reads element by element and its result, if they have the same shape.
+
+    XLA computes products as matrices, or stacks of them, and reshapes their operands and results to that.
+    """
+    return [
+        (value, result)
+        for result in kernel.operation.results[:1]
+        for value in kernel.elementwise
+        if value.type == result.type and _is_reshaped(value) is _is_reshaped(result)
+    ]
+
+
+def _is_reshaped(value: SSAValue) -> bool:
+    """Return whether `value` has another shape in a product."""
+    products = [value.owner, *(use.operation for use in uses_of(value))]
+    return any(_reshapes(op, value) for op in products if isinstance(op, DotGeneralOp))
+
+
+def _reshapes(product: DotGeneralOp, value: SSAValue) -> bool:
+    num_batching = len(product.dot_dimension_numbers.data.lhs_batching_dimensions)
+    return len(shape_of(value)) - num_batching > _MATRIX or num_batching > 1
+
+
+def views(kernel: Kernel) -> Pairs:
+    """Return the pairs of a value that a kernel reads and a result that is a view of it.
+
+    Layouts absorb transposes. A value that a loop passes on unchanged is a view of its initial value.
+    """
+    op = kernel.operation
+    if isinstance(op, WhileOp):
+        pairs = zip(map(source, op.operands), op.results, passed_on(op), strict=True)
+        return [
+            (operand, result) for operand, result, is_passed_on in pairs if is_passed_on and operand in kernel.reads
+        ]
+    if not isinstance(op, _VIEWS):
+        return ()
+    (result,) = op.results
+    (viewed,) = op.operands
+    viewed = source(viewed)
+    while viewed not in kernel.reads and isinstance(viewed.owner, _VIEWS):
+        viewed = source(viewed.owner.operands[0])
+    is_view = viewed in kernel.reads and value_bytes(viewed) == value_bytes(result)
+    return [(viewed, result)] if is_view else ()
+
+
+def passed_on(loop: WhileOp) -> list[bool]:
+    """Return for each carried value whether the body returns it unchanged."""
+    block = loop.body.block
+    end = block.last_op
+    returned = end.operands if end is not None else ()
+    return [source(value) is argument for value, argument in zip(returned, block.args, strict=True)]
