@@ -19,6 +19,9 @@ _Axes = tuple[str, ...]
 _MOST_PARALLEL = 4
 """Maximum number of sets of axes for the data beside which tensor parallelism is searched."""
 
+_MATRIX_DIMS = {"rows": -2, "columns": -1}
+"""The dimensions of the matrices, perhaps stacked, of a model."""
+
 _SEQUENCE = 1
 """The sequence dimension of a batch of sequences."""
 
@@ -46,10 +49,15 @@ def expert_layouts(choices: Sequence[Choice], mesh: Mesh, search: Search) -> Ite
         for others in _tensor_axes(mesh, axes):
             tensor = _tensor_parallel(choices, parallel, others, search)
             fully = {**tensor, **_with_axes(state, tensor, axes)}
+            along = ", ".join(others)
+            for name, dim in _MATRIX_DIMS.items():
+                same = {**parallel, **_with_axes(state, parallel, others, [dim])}
+                yield f"data parallel over {over}, {name} over {along}", same
+                yield f"fully sharded over {over}, {name} over {along}", {**same, **_with_axes(state, same, axes)}
             for kind, layout in {"data parallel": tensor, "fully sharded": fully}.items():
-                yield f"{kind} over {over}, tensor parallel over {', '.join(others)}", layout
+                yield f"{kind} over {over}, tensor parallel over {along}", layout
                 if sequences := _sequence_parallel(layout, others, search):
-                    name = f"{kind} over {over}, tensor and sequence parallel over {', '.join(others)}"
+                    name = f"{kind} over {over}, tensor and sequence parallel over {along}"
                     yield name, {**layout, **sequences}
 
 
@@ -81,7 +89,8 @@ def _with_axes(
 ) -> dict[int, TensorSharding]:
     """Return the options that add those of `axes` that a choice does not use to one dimension of each choice.
 
-    The dimension is the first possible one of `dims`, by default the largest divisible one, unsharded ones first.
+    The dimension is the first possible one of `dims`, which count from the end if negative; by default, it is the
+    largest divisible one, unsharded ones first.
     """
     layout: dict[int, TensorSharding] = {}
     for choice in choices:
@@ -89,8 +98,11 @@ def _with_axes(
         dim_axes = before.dim_axes if before is not None else ((),) * len(choice.shape)
         used = {ref.name for refs in dim_axes for ref in refs}
         new = [name for name in axes if name not in used]
+        rank = len(choice.shape)
+        possible = None if dims is None else [dim % rank for dim in dims if -rank <= dim < rank]
         largest = sorted(range(len(choice.shape)), key=lambda dim: (bool(dim_axes[dim]), -choice.shape[dim]))
-        wanted = (option for dim in dims or largest for option in choice.options if _adds(option, before, dim, new))
+        tried = largest if possible is None else possible
+        wanted = (option for dim in tried for option in choice.options if _adds(option, before, dim, new))
         if new and (option := next(wanted, None)) is not None:
             layout[choice.node] = option
     return layout

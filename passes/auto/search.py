@@ -29,7 +29,7 @@ class Candidate:
     """False if `cost` is only a lower bound, as of a candidate that is worse than a known one."""
 
 
-_BEGINS = 3
+_BEGINS = 4
 """Number of layouts that the search starts from."""
 
 _WORTH_A_START = 1.25
