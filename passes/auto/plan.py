@@ -14,6 +14,9 @@ from sdy.sharding import TensorSharding
 _NEGLIGIBLE = 1e-6
 """Time differences below this fraction of a step are not shown."""
 
+_MOST_LAYOUTS = 10
+"""Maximum number of other layouts that the text of a plan shows, the best ones."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -99,9 +102,11 @@ class Plan:
         return f"+{format_seconds(seconds)}" if seconds > _NEGLIGIBLE * self.cost.seconds else "as fast"
 
     def _comparison(self) -> str:
-        axes = list(dict.fromkeys(axes for cost in (self.cost, *self.others.values()) for axes in cost.communication))
+        fastest = sorted(self.others.items(), key=lambda each: (each[1].memory > self.memory, each[1].seconds))
+        shown = {"this plan": self.cost, **dict(fastest[:_MOST_LAYOUTS])}
+        axes = list(dict.fromkeys(axes for cost in shown.values() for axes in cost.communication))
         table = [["layout", "step time", "compute", *map(_axes, axes), "overlap", "memory"]]
-        for name, cost in {"this plan": self.cost, **self.others}.items():
+        for name, cost in shown.items():
             sent = [format_seconds(cost.communication.get(each, 0.0)) for each in axes]
             table.append(
                 [
@@ -112,7 +117,9 @@ class Plan:
                     format_bytes(cost.memory),
                 ]
             )
-        return "\n".join(columns(table, numbers=range(1, len(table[0]))))
+        table_text = "\n".join(columns(table, numbers=range(1, len(table[0]))))
+        slower = len(self.others) - len(shown) + 1
+        return f"{table_text}\n  and {slower} other layouts" if slower > 0 else table_text
 
 
 def shown_mesh(mesh: Mesh) -> str:

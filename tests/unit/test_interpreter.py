@@ -465,5 +465,5 @@ def test_command_refuses_arguments_that_do_not_fit(
     (tmp_path / "in.mlir").write_text(WITH_ARGUMENTS)
     np.savez(tmp_path / "in.npz", **(arrays or {}))
     flags = [] if arrays is None else ["--inputs", str(tmp_path / "in.npz")]
-    assert main([str(tmp_path / "in.mlir"), *flags]) == 1
+    assert main([str(tmp_path / "in.mlir"), *flags]) == 2
     assert message in capsys.readouterr().err

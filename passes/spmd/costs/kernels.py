@@ -13,6 +13,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from sdy.ir.shapes import shape_of
 from sdy.passes.spmd.costs.identities import is_identity, source, uses_of
+from sdy.rules import movement
 from sdy.rules.elementwise import POINTWISE
 from sdy.rules.other_dialects import CHLO
 
@@ -26,14 +27,13 @@ ELEMENTWISE = _operations(POINTWISE) | _operations("bitcast_convert clamp select
 """Operations that can overwrite an operand of the type of the result."""
 
 _MOVING = _operations(
-    "broadcast broadcast_in_dim concatenate constant dynamic_gather dynamic_slice gather iota pad real_dynamic_slice"
-    " reshape reverse slice transpose"
+    "broadcast concatenate constant dynamic_gather dynamic_slice gather iota pad real_dynamic_slice reshape slice"
 )
 _FUSED = ELEMENTWISE | _MOVING
-"""Operations that a kernel of a user can compute."""
+"""Operations that a kernel of a user can compute, in addition to those that only move elements."""
 
-_FUSING = _FUSED | _operations("dynamic_update_slice reduce")
-"""Operations whose kernels can compute operands."""
+_FUSING = _operations("dynamic_update_slice reduce")
+"""Other operations whose kernels can compute operands."""
 
 _READS_FROM_MEMORY = {"stablehlo.dynamic_update_slice": {0}, "stablehlo.gather": {0}, "stablehlo.dynamic_gather": {0}}
 """Operands that these operations read at computed positions, by index."""
@@ -121,7 +121,7 @@ class _Fusion:
         if op.name == "stablehlo.constant" or is_identity(op):
             return
         users: dict[int, None] = {}
-        is_materialized = op.name not in _FUSED
+        is_materialized = not _can_be_fused(op)
         for use in (use for result in op.results for use in uses_of(result)):
             user = self._index.get(self._ancestor(use.operation))
             if user is None:
@@ -174,12 +174,12 @@ def _is_inside(value: SSAValue, op: Operation) -> bool:
 
 
 def _can_fuse(user: Operation, index: int) -> bool:
-    return user.name in _FUSING and index not in _READS_FROM_MEMORY.get(user.name, ())
+    return (_can_be_fused(user) or user.name in _FUSING) and index not in _READS_FROM_MEMORY.get(user.name, ())
 
 
 def _is_cheap(op: Operation) -> bool:
     """Return whether several kernels may compute `op`: each reads no more than one array of the result's rank."""
-    if op.name not in _FUSED or op.name in _EXPENSIVE:
+    if not _can_be_fused(op) or op.name in _EXPENSIVE:
         return False
     rank = _rank(op.results[0])
     return op.name in _FREE or sum(_rank(operand) >= rank for operand in {*op.operands} if not _is_free(operand)) <= 1
@@ -192,3 +192,7 @@ def _is_free(value: SSAValue) -> bool:
 def _rank(value: SSAValue) -> int:
     """Return the number of dimensions with more than one element."""
     return sum(size > 1 for size in shape_of(value))
+
+
+def _can_be_fused(op: Operation) -> bool:
+    return op.name in _FUSED or movement(op.name) is not None
