@@ -5,7 +5,7 @@ Each set of mesh axes can shard the data, and the other axes, or some of the sam
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations, starmap
 
 from sdy.axes import AxisRef
@@ -33,7 +33,7 @@ def expert_layouts(choices: Sequence[Choice], mesh: Mesh, search: Search) -> Ite
     data = [choice for choice in choices if not choice.is_state]
     if not state or not data:
         return
-    parallels: list[tuple[_Axes, str, Assignment, Candidate]] = []
+    parallels: list[_DataParallel] = []
     for axes in _sets_of_axes(mesh.axis_names):
         for dim in range(max(len(choice.shape) for choice in data)):
             if parallel := _with_axes(data, {}, axes, [dim]):
@@ -44,29 +44,45 @@ def expert_layouts(choices: Sequence[Choice], mesh: Mesh, search: Search) -> Ite
                 }
                 yield from layouts.items()
                 best = min(starmap(search.candidate, layouts.items()), key=search.rank)
-                parallels.append((axes, over, parallel, best))
-    for axes, over, parallel, _ in _best_of_each(parallels, search):
-        for others in _tensor_axes(mesh, axes):
-            tensor = _tensor_parallel(choices, parallel, others, search)
-            fully = {**tensor, **_with_axes(state, tensor, axes)}
-            along = ", ".join(others)
-            for name, dim in _MATRIX_DIMS.items():
-                same = {**parallel, **_with_axes(state, parallel, others, [dim])}
-                yield f"data parallel over {over}, {name} over {along}", same
-                yield f"fully sharded over {over}, {name} over {along}", {**same, **_with_axes(state, same, axes)}
-            for kind, layout in {"data parallel": tensor, "fully sharded": fully}.items():
-                yield f"{kind} over {over}, tensor parallel over {along}", layout
-                if sequences := _sequence_parallel(layout, others, search):
-                    name = f"{kind} over {over}, tensor and sequence parallel over {along}"
-                    yield name, {**layout, **sequences}
+                parallels.append(_DataParallel(axes, over, parallel, best))
+    for data_parallel in _best_of_each(parallels, search):
+        for others in _tensor_axes(mesh, data_parallel.axes):
+            yield from _with_tensors(choices, state, data_parallel, others, search)
 
 
-def _best_of_each(
-    parallels: Sequence[tuple[_Axes, str, Assignment, Candidate]], search: Search
-) -> Sequence[tuple[_Axes, str, Assignment, Candidate]]:
+@dataclass(frozen=True)
+class _DataParallel:
+    """A layout of the data."""
+
+    axes: _Axes
+    over: str
+    """The axes and the dimension as text."""
+    layout: Assignment
+    best: Candidate
+    """The better one of the layouts with replicated and with fully sharded state."""
+
+
+def _with_tensors(
+    choices: Sequence[Choice], state: Sequence[Choice], data: _DataParallel, others: _Axes, search: Search
+) -> Iterator[tuple[str, Assignment]]:
+    """Yield the layouts that shard data as `data` and the tensors of the model over `others`."""
+    along = ", ".join(others)
+    tensor = _tensor_parallel(choices, data.layout, others, search)
+    layouts = {"tensor parallel": tensor}
+    for name, dim in _MATRIX_DIMS.items():
+        layouts[name] = {**data.layout, **_with_axes(state, data.layout, others, [dim])}
+    for name, layout in layouts.items():
+        fully = {**layout, **_with_axes(state, layout, data.axes)}
+        for kind, each in {"data parallel": layout, "fully sharded": fully}.items():
+            yield f"{kind} over {data.over}, {name} over {along}", each
+            if layout is tensor and (sequences := _sequence_parallel(each, others, search)):
+                yield f"{kind} over {data.over}, tensor and sequence parallel over {along}", {**each, **sequences}
+
+
+def _best_of_each(parallels: Sequence[_DataParallel], search: Search) -> Sequence[_DataParallel]:
     """Return the best layouts of data with different axes, the best first."""
-    ranked = sorted(parallels, key=lambda each: search.rank(each[-1]), reverse=True)
-    return list({each[0]: each for each in ranked}.values())[::-1][:_MOST_PARALLEL]
+    ranked = sorted(parallels, key=lambda each: search.rank(each.best), reverse=True)
+    return list({each.axes: each for each in ranked}.values())[::-1][:_MOST_PARALLEL]
 
 
 def _sets_of_axes(names: Sequence[str]) -> Iterator[_Axes]:
