@@ -68,7 +68,7 @@ def _tried(program: SmallProgram, module: ModuleOp, choices: Sequence[Choice], h
     device, mesh = hardware_of(hardware), named_meshes(module)[_MESH]
     plan = sdy.auto(module.clone(), hardware=device)
     layouts = [
-        [choice.final(option) for choice, option in zip(choices, options, strict=True)]
+        [choice.final(option, option) for choice, option in zip(choices, options, strict=True)]
         for options in product(*(choice.options for choice in choices))
     ]
     costs = [

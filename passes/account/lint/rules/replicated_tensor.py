@@ -16,7 +16,7 @@ After::
 from collections.abc import Iterator
 from math import prod
 
-from xdsl.ir import OpResult, SSAValue
+from xdsl.ir import SSAValue
 
 from sdy.axes import AxisRef, total_size
 from sdy.dialect.shardings import get_sharding
@@ -52,8 +52,8 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
 def _at_peak(program: LintedProgram) -> Iterator[SSAValue]:
     """Yield the unpartitioned tensors that are live at peak memory, except arguments and slices of them."""
     for value in program.footprint.at_peak:
-        source = program.traced.sources.get(value.op) if isinstance(value, OpResult) else None
-        if isinstance(value, OpResult) and source is not None and not isinstance(source, ConstantOp):
+        source = program.traced.sources.get(value.op)
+        if source is not None and not isinstance(source, ConstantOp):
             results = source.results[value.index : value.index + 1]
             yield from (result for result in results if not program.is_argument(result))
 
