@@ -160,16 +160,17 @@ def _best_when_partitioned(
         return candidates[0], {candidates[0].cost: candidates[0].cost}
     fastest = sorted(candidates, key=lambda each: each.cost.seconds)
     # A layout that is estimated not to fit may need less memory once it is partitioned.
-    almost_fit = [each for each in fastest if each.cost.memory <= _ALMOST_FITS * limit] or fastest
-    promising = [*search.different(candidates)[:most], expert, *almost_fit[:most]]
+    almost_fit = [each for each in fastest if each.cost.memory <= _ALMOST_FITS * limit]
+    promising = [*search.different(candidates)[:most], expert, *(almost_fit or fastest)[:most]]
     best, costs = promising[0], dict[StepCost, StepCost]()
     for each in promising:
         if costs and time.monotonic() > deadline:
             break
         slower = _FAR_OFF if each is expert else 1.0
-        memory = limit if each.cost.memory <= _ALMOST_FITS * limit else each.cost.memory
-        possible = search.rank_of(replace(each.cost, memory=min(each.cost.memory, memory)))
-        if each.cost not in costs and (not costs or possible < search.rank_of(costs[best.cost], slower)):
+        possible = replace(each.cost, memory=min(each.cost.memory, limit)) if each in almost_fit else each.cost
+        if each.cost not in costs and (
+            not costs or search.rank_of(possible) < search.rank_of(costs[best.cost], slower)
+        ):
             costs[each.cost] = in_truth(each).cost
             best = min((best, each), key=lambda candidate: search.rank_of(costs[candidate.cost]))
     return best, costs
