@@ -21,7 +21,7 @@ from sdy.ir.editing import AnalysisPreservingPass
 from sdy.ir.walking import cached_walks, invalidate, uncached_walks
 from sdy.passes.common.manual_axes import check_manual_axes
 from sdy.passes.pipelines import PartitionPipeline, Pipeline, PreparePipeline, PropagationPipeline
-from sdy.passes.policy.policy import Policy, apply_policy
+from sdy.passes.policy import Policy, apply_policy
 from sdy.progress import current_reporter, task
 from sdy.text import context, verify
 from sdy.text.large_stack import on_large_stack_if_deep

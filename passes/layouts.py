@@ -24,7 +24,7 @@ from sdy.ir.walking import operations
 from sdy.passes.driver import partition, prepare, run_passes
 from sdy.passes.importing.rewrite_as_hlo import RewriteAsHloPass
 from sdy.passes.pipelines import PropagationPipeline
-from sdy.passes.policy.policy import Policy
+from sdy.passes.policy import Policy
 from sdy.passes.propagation.provenance.history import CandidateLayout, LayoutChoice, history_of
 from sdy.passes.spmd.costs.communication import bytes_received
 from sdy.passes.spmd.costs.footprint import peak_bytes

@@ -219,7 +219,7 @@ def _known_jaxlib(version: str) -> str:
 
 
 def _written_version(version: str) -> str:
-    from sdy.text.bytecode.conversion import check_version
+    from sdy.text.bytecode import check_version
 
     check_version(version)
     return version

@@ -14,7 +14,7 @@ from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.ir.walking import operations
 from sdy.mesh import Mesh
 from sdy.passes.auto.origins import choosable_results
-from sdy.passes.policy.policy import Policy
+from sdy.passes.policy import Policy
 
 
 def policies_of_results(module: ModuleOp) -> Sequence[Policy]:

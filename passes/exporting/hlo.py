@@ -14,7 +14,7 @@ from sdy.ir.walking import operations
 from sdy.passes.common.argument_names import attribute_names
 from sdy.passes.gspmd.sharding_texts import HLO_SHARDING
 from sdy.text import format
-from sdy.text.bytecode.conversion import check_known, hlo_of
+from sdy.text.bytecode import check_known, hlo_of
 
 _MANUAL = StringAttr("{manual}")
 _SDY = "sdy"

@@ -23,11 +23,11 @@ from sdy.passes.common.function_shardings import function_argument_shardings
 from sdy.passes.common.manual_axes import ManualAxes
 from sdy.passes.common.sharding_walk import shardings_in
 from sdy.passes.common.symbols import Symbols
+from sdy.passes.spmd import planner_of
 from sdy.passes.spmd.emit.operation_reshards import AllReshards, MinimalReshards, OperationReshards
 from sdy.passes.spmd.emit.single_device import is_on_one_device, refuse_single_device
 from sdy.passes.spmd.emit.unreduced import combine_for_use, unreduce_for_use
 from sdy.passes.spmd.plan.planner import Planner
-from sdy.passes.spmd.planners import planner_of
 from sdy.rules.registry import name_of
 from sdy.sharding import TensorSharding, equivalent
 from sdy.stablehlo.dot import DotGeneralOp, DotOp

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import jax
 
 from sdy.passes.jax.device_mesh import AnyMesh
-from sdy.passes.policy.policy import Policy, chain_policies
+from sdy.passes.policy import Policy, chain_policies
 
 
 @dataclass(frozen=True)

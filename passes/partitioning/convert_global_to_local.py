@@ -15,6 +15,7 @@ from sdy.dialect.interfaces import data_flow_of
 from sdy.ir.fast_access import is_terminator
 from sdy.ir.walking import cached_walks, operations
 from sdy.passes.common.donations import check_donations
+from sdy.passes.spmd import planner_of
 from sdy.passes.spmd.emit.device_shards import mask_to_first_shard
 from sdy.passes.spmd.emit.illegality import Reason
 from sdy.passes.spmd.emit.module_layouts import Layouts
@@ -23,7 +24,6 @@ from sdy.passes.spmd.emit.replicate import IllegalSplit, replicate_along
 from sdy.passes.spmd.legality import find_illegal_split
 from sdy.passes.spmd.local_module import Channels, first_free_channel, is_local, mark_local
 from sdy.passes.spmd.ops import partitioning_of
-from sdy.passes.spmd.planners import planner_of
 from sdy.passes.spmd.shards.layout import Layout
 
 

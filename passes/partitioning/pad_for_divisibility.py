@@ -20,6 +20,7 @@ from sdy.dialect.shardings import set_sharding
 from sdy.ir.fast_access import is_terminator
 from sdy.ir.walking import operations
 from sdy.passes.common.replication_cost import LocalBytes, warn_of_cost
+from sdy.passes.spmd import planner_of
 from sdy.passes.spmd.emit.module_layouts import Layouts
 from sdy.passes.spmd.emit.op_conversion import OpConversion, PaddedConversion, Target, device_id_op
 from sdy.passes.spmd.emit.padding import Insertion, Padding
@@ -27,7 +28,6 @@ from sdy.passes.spmd.emit.replicate import rule_notes
 from sdy.passes.spmd.local_module import Channels, first_free_channel
 from sdy.passes.spmd.ops import partitioning_of
 from sdy.passes.spmd.plan.special_rules import rule_by_elements
-from sdy.passes.spmd.planners import planner_of
 from sdy.passes.spmd.shards.layout import Layout
 from sdy.rule import OpShardingRule
 

@@ -11,12 +11,12 @@ from sdy.dialect.shardings import get_sharding
 from sdy.ir.walking import operations
 from sdy.passes.common.replication_cost import LocalBytes, current_shardings, warn_of_cost
 from sdy.passes.common.symbols import Symbols
+from sdy.passes.spmd import planner_of
 from sdy.passes.spmd.emit.op_conversion import device_id_op
 from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning
 from sdy.passes.spmd.emit.resolution import Resolution
 from sdy.passes.spmd.local_module import Channels, first_free_channel
 from sdy.passes.spmd.ops import partitioning_of
-from sdy.passes.spmd.planners import planner_of
 
 
 @dataclass(frozen=True)

@@ -9,3 +9,19 @@ Each folder imports only the folders above it:
     ops/     the partitioning of each family of operations, a file for each
     costs/   time and memory of the program of one device
 """
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sdy.passes.spmd.plan.planner import Planner
+
+
+def planner_of(least_communication: bool) -> "Planner":
+    """Return the planner that the option `least-communication` of a pass selects; the other one is not imported."""
+    if least_communication:
+        from sdy.passes.spmd.least_communication import LeastCommunicationPlanner
+
+        return LeastCommunicationPlanner()
+    from sdy.passes.spmd.plan.planner import ShardyPlanner
+
+    return ShardyPlanner()

@@ -16,7 +16,7 @@ from sdy.passes.jax.api.given_shardings import Tree
 from sdy.passes.jax.api.jit import jit
 from sdy.passes.jax.device_mesh import AnyMesh
 from sdy.passes.jax.stages import Lowerable, Lowered
-from sdy.passes.policy.policy import Policy
+from sdy.passes.policy import Policy
 from sdy.passes.torch.model import Arrays, Model
 from sdy.passes.torch.names import Patterns, ShardingSpec, axes_of, shardings_of, split_alike
 from sdy.passes.torch.optimizer import FunctionalOptimizer, State

@@ -18,7 +18,6 @@ from sdy.rules import (
     reshape,
     shape,
     windows,
-    without_rule,
 )
 from sdy.rules.builder import RuleBuilder, identity_rule
 from sdy.rules.call_targets import register_custom_call
@@ -66,7 +65,6 @@ __all__ = [
     "sharding_rule",
     "sharding_rules",
     "windows",
-    "without_rule",
 ]
 
 __getattr__, __dir__ = lazy_names(

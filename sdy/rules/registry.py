@@ -66,7 +66,41 @@ _looks_around: set[str] = set()
 _by_result: set[str] = set()
 _elementwise: set[str] = set()
 _movements: dict[str, Movement] = {}
-_without_rule: set[str] = set()
+_without_rule = {
+    "builtin.module",
+    "func.func",
+    "func.call",
+    "sdy.all_gather",
+    "sdy.all_reduce",
+    "sdy.all_slice",
+    "sdy.all_to_all",
+    "sdy.collective_permute",
+    "sdy.constant",
+    "sdy.data_flow_edge",
+    "sdy.func_data_flow_edge",
+    "sdy.manual_computation",
+    "sdy.mesh",
+    "sdy.propagation_barrier",
+    "sdy.reduce_scatter",
+    "sdy.replicated_to_unreduced",
+    "sdy.reshard",
+    "sdy.sharded_to_unreduced",
+    "sdy.sharding_group",
+    "stablehlo.after_all",
+    "stablehlo.case",
+    "stablehlo.constant",
+    "stablehlo.create_token",
+    "stablehlo.get_tuple_element",
+    "stablehlo.infeed",
+    "stablehlo.iota",
+    "stablehlo.optimization_barrier",
+    "stablehlo.outfeed",
+    "stablehlo.partition_id",
+    "stablehlo.recv",
+    "stablehlo.send",
+    "stablehlo.while",
+}
+"""Operations through which no sharding propagates, or which propagation handles separately."""
 _warned: set[str] = set()
 
 

@@ -11,10 +11,10 @@ chlo/         the CHLO dialect
 classes.py    all operations and attributes
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sdy.ir.lazy_dialects import LazyDialect
+from sdy.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from sdy.stablehlo.classes import *  # noqa: F403
@@ -68,9 +68,4 @@ _DEFINITIONS = {
 
 STABLEHLO = LazyDialect("stablehlo", __name__, _DEFINITIONS)
 
-
-def __getattr__(name: str) -> Any:
-    cls = getattr(import_module(f"{__name__}.classes"), name, None) if name[0].isupper() else None
-    if not getattr(cls, "__module__", "").startswith(__name__):
-        raise AttributeError(f"module '{__name__}' has no class '{name}'")
-    return cls
+__getattr__, __dir__ = lazy_names(__name__, globals(), {}, classes=f"{__name__}.classes")

@@ -12,10 +12,10 @@ reading/           the parser: parser.py for operations and regions, values.py f
                    affine_parser.py for maps and sets, builtin_syntax.py for resources and defaults of builtin types,
                    locations.py
   types            builtin_types.py
-printing/          the printer: printer.py for operations, assembly_formats.py for modules and functions, names.py for
+printing/          the printer; assembly_formats.py for modules and functions, names.py for
                    the names of values; attribute_printer.py for attributes and types, aliases.py, location_text.py,
                    floats.py; text_cache.py; versions.py for the differences between versions of jaxlib
-verification/      verifier.py; visibility.py for dominance, definition_checks.py and constraint_words.py for IRDL
+verification/      the verifier; visibility.py for dominance, definition_checks.py and constraint_words.py for IRDL
                    definitions, builtin_checks.py for modules, functions and calls, memoized_checks.py
 
 dialects.py        the registered dialects
@@ -33,11 +33,11 @@ from xdsl.ir import Operation
 from sdy import gc_control
 from sdy.text.dialects import context
 from sdy.text.large_stack import again_on_large_stack
+from sdy.text.printing import Printer
 from sdy.text.printing.names import AsmNames
-from sdy.text.printing.printer import Printer
 from sdy.text.reading.other_formats import decode_program
 from sdy.text.reading.parser import Parser, parse_module, parse_valid_module
-from sdy.text.verification.verifier import verify
+from sdy.text.verification import verify
 
 __all__ = ["AsmNames", "Parser", "Printer", "context", "format", "parse", "parse_verified", "to_bytecode", "verify"]
 
@@ -118,7 +118,7 @@ def to_bytecode(module: ModuleOp, target_version: str | None = None) -> bytes:
     Raises:
         DiagnosticError: If the version lacks an operation of the module, or jaxlib does not write that version.
     """
-    from sdy.text.bytecode.conversion import bytecode_of, check_known
+    from sdy.text.bytecode import bytecode_of, check_known
 
     check_known(module)
     return bytecode_of(format(module, generic=True, debuginfo=True), target_version)

@@ -5,7 +5,8 @@ import pytest
 import sdy
 from corpus import PROGRAMS
 from samples import sample
-from sdy.text.bytecode import conversion, jaxlib_converter
+from sdy.text import bytecode
+from sdy.text.bytecode import jaxlib_converter
 
 VERSIONS = ("1.9.0", "1.10.0", "1.13.0")
 """Releases of StableHLO."""
@@ -20,7 +21,7 @@ def _in_this_process(data: bytes, what: str, *options: str) -> bytes:
 @pytest.fixture(autouse=True)
 def no_other_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Convert in this process, which has jaxlib already."""
-    monkeypatch.setattr(conversion, "run_jaxlib", _in_this_process)
+    monkeypatch.setattr(bytecode, "run_jaxlib", _in_this_process)
 
 
 @pytest.mark.parametrize("name", sample(PROGRAMS, one_in=20))

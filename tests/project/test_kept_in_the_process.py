@@ -45,9 +45,9 @@ UNBOUNDED_CACHES = {
     "sdy.text.printing.versions.installed_syntax": "a call without arguments",
     "sdy.text.reading.generic_form._default_properties": CLASSES,
     "sdy.text.verification.memoized_checks.is_verified_by_body": CLASSES,
-    "sdy.text.verification.verifier._checks": CLASSES,
-    "sdy.text.verification.verifier._may_be_terminator": CLASSES,
-    "sdy.text.verification.verifier._needs_more_than_key": CLASSES,
+    "sdy.text.verification._checks": CLASSES,
+    "sdy.text.verification._may_be_terminator": CLASSES,
+    "sdy.text.verification._needs_more_than_key": CLASSES,
 }
 """Unbounded caches, and why they stay small."""
 

@@ -25,7 +25,8 @@ from jax import export
 import sdy
 from forked import said
 from sdy.diagnostics import DiagnosticError, capture
-from sdy.text.bytecode import conversion, jaxlib_converter
+from sdy.text import bytecode
+from sdy.text.bytecode import jaxlib_converter
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 5
@@ -64,7 +65,7 @@ def damaged(data: bytes, choices: random.Random) -> bytes:
     return bytes(changed)
 
 
-def _in_this_process(data: bytes, what: str, *options: str) -> bytes | conversion.Refusal:
+def _in_this_process(data: bytes, what: str, *options: str) -> bytes | bytecode.Refusal:
     """Convert `data` with jaxlib in this process, in place of `jaxlib_converter.py`."""
     signal.alarm(SECONDS)
     status, answer = jaxlib_converter.run_command(what, options, data)
@@ -74,12 +75,12 @@ def _in_this_process(data: bytes, what: str, *options: str) -> bytes | conversio
     message, where = json.loads(answer)
     assert message
     assert isinstance(where, str)
-    return conversion.Refusal(message)
+    return bytecode.Refusal(message)
 
 
 def _fare(data: bytes) -> str:
     """Return the outcome of `data`; may end the process."""
-    conversion.run_jaxlib = _in_this_process
+    bytecode.run_jaxlib = _in_this_process
     try:
         with capture():
             sdy.parse(data, NAME)

@@ -25,8 +25,8 @@ from forked import said
 from sdy.diagnostics import DiagnosticError, capture
 from sdy.interpreter.check_dialect import CHECK, INTERPRETER
 from sdy.passes.driver import read, split
-from sdy.text import context
-from sdy.text.bytecode import conversion, jaxlib_converter
+from sdy.text import bytecode, context
+from sdy.text.bytecode import jaxlib_converter
 
 SECONDS = 60
 """Timeout of one part, after which it counts as hanging."""
@@ -61,7 +61,7 @@ def there_and_back(text: str, name: str) -> str:
     """Return the outcome of the round trip of one part, given as text."""
     if re.search(r"expected-error|expected-\w+-re", text):
         return "meant to fail"
-    conversion.run_jaxlib = _in_this_process
+    bytecode.run_jaxlib = _in_this_process
     signal.alarm(SECONDS)
     ctx = _context()
     with capture():
@@ -89,7 +89,7 @@ def _context() -> Context:
 
 def of_release(data: bytes, text: str, name: str) -> str:
     """Return the outcome of reading `data`, a portable artifact that a release of StableHLO wrote from `text`."""
-    conversion.run_jaxlib = _in_this_process
+    bytecode.run_jaxlib = _in_this_process
     signal.alarm(SECONDS)
     with capture():
         try:

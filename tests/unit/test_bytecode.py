@@ -16,7 +16,7 @@ import sdy
 from samples import covering
 from sdy.passes.common.argument_names import argument_names
 from sdy.passes.common.call_graph import main_function
-from sdy.text.bytecode import conversion
+from sdy.text import bytecode
 from sdy.text.printing.versions import SYNTAX
 from sdy.tools import sdy_lint, sdy_opt, sdy_report
 
@@ -118,7 +118,7 @@ def test_quantized_types_are_written():
 
 
 def test_attribute_that_jaxlib_would_drop_is_an_error(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(conversion, "installed_syntax", lambda: SYNTAX[0, 10])
+    monkeypatch.setattr(bytecode, "installed_syntax", lambda: SYNTAX[0, 10])
     module = sdy.parse(
         'sdy.mesh @mesh = <["x"=2]>\n'
         "func.func @main(%0: tensor<4xf32>) -> tensor<4xf32> {\n"
@@ -206,8 +206,8 @@ def test_damaged_bytecode_is_an_error_that_names_the_file(
 def test_jaxlib_crash_is_an_error(program: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = tmp_path / "program.py"
     path.write_text(program)
-    monkeypatch.setattr(conversion, "_CONVERTER", path)
-    monkeypatch.setattr(conversion, "_TIMEOUT", 1)
+    monkeypatch.setattr(bytecode, "_CONVERTER", path)
+    monkeypatch.setattr(bytecode, "_TIMEOUT", 1)
     with pytest.raises(sdy.DiagnosticError, match=f"in.mlirbc:1:1: error: this looks like MLIR bytecode .*: {problem}"):
         sdy.parse(b"ML\xefR", "in.mlirbc")
 

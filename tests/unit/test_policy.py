@@ -16,7 +16,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 import sdy
 from sdy.diagnostics import DiagnosticError, capture
 from sdy.dialect.ops import MeshOp
-from sdy.passes.policy.policy import Policy
+from sdy.passes.policy import Policy
 from sdy.type_helpers import Function
 
 

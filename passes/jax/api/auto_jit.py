@@ -27,7 +27,7 @@ from sdy.passes.jax.api.positional_call import PositionalCall, positional_call
 from sdy.passes.jax.bindings.from_jax import from_jax
 from sdy.passes.jax.device_mesh import AnyMesh
 from sdy.passes.jax.stages import Lowerable, Lowered
-from sdy.passes.policy.policy import Policy, apply_policy, chain_policies
+from sdy.passes.policy import Policy, apply_policy, chain_policies
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.sharding import TensorSharding
 from sdy.type_helpers import Function

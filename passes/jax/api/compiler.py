@@ -24,7 +24,7 @@ from sdy.passes.jax.compiler_context import Compiler, active_compilers, use_comp
 from sdy.passes.jax.device_mesh import AnyMesh, refuse_abstract
 from sdy.passes.jax.jax_internals import ForXla, ToCompile, before_xla_compiles
 from sdy.passes.jax.program.local_program import LocalProgram
-from sdy.passes.policy.policy import Policy
+from sdy.passes.policy import Policy
 
 
 @contextmanager

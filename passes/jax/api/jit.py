@@ -32,7 +32,7 @@ from sdy.passes.jax.device_mesh import AnyMesh, refuse_abstract
 from sdy.passes.jax.jax_internals import on_devices
 from sdy.passes.jax.refused_kernels import refused_kernels_told
 from sdy.passes.jax.stages import Lowerable, Lowered, Traced
-from sdy.passes.policy.policy import Policy
+from sdy.passes.policy import Policy
 from sdy.sharding import TensorSharding
 from sdy.type_helpers import Function
 

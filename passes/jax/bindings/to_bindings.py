@@ -27,7 +27,7 @@ from sdy.interpreter.values import constant_array
 from sdy.ir.locations import FileRange, fused_parts
 from sdy.ir.walking import operations_in_block
 from sdy.text.large_stack import again_on_large_stack
-from sdy.text.printing.printer import Printer
+from sdy.text.printing import Printer
 
 
 @again_on_large_stack

@@ -19,7 +19,7 @@ from sdy.passes.jax.callbacks.inferred_rules import infer_rules
 from sdy.passes.jax.device_mesh import Device, placed_values
 from sdy.passes.jax.jax_internals import sharding_questions
 from sdy.passes.layouts import PropagatedLayout, propagated_layouts
-from sdy.passes.policy.policy import Policy
+from sdy.passes.policy import Policy
 from sdy.stablehlo.custom_call import CustomCallOp
 
 _INSPECTION = "InspectSharding"

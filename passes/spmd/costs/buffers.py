@@ -22,15 +22,15 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from sdy.box import Ints
 from sdy.dialect.ops import ManualComputationOp, NamedComputationOp
+from sdy.ir.shapes import shape_of
 from sdy.passes.common.call_graph import callee, main_function
 from sdy.passes.common.donations import aliases
 from sdy.passes.common.symbols import Symbols
-from sdy.passes.spmd.costs.identities import source
 from sdy.passes.spmd.costs.in_place import in_place, overwritable, passed_on, views
 from sdy.passes.spmd.costs.kernel_order import scheduled
-from sdy.passes.spmd.costs.kernels import Kernel, kernels_of
-from sdy.passes.spmd.costs.scratch import scratch_of
+from sdy.passes.spmd.costs.kernels import Kernel, kernels_of, source
 from sdy.stablehlo.control_flow import CaseOp, IfOp, WhileOp
+from sdy.stablehlo.windows import SelectAndScatterOp
 
 
 @dataclass(slots=True, eq=False)
@@ -228,7 +228,7 @@ class _Allocator:
                 buffer.write(result, begin)
             self._buffer_of[result] = buffer
             buffers.append(buffer)
-        for value in scratch_of(op):
+        for value in _scratch_of(op):
             self._temporary(value).write(value, begin)
         match op:
             case WhileOp():
@@ -285,3 +285,15 @@ def _last_reads(kernels: Sequence[Kernel]) -> dict[SSAValue, int]:
         for value, result in views(kernel):
             last_read[value] = max(last_read[value], last_read.get(result, -1))
     return last_read
+
+
+def _scratch_of(op: Operation) -> list[SSAValue]:
+    """Return values of the sizes of the scratch buffers of `op`.
+
+    XLA computes `select_and_scatter` as a `reduce_window` that carries an index along each dimension
+    (`select_and_scatter_expander.cc`), except on TPUs.
+    """
+    if isinstance(op, SelectAndScatterOp):
+        rank = len(shape_of(op.operand))
+        return [op.operand] * rank + [op.source] * (rank + 1)
+    return []

@@ -6,8 +6,7 @@ from xdsl.ir import Operation, SSAValue
 
 from sdy.ir.shapes import shape_of
 from sdy.passes.common.properties import value_bytes
-from sdy.passes.spmd.costs.identities import source, uses_of
-from sdy.passes.spmd.costs.kernels import Kernel
+from sdy.passes.spmd.costs.kernels import Kernel, source, uses_of
 from sdy.stablehlo.control_flow import WhileOp
 from sdy.stablehlo.custom_call import CustomCallOp
 from sdy.stablehlo.dot import DotGeneralOp

@@ -6,16 +6,17 @@ computed inside the kernels of their users. These are the rules of XLA's `Instru
 `cpu_instruction_fusion.cc`); the cost models of other back ends decide similarly.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue, Use
 
+from sdy.dialect.ops import DataFlowEdgeOp, PropagationBarrierOp, ReshardOp, ShardingConstraintOp
 from sdy.ir.shapes import shape_of
-from sdy.passes.spmd.costs.identities import is_identity, source, uses_of
 from sdy.rules import movement
 from sdy.rules.elementwise import POINTWISE
 from sdy.rules.other_dialects import CHLO
+from sdy.stablehlo.control_flow import OptimizationBarrierOp
 
 
 def _operations(names: str, dialect: str = "stablehlo") -> frozenset[str]:
@@ -46,6 +47,9 @@ _EXPENSIVE = _operations(
 
 _FREE = _operations("broadcast broadcast_in_dim constant iota")
 """Operations that every kernel computes for itself."""
+
+_IDENTITIES = DataFlowEdgeOp | OptimizationBarrierOp | PropagationBarrierOp | ReshardOp | ShardingConstraintOp
+"""Operations that XLA removes before it fuses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,3 +200,24 @@ def _rank(value: SSAValue) -> int:
 
 def _can_be_fused(op: Operation) -> bool:
     return op.name in _FUSED or movement(op.name) is not None
+
+
+def is_identity(op: Operation) -> bool:
+    """Return whether each result of `op` is the operand at the same position."""
+    return isinstance(op, _IDENTITIES)
+
+
+def source(value: SSAValue) -> SSAValue:
+    """Return the value that `value` is, before identities."""
+    while isinstance(owner := value.owner, Operation) and is_identity(owner):
+        value = owner.operands[owner.results.index(value)]
+    return value
+
+
+def uses_of(value: SSAValue) -> Iterator[Use]:
+    """Yield the uses of a value, those of its identities included, without the uses by identities."""
+    for use in value.uses:
+        if is_identity(use.operation):
+            yield from uses_of(use.operation.results[use.index])
+        else:
+            yield use

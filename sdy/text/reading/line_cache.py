@@ -22,7 +22,7 @@ from sdy.text.reading.attribute_cache import AttributeCacheParser
 from sdy.text.reading.lexer import BARE_NAME, SKIPPED, VALUE_NAME
 from sdy.text.reading.locations import ALIASED, LocationParser
 from sdy.text.reading.values import ValueParser
-from sdy.text.verification.verifier import is_valid_with_other_operands
+from sdy.text.verification import is_valid_with_other_operands
 
 _USE = re.compile(rf"%({VALUE_NAME}(?:#[0-9]++)?)")
 _LINE = re.compile(rf'(?:%({VALUE_NAME})(:[0-9]++)? = )?+([^\n]{{1,4096}}+)\n{SKIPPED}(?=(%|"|{BARE_NAME}|.|))')

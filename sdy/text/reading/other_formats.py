@@ -20,7 +20,7 @@ def decode_program(data: bytes, name: str) -> str:
     """
     where, begins = _EXPORTED
     if _BYTECODE in data or data[where] == begins:
-        from sdy.text.bytecode.conversion import text_of
+        from sdy.text.bytecode import text_of
 
         return text_of(data, name)
     try:

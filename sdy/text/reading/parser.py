@@ -35,7 +35,7 @@ from sdy.text.reading.line_cache import LineCacheParser
 from sdy.text.reading.other_formats import refuse_other_formats
 from sdy.text.reading.property_storage import PropertyStorageError
 from sdy.text.reading.tokens import integer_value
-from sdy.text.verification.verifier import verify_parts
+from sdy.text.verification import verify_parts
 
 _BAD_VALUE = (VerifyException, ValueError, AssertionError, NotImplementedError)
 """The exceptions of constructors of attributes and operations for invalid arguments."""

@@ -20,7 +20,7 @@ from xdsl.ir import Attribute, Operation
 from xdsl.irdl import AnyOf, AttrConstraint, AttrSizedSegments, IRDLOperation, ParamAttrConstraint
 
 from sdy.ir.constraints import I64_ELEMENTS
-from sdy.text.printing.printer import Printer
+from sdy.text.printing import Printer
 from sdy.text.verification.constraint_words import describe_constraint
 
 _BOOLEAN = "bool attribute"
