@@ -26,7 +26,8 @@ class ManualAxes:
     def __init__(self, module: ModuleOp):
         self._computations: dict[Operation, Mapping[str, ManualComputationOp]] = {}
         """The manual axes around the calls of each function that a manual computation calls, directly or not."""
-        if not operations_of(module, ManualComputationOp):
+        self._has_computations = bool(operations_of(module, ManualComputationOp))
+        if not self._has_computations:
             return
         symbols, calls = Symbols(module), calls_by_function(module)
         for function in callers_first(module):
@@ -37,6 +38,8 @@ class ManualAxes:
 
     def around(self, op: Operation) -> Mapping[str, ManualComputationOp]:
         """Return the manual axes around `op`, each with its manual computation."""
+        if not self._has_computations:
+            return {}
         axes = manual_axes_around(op)
         return {**self._computations.get(_function_of(op), {}), **axes} if self._computations else axes
 

@@ -84,7 +84,7 @@ class InsertExplicitReshardsPass(AnalysisPreservingPass):
                 visited = operations_of(function, *_NEVER_LEFT_ALONE)
             for inner in visited:
                 if not is_terminator(inner):
-                    (in_full if _always_in_full(inner) else default).visit(inner)
+                    (in_full if default is in_full or _always_in_full(inner) else default).visit(inner)
             terminator = function.body.block.last_op
             assert terminator is not None
             for index in range(len(terminator.operands)):

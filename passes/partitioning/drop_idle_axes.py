@@ -15,6 +15,7 @@ from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding, set_sharding, shardable_value
 from sdy.ir.editing import AnalysisPreservingPass
+from sdy.ir.fast_access import type_of
 from sdy.ir.shapes import is_static_tensor, shape
 from sdy.ir.walking import operations, operations_of
 from sdy.mesh import Mesh
@@ -48,7 +49,12 @@ class DropIdleAxesPass(AnalysisPreservingPass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if any(operations_of(op, CollectiveOp)):
             return
-        idle = {value: dims - _moved_dims(value) for value in _holders(op) if (dims := _idle_dims(value))}
+        # Most values share few types and shardings: each pair is checked once.
+        holders = [*_holders(op)]
+        examples = {(id(type_of(value)), get_sharding(value)): value for value in holders}
+        if not any(map(_idle_dims, examples.values())):
+            return
+        idle = {value: dims - _moved_dims(value) for value in holders if (dims := _idle_dims(value))}
         is_settled = False
         while not is_settled:
             is_settled = True

@@ -6,16 +6,15 @@ from typing import Any, cast
 from xdsl.context import Context
 from xdsl.dialects.builtin import AnyFloat, ComplexType, IntegerType, ModuleOp, TensorType
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
 from sdy.dialect.ops import ConstantOp as ShardedConstantOp
 from sdy.dialect.shardings import get_sharding, set_sharding
-from sdy.ir.editing import erase, replace
+from sdy.ir.editing import AnalysisPreservingPass, erase, replace
 from sdy.ir.fast_access import type_of
 from sdy.ir.shapes import shape_of
-from sdy.ir.walking import operations
+from sdy.ir.walking import invalidate, operations, values_in
 from sdy.passes.common.properties import is_pure
 from sdy.stablehlo.constants import ConstantOp
 from sdy.stablehlo.dot import DotGeneralOp
@@ -27,7 +26,7 @@ from sdy.stablehlo.shape import ConcatenateOp
 from sdy.stablehlo.slicing import DynamicUpdateSliceOp
 
 
-class FoldEmptyTensorsPass(ModulePass):
+class FoldEmptyTensorsPass(AnalysisPreservingPass):
     """Replace each tensor without elements by a constant, and fold the operations that use such tensors.
 
     An empty slice does not depend on its operand, so no communication is needed for it.
@@ -47,8 +46,7 @@ class FoldEmptyTensorsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         # Most values share few types: each type is checked once.
-        values = {id(type_of(v)): v for inner in operations(op) for v in (*inner.operands, *inner.results)}
-        if not any(map(_is_empty, values.values())):
+        if not any(map(_is_empty, {id(type_of(value)): value for value in values_in(op)}.values())):
             return
         for inner in operations(op):
             if not is_pure(inner) or (inner.regions and not isinstance(inner, ReduceOp | ScatterOp)):
@@ -57,6 +55,7 @@ class FoldEmptyTensorsPass(ModulePass):
                 _replace(inner, _empty_results(inner))
             elif any(map(_is_empty, inner.operands)) and (rewrite := _REWRITES.get(type(inner))) is not None:
                 _replace(inner, rewrite(Emitter(InsertPoint.before(inner), inner), inner))
+        invalidate(op)  # the emitter does not
         for inner in reversed(operations(op)):
             if inner.results and is_trivially_dead(inner):
                 erase(inner)

@@ -294,11 +294,15 @@ def _first_operations(op: Operation) -> list[Operation | None]:
     return first
 
 
+def values_in(root: Operation) -> list[SSAValue]:
+    """Return the values that the operations in `root` define: all results, then all block arguments."""
+    results = [result for op in operations(root) for result in op.results]
+    nesting = nesting_operations(root)
+    return results + [arg for op in nesting for region in op.regions for block in region.blocks for arg in block.args]
+
+
 def captured_values(op: Operation) -> list[SSAValue]:
     """Return the values defined outside `op` that its regions use, each once, in the order of first use."""
-    inside = operations(op)
-    own = set[SSAValue](result for inner in inside for result in inner.results)
-    for nesting in nesting_operations(op):
-        own.update(argument for region in nesting.regions for block in region.blocks for argument in block.args)
-    used = (operand for inner in inside if inner is not op for operand in inner.operands)
+    own = {*values_in(op)}
+    used = (operand for inner in operations(op) if inner is not op for operand in inner.operands)
     return list(dict.fromkeys(value for value in used if value not in own))

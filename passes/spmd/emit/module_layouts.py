@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from sdy.dialect.collectives import CollectiveOp
 from sdy.dialect.shardings import func_result_sharding, get_sharding
 from sdy.ir.editing import change_type
-from sdy.ir.walking import operations, operations_at_top
+from sdy.ir.walking import operations, operations_at_top, values_in
 from sdy.passes.common.manual_axes import ManualAxes
 from sdy.passes.spmd.emit.op_conversion import OpConversion, Target
 from sdy.passes.spmd.shards.layout import Layout, mesh_of_devices
@@ -61,7 +61,7 @@ class Layouts:
                 padding, which collectives would send, than it needs.
         """
         for function in self.functions.values():
-            uneven = {value: layout for value in _values(function) if (layout := self._layouts[value]).uneven_dims}
+            uneven = {value: layout for value in values_in(function) if (layout := self._layouts[value]).uneven_dims}
             splits = {
                 (layout.shape[dim], layout.parts(dim)) for layout in uneven.values() for dim in layout.uneven_dims
             }
@@ -118,15 +118,6 @@ class Layouts:
             layout = Layout(type_, sharding, mesh_of_devices(sharding, self._module)) if sharding else Layout(type_)
             self._shared[id(type_), sharding] = layout
         return layout
-
-
-def _values(function: FuncOp) -> Iterator[SSAValue]:
-    """Yield the values in `function`."""
-    for op in operations(function):
-        yield from op.results
-        for region in op.regions:
-            for block in region.blocks:
-                yield from block.args
 
 
 def _multiples(splits: Collection[_Split], pairs: Iterable[tuple[_Split, _Split]]) -> dict[_Split, int]:

@@ -56,7 +56,8 @@ class OperationReshards(ABC):
     def insert(self, op: Operation) -> None:
         """Reshard operands and results of `op` so that they are compatible, and all-reduce partial results."""
         shardings = shardings_around(op)
-        if self._is_known(op, shardings):
+        rules = self._compatible.get((op.__class__, shardings))
+        if rules and sharding_rule(op) in rules:
             return
         if any(sharding and sharding.unreduced for sharding in map(get_sharding, op.operands)):
             combine_operands(op)
@@ -67,10 +68,6 @@ class OperationReshards(ABC):
             rule = self._planner.operation_rule(operation)
             if rule is not None:
                 self._insert_around(operation, operation.tensors(rule))
-
-    def _is_known(self, op: Operation, shardings: Shardings) -> bool:
-        rules = self._compatible.get((op.__class__, shardings))
-        return bool(rules) and sharding_rule(op) in rules
 
     def _remember(self, operation: ShardedOperation) -> None:
         self._compatible[operation.op.__class__, operation.shardings].add(operation.rule)
