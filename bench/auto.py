@@ -47,7 +47,7 @@ def main() -> int:
     models = tables.add_parser("models", help="programs of real sizes, compared with layouts of experts")
     models.add_argument("texts", nargs="*", metavar="TEXT", help="only programs whose name contains one of these")
     models.add_argument("--devices", type=int, help="only this number of devices")
-    models.add_argument("--time-limit", type=float, default=60.0, metavar="SECONDS", help="limit of a search (60)")
+    models.add_argument("--time-limit", type=float, metavar="SECONDS", help="limit of a search (default: none)")
     models.add_argument("--list", action="store_true", help="print the names of the programs and exit")
     ran = tables.add_parser("runs", help="small programs, compiled and run on eight virtual devices")
     ran.add_argument("texts", nargs="*", metavar="TEXT", help="only programs whose name contains one of these")
@@ -81,7 +81,7 @@ def _small(count: int) -> int:
     return int(mean > MEAN or worst > WORST)
 
 
-def _models(names: Sequence[str], devices: int | None, time_limit: float) -> int:
+def _models(names: Sequence[str], devices: int | None, time_limit: float | None) -> int:
     print("| program | mesh | hardware | operations | search, s | plan, ms | best, ms | ratio | memory | expert |")
     print("| --- | --- | --- | --: | --: | --: | --: | --: | --: | --- |")
     rows: list[Planned] = []

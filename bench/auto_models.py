@@ -77,7 +77,7 @@ class Planned:
         return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
 
 
-def planned(names: Sequence[str], devices: int | None, time_limit: float) -> Iterator[Planned]:
+def planned(names: Sequence[str], devices: int | None, time_limit: float | None) -> Iterator[Planned]:
     """Plan each program on each machine, or the one with `devices`: with its full memory, then with less."""
     machines = [each for each in _MACHINES if devices in (None, math.prod(each[0].values()))]
     for name in names:
@@ -97,7 +97,7 @@ def _scarce(plan: Plan) -> int:
 
 
 def _planned(
-    name: str, module: ModuleOp, mesh: Mapping[str, int], hardware: str, memory: int | None, time_limit: float
+    name: str, module: ModuleOp, mesh: Mapping[str, int], hardware: str, memory: int | None, time_limit: float | None
 ) -> Planned:
     begin, plan, problem = time.process_time(), None, ""
     try:

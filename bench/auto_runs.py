@@ -1,7 +1,6 @@
 """Runs of planned small programs on eight virtual devices, compared with the best expert's layout."""
 
 import math
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +19,7 @@ from sdy.passes.auto.choices import find_choices, find_choices_of_results
 from sdy.passes.auto.estimate import Estimator
 from sdy.passes.auto.experts import expert_layouts
 from sdy.passes.auto.folded_program import fold
+from sdy.passes.auto.limits import Limits
 from sdy.passes.auto.search import Search
 from sdy.passes.jax.api.compile import CompiledProgram, compile_unpartitioned
 from sdy.passes.jax.hlo_received import bytes_received
@@ -111,7 +111,7 @@ def _by_expert(module: ModuleOp) -> tuple[str, ModuleOp]:
     choices = find_choices(program, _NAME, _MESH)
     of_results = find_choices_of_results(program, _NAME, _MESH)
     estimator = Estimator(program, _NAME, _HARDWARE)
-    search = Search(estimator, choices, of_results, math.inf, time.monotonic() + 60, lambda _: None)
+    search = Search(estimator, choices, of_results, math.inf, Limits(), lambda _: None)
     known = [search.candidate(name, layout) for name, layout in expert_layouts(choices, _MESH, search)]
     best = min(known, key=search.rank)
     layout_of(choices, of_results, search, best).write(local)

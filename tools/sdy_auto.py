@@ -70,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--memory", type=byte_size, metavar="SIZE", help="memory per device (default: the hardware's)")
     parser.add_argument(
-        "--time-limit", type=float, default=60.0, metavar="SECONDS", help="search time (default: 60); Ctrl-C ends it"
+        "--time-limit", type=float, metavar="SECONDS", help="search time (default: until it converges); Ctrl-C ends it"
     )
     parser.add_argument("--arguments-only", action="store_true", help="do not choose shardings of intermediate values")
     parser.add_argument(
@@ -114,7 +114,11 @@ def run(arguments: argparse.Namespace) -> int:
     with progress():
         with task("parse"):
             module = parse(source.text, source.name)
-        plans = [_plan(clone(module), mesh, hardware, arguments, len(meshes)) for mesh in meshes]
+        plans: list[tuple[Plan, ModuleOp]] = []
+        for mesh in meshes:
+            plans.append(_plan(clone(module), mesh, hardware, arguments, len(meshes)))
+            if plans[-1][0].limit_reached == "interrupt":
+                break
     plan, planned_module = min(plans, key=lambda each: (not each[0].fits, each[0].cost.seconds))
     module_text = format(planned_module)
     terminal = Terminal(stderr=arguments.output == "-")
@@ -142,6 +146,7 @@ def _plan(
             if report:
                 report(f"{best.name}: {format_seconds(best.cost.seconds)}, {format_bytes(best.cost.memory)}")
 
+        limit = arguments.time_limit
         # Do not report the passes that run on each layout.
         with report_to(None):
             plan = auto(
@@ -149,7 +154,7 @@ def _plan(
                 mesh=mesh,
                 hardware=hardware,
                 memory=arguments.memory,
-                time_limit=arguments.time_limit / share,
+                time_limit=None if limit is None else limit / share,
                 intermediates=not arguments.arguments_only,
                 progress=report_best,
             )

@@ -6,7 +6,6 @@
    program costs least.
 """
 
-import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -28,9 +27,10 @@ from sdy.passes.auto.choices import Choice, find_choices, find_choices_of_result
 from sdy.passes.auto.estimate import Estimator, Held
 from sdy.passes.auto.experts import expert_layouts
 from sdy.passes.auto.folded_program import fold
+from sdy.passes.auto.limits import Limits
 from sdy.passes.auto.origins import choosable_results, number_operations
 from sdy.passes.auto.plan import Plan, Row
-from sdy.passes.auto.search import Candidate, Search
+from sdy.passes.auto.search import Candidate, Rank, Search
 from sdy.passes.auto.truth import LayoutOfModule, PartitionedCost, truth_of
 from sdy.passes.common.argument_names import argument_names
 from sdy.passes.common.call_graph import main_function
@@ -39,13 +39,11 @@ from sdy.passes.driver import prepare, run_passes
 from sdy.passes.pipelines import PropagationPipeline
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
 from sdy.passes.spmd.costs.step_time import StepCost
+from sdy.progress import report_to
 from sdy.sharding import TensorSharding
 
 _ALMOST_FITS = 1.25
 """A layout with an estimated memory of this multiple of the limit may fit once it is partitioned."""
-
-_SEARCHING = 0.8
-"""Maximum fraction of the time limit for the search; the rest is for partitioning the best layouts."""
 
 _FEWEST_PARTITIONED, _MOST_PARTITIONED = 3, 12
 """Number of the layouts with the best estimates that are partitioned, besides the best expert layout: the most for
@@ -70,7 +68,7 @@ def auto(
     mesh: Mesh | Mapping[str, int] | None = None,
     hardware: Hardware | str = "h100-8",
     memory: str | float | None = None,
-    time_limit: float = 60.0,
+    time_limit: float | None = None,
     intermediates: bool = True,
     progress: Callable[[Candidate], None] | None = None,
 ) -> Plan:
@@ -87,7 +85,8 @@ def auto(
         mesh: The mesh to run on; by default the module's own.
         hardware: The name of a preset or of a hardware file.
         memory: The bytes that a device may use, as a number or a size such as "80G"; by default all that it has.
-        time_limit: The seconds after which the search ends with the best layout so far. An interrupt ends it as well.
+        time_limit: The seconds after which the search ends with the best layout so far; an interrupt ends it as well.
+            By default, it ends when it converges, or after an amount of work that is the same on every machine.
         intermediates: Also choose shardings of large results of operations.
         progress: Called with each layout that is better than those before.
 
@@ -99,8 +98,7 @@ def auto(
             hardware is unknown.
         ValueError: `memory` is not a size.
     """
-    begin = time.monotonic()
-    deadline = begin + time_limit
+    limits = Limits(time_limit)
     device = hardware_of(hardware) if isinstance(hardware, str) else hardware
     limit = device.memory if memory is None else parse_bytes(memory) if isinstance(memory, str) else int(memory)
     adopt(module)
@@ -110,9 +108,9 @@ def auto(
     of_results = find_choices_of_results(program, mesh_name, target_mesh) if intermediates else ()
     _warn_of_unusable_axes(module, target_mesh, choices, of_results)
     estimator = Estimator(program, mesh_name, device)
-    search_deadline = begin + _SEARCHING * time_limit
-    search = Search(estimator, choices, of_results, limit, search_deadline, progress or (lambda _: None))
-    given = search.estimated([(_UNCHOSEN, {})])
+    search = Search(estimator, choices, of_results, limit, limits, progress or (lambda _: None))
+    with limits.lifted():
+        given = search.estimated([(_UNCHOSEN, {})])
     experts = [*given, *search.estimated(expert_layouts(choices, target_mesh, search))]
     candidates = search.run(experts)
 
@@ -129,16 +127,20 @@ def auto(
     best_expert = min(experts, key=search.rank)
     to_partition = _OPERATIONS_TO_PARTITION // len([*operations(module)])
     most = min(max(to_partition, _FEWEST_PARTITIONED), _MOST_PARTITIONED)
-    best, true_costs = _best_when_partitioned(candidates, best_expert, search, in_truth, limit, most, deadline)
-    others = {each.name: true_costs.get(each.cost, each.cost) for each in experts} if choices else {}
+    best, partitioned = _best_when_partitioned(candidates, best_expert, search, in_truth, limit, most, limits)
+
+    def cost_of(candidate: Candidate) -> StepCost:
+        truth = partitioned.get(candidate.cost)
+        return candidate.cost if truth is None else truth.cost
+
+    others = {each.name: cost_of(each) for each in experts} if choices else {}
     rows = _rows(module, choices, of_results, best, search)
     layout_of(choices, of_results, search, best).write(module)
-    if not search.is_interrupted:
-        for diagnostic in in_truth(best).reported:
-            report(diagnostic)
+    for diagnostic in partitioned[best.cost].reported if best.cost in partitioned else ():
+        report(diagnostic)
     largest = [_describe(held) for held in search.largest(best)[:_LARGEST]]
-    least, estimated = estimator.least_seconds, estimator.estimated
-    return Plan(target_mesh, device, limit, rows, true_costs[best.cost], best.name, largest, others, least, estimated)
+    least, estimated, reached = estimator.least_seconds, estimator.estimated, limits.reached
+    return Plan(target_mesh, device, limit, rows, cost_of(best), best.name, largest, others, least, estimated, reached)
 
 
 def _best_when_partitioned(
@@ -148,32 +150,31 @@ def _best_when_partitioned(
     in_truth: Callable[[Candidate], PartitionedCost],
     limit: int,
     most: int,
-    deadline: float,
-) -> tuple[Candidate, Mapping[StepCost, StepCost]]:
-    """Partition up to `most` promising candidates: only the best one past the deadline, none after an interrupt.
+    limits: Limits,
+) -> tuple[Candidate, Mapping[StepCost, PartitionedCost]]:
+    """Partition up to `most` promising candidates until the deadline, or none after an interrupt.
 
     Returns:
-        The best one, and the costs of the partitioned programs by their estimates. A program that is not partitioned
-        has its estimate as cost.
+        The best one, and the partitioned programs by the estimates of their costs.
     """
-    if search.is_interrupted:
-        return candidates[0], {candidates[0].cost: candidates[0].cost}
     fastest = sorted(candidates, key=lambda each: each.cost.seconds)
     # A layout that is estimated not to fit may need less memory once it is partitioned.
     almost_fit = [each for each in fastest if each.cost.memory <= _ALMOST_FITS * limit]
     promising = [*search.different(candidates)[:most], expert, *(almost_fit or fastest)[:most]]
-    best, costs = promising[0], dict[StepCost, StepCost]()
-    for each in promising:
-        if costs and time.monotonic() > deadline:
-            break
-        slower = _FAR_OFF if each is expert else 1.0
-        possible = replace(each.cost, memory=min(each.cost.memory, limit)) if each in almost_fit else each.cost
-        if each.cost not in costs and (
-            not costs or search.rank_of(possible) < search.rank_of(costs[best.cost], slower)
-        ):
-            costs[each.cost] = in_truth(each).cost
-            best = min((best, each), key=lambda candidate: search.rank_of(costs[candidate.cost]))
-    return best, costs
+    best, truths = promising[0], dict[StepCost, PartitionedCost]()
+
+    def rank(candidate: Candidate, slower: float = 1.0) -> Rank:
+        return search.rank_of(truths[candidate.cost].cost, slower)
+
+    # The reports of the passes are the points at which the deadline ends them.
+    with limits.obeyed(), report_to(lambda _: limits.check_deadline()):
+        for each in promising if limits.reached != "interrupt" else ():
+            slower = _FAR_OFF if each is expert else 1.0
+            possible = replace(each.cost, memory=min(each.cost.memory, limit)) if each in almost_fit else each.cost
+            if each.cost not in truths and (not truths or search.rank_of(possible) < rank(best, slower)):
+                truths[each.cost] = in_truth(each)
+                best = min((best, each), key=rank)
+    return best, truths
 
 
 def _describe(held: Held) -> str:

@@ -26,14 +26,14 @@ class AutoPartitionPass(AnalysisPreservingPass):
           -> tensor<65536x4096xf32>
 
     `hardware` is a preset or a hardware file; `memory` the size that a device may use, such as `80G`, by default all
-    that the hardware has; `time_limit` the maximum duration of the search in seconds. It is an error if no layout fits
-    into memory.
+    that the hardware has; `time_limit` the maximum duration of the search in seconds, by default until it converges. It
+    is an error if no layout fits into memory.
     """
 
     name = "sdy-auto-partition"
     hardware: str = "h100-8"
     memory: str = ""
-    time_limit: int = 60
+    time_limit: int | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         try:

@@ -25,7 +25,7 @@ from sdy.passes.auto.overlap import Overlap
 from sdy.passes.common.properties import value_bytes
 from sdy.passes.propagation.rounds import Rounds
 from sdy.passes.propagation.solver import Solver
-from sdy.passes.propagation.step import memoized_steps
+from sdy.passes.propagation.step import Steps
 from sdy.passes.propagation.user_priority_propagate import UserPriorityPropagatePass
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.network import AxisNames
@@ -60,6 +60,9 @@ class Estimate:
 
 _PROPAGATE = UserPriorityPropagatePass()
 
+_VISITS_PER_PARTITION = 5_000
+"""The visits of operations that take as long as to partition one operation."""
+
 
 class Estimator:
     """Cost estimator for the layouts of one program on one mesh and hardware."""
@@ -78,15 +81,22 @@ class Estimator:
         self._bytes: list[dict[int, float]] = [{} for _ in program.values]
         """For each node, the bytes per device of one value, by its sharding number."""
         self._find_bytes = [known.get for known in self._bytes]
-        self._steps = memoized_steps(program.snapshot.meshes)
-        """Interned shardings, which the numbers in `_known` and `_bytes` refer to."""
+        self._steps = Steps(program.snapshot.meshes)
+        """Interned shardings, which the numbers in `_known` and `_bytes` refer to. They are not those of the process,
+        since a cleared table would change in which order costs are added and so which bounds are known."""
         self._rounds = Rounds(self._steps, program.snapshot.kinds)
         self._alive = program.alive.counts.astype(np.float64)  # products of one type are fast
         self._overlap = Overlap()
+        self._visits = 0
         self.estimated = 0
         """The number of estimates so far."""
         self.least_seconds = sum(self._least)
         """A lower bound of the step time of all layouts."""
+
+    @property
+    def work(self) -> int:
+        """The work so far, in visits of an operation by propagation: equal on all machines, unlike the time."""
+        return self._visits + _VISITS_PER_PARTITION * self._costs.partitioned
 
     def estimate(self, layout: Layout, is_too_much: Callable[[StepCost], bool] = lambda _: False) -> Estimate:
         """Estimate the cost of a step with a layout.
@@ -138,14 +148,9 @@ class Estimator:
         return self._solved(layout).solution().shardings
 
     def _solved(self, layout: Layout) -> Solver:
-        steps = memoized_steps(self._program.snapshot.meshes)
-        if steps is not self._steps:  # the table of interned shardings was full and has been cleared
-            self._steps = steps
-            self._rounds = Rounds(steps, self._program.snapshot.kinds)
-            for known in (*self._known, *self._bytes):
-                known.clear()
         solver = Solver(self._program.snapshot, layout, self._rounds)
         _PROPAGATE.propagate(solver)
+        self._visits += solver.visits + len(self._program.operations)
         return solver
 
     def largest(self, layout: Layout) -> list[Held]:

@@ -79,6 +79,8 @@ class OperationCosts:
         self._network = Network(mesh, hardware)
         self._reshards: dict[tuple[Attribute, TensorSharding | None, TensorSharding | None], Seconds] = {}
         self._costs: dict[tuple[int, OperationWork, Shardings], OperationCost] = {}
+        self.partitioned = 0
+        """The number of operations that were partitioned."""
 
     def of(self, op: Operation, key: int, work: OperationWork, shardings: Shardings) -> OperationCost:
         """Return the cost of `op`.
@@ -169,6 +171,7 @@ class OperationCosts:
             sharding or TensorSharding.replicated_closed(self._mesh_name, len(shape_of(value)))
             for value, sharding in zip(values, shardings, strict=True)
         ]
+        self.partitioned += 1
         inputs, outputs = closed[: len(op.operands)], closed[len(op.operands) :]
         local, function = outline(self._module, op, inputs, outputs)
         del function.properties["sym_visibility"]  # partitioning drops private functions without callers

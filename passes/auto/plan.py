@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sdy.dialect.axis_syntax import format_dims
 from sdy.formatting import columns, escape_line, format_bytes, format_seconds
 from sdy.mesh import Mesh
+from sdy.passes.auto.limits import Limit
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.network import AxisNames
 from sdy.passes.spmd.costs.step_time import StepCost
@@ -16,6 +17,12 @@ _NEGLIGIBLE = 1e-6
 
 _MOST_LAYOUTS = 10
 """Maximum number of other layouts that the text of a plan shows, the best ones."""
+
+_LIMITS: Mapping[Limit, str] = {
+    "budget": "its budget of work",
+    "time limit": "the time limit",
+    "interrupt": "an interrupt",
+}
 
 
 @dataclass(frozen=True)
@@ -56,6 +63,8 @@ class Plan:
     """A lower bound of the predicted step time of all layouts."""
     estimated: int
     """The number of layouts that the search estimated."""
+    limit_reached: Limit | None = None
+    """The limit that ended the search, or None if it converged."""
 
     @property
     def fits(self) -> bool:
@@ -69,6 +78,7 @@ class Plan:
 
     def _summary(self) -> str:
         ratio = self.cost.seconds / self.least_seconds if self.least_seconds else 1.0
+        limit = self.limit_reached
         fits = "" if self.fits else ", which is TOO MUCH: no layout that needs less was found"
         return "\n".join(
             [
@@ -80,6 +90,7 @@ class Plan:
                 *(f"  {'':14}{escape_line(each)}" for each in self.largest),
                 *([f"  on the host   {format_bytes(self.cost.host_memory)}"] if self.cost.host_memory else []),
                 f"  search        {self.estimated:,} layouts estimated; best start: {self.found_from}",
+                *([f"  {'':14}stopped by {_LIMITS[limit]}: a longer search may find more"] if limit else []),
             ]
         )
 

@@ -5,14 +5,14 @@ estimated cost of the program.
 """
 
 import math
-import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import combinations
 
 from sdy.passes.auto.choices import Assignment, Choice
 from sdy.passes.auto.estimate import Estimate, Estimator, Held, Layout
+from sdy.passes.auto.limits import LimitReachedError, Limits
 from sdy.passes.spmd.costs.step_time import StepCost
 from sdy.sharding import TensorSharding, equivalent
 
@@ -50,7 +50,7 @@ _DIGITS = 5
 _CLEARLY = 0.9999
 """A layout is a clear improvement if its time is below this fraction of the previous one; descent goes on only then."""
 
-_Rank = tuple[float, float, int]
+Rank = tuple[float, float, int]
 """Lexicographic objective: bytes in excess of the memory, rounded seconds, peak bytes."""
 
 _Key = frozenset[tuple[int, TensorSharding]]
@@ -67,7 +67,7 @@ class Search:
         choices: The choices of arguments.
         of_results: The choices of intermediate values.
         memory: The bytes that a device may use.
-        deadline: The value of `time.monotonic()` at which the search ends.
+        limits: End the search.
         progress: Called with each layout that is better than those before.
     """
 
@@ -77,7 +77,7 @@ class Search:
         choices: Sequence[Choice],
         of_results: Sequence[Choice],
         memory: float,
-        deadline: float,
+        limits: Limits,
         progress: Callable[[Candidate], None],
     ) -> None:
         self._estimator = estimator
@@ -87,29 +87,22 @@ class Search:
         self._memory = memory
         self._allowed = memory
         """The memory limit that ranks use: `memory`, or infinity while the limit is ignored."""
-        self._deadline = deadline
+        self._limits = limits
         self._progress = progress
         self._known: dict[_Key, Estimate] = {}
         self._shardings: dict[_Key, Sequence[TensorSharding | None]] = {}
         self._best: Candidate | None = None
-        self.is_interrupted = False
-        """True if an interrupt ended the search."""
-
-    @property
-    def is_over(self) -> bool:
-        """True if the deadline has passed or the search was interrupted."""
-        return time.monotonic() > self._deadline
 
     def estimated(self, layouts: Iterable[tuple[str, Assignment]]) -> list[Candidate]:
-        """Estimate the costs of layouts, given with their names; an interrupt leaves the remaining ones out."""
+        """Estimate the costs of layouts, given with their names; those past a limit are left out."""
         candidates: list[Candidate] = []
-        with self._until_over():
+        with self._limits.obeyed():
             for name, layout in layouts:
                 candidates.append(self.settled(self.candidate(name, layout)))
         return candidates
 
     def run(self, starts: Sequence[Candidate]) -> list[Candidate]:
-        """Run the search until it converges, the deadline passes, or an interrupt occurs.
+        """Run the search until it converges or reaches a limit.
 
         It starts from the best few of `starts` and of the layouts with a single choice made.
 
@@ -117,7 +110,7 @@ class Search:
             The local optima and `starts`, the best first.
         """
         candidates = [*starts]
-        with self._until_over():
+        with self._limits.obeyed():
             begins = [*candidates, *map(self.settled, self._single_choices(min(candidates, key=self.rank)))]
             candidates.extend(
                 self.settled(self.descend(begin, self._choices)) for begin in self.different(begins)[:_BEGINS]
@@ -131,19 +124,9 @@ class Search:
                 if of_results := self.choices_of_results(settled.assignment):
                     candidates.append(self.settled(self.descend(settled, of_results)))
         if self._best is not None:
-            candidates.append(self._best if self.is_interrupted else self.settled(self._best))
+            with self._limits.lifted():
+                candidates.append(self.settled(self._best))
         return sorted(candidates, key=self.rank)
-
-    @contextmanager
-    def _until_over(self) -> Generator[None]:
-        """Return a context that the deadline or an interrupt leaves; after an interrupt, the search is over."""
-        try:
-            yield
-        except _TimeIsUpError:
-            pass
-        except KeyboardInterrupt:
-            self._deadline = -math.inf
-            self.is_interrupted = True
 
     def _fastest(self, candidates: Sequence[Candidate]) -> Candidate:
         """Return the best layout without the memory limit; sharding intermediate values may make it fit."""
@@ -179,7 +162,7 @@ class Search:
                 if each.is_exact:
                     yield each
 
-    def candidate(self, name: str, assignment: Assignment, to_beat: _Rank | None = None) -> Candidate:
+    def candidate(self, name: str, assignment: Assignment, to_beat: Rank | None = None) -> Candidate:
         """Estimate the cost of a layout; the estimate may stop at a lower bound that is not below `to_beat`."""
         estimate = self._estimate(assignment, to_beat)
         candidate = Candidate(name, assignment, estimate.cost, estimate.is_exact)
@@ -192,11 +175,11 @@ class Search:
         known = self._best
         return known is None or _rank(candidate.cost, self._memory) < _rank(known.cost, self._memory)
 
-    def rank(self, candidate: Candidate) -> _Rank:
+    def rank(self, candidate: Candidate) -> Rank:
         """Return the sort key of a candidate: those that fit come first; of the others, those that need less."""
         return self.rank_of(candidate.cost)
 
-    def rank_of(self, cost: StepCost, slower: float = 1.0) -> _Rank:
+    def rank_of(self, cost: StepCost, slower: float = 1.0) -> Rank:
         """Return the sort key of a cost, with its time multiplied by `slower`."""
         return _rank(cost, self._allowed, slower)
 
@@ -206,14 +189,14 @@ class Search:
         return list({(each.cost.seconds, each.cost.memory): each for each in ranked}.values())[::-1]
 
     def descend(self, begin: Candidate, choices: Sequence[Choice]) -> Candidate:
-        """Coordinate descent: optimize one choice after the other until none improves clearly, or time is up.
+        """Coordinate descent: optimize one choice after the other until none improves clearly or a limit is reached.
 
         The first sweep tries the options near those of `begin`; later ones only the best few of each choice.
         """
         best = begin
         unchanged = 0
         promising = {choice.node: self._near(choice, begin) for choice in choices}
-        with suppress(_TimeIsUpError):
+        with suppress(LimitReachedError):
             while unchanged < len(choices):
                 for choice in choices:
                     tried = sorted(self._others(choice, best, promising[choice.node], self.rank(best)), key=self.rank)
@@ -252,19 +235,18 @@ class Search:
         return excess < _CLEARLY * old_excess or (excess == old_excess and seconds < _CLEARLY * old_seconds)
 
     def runner_up(self, choice: Choice, best: Candidate) -> Candidate | None:
-        """Return the best layout that differs from `best` in `choice`, or None without another option or time."""
+        """Return the best layout that differs from `best` in `choice`; None without one, or if a limit is reached."""
         present = self.final(choice, best)
-        others: list[Candidate] = []
-        with suppress(_TimeIsUpError):
-            others.extend(self._others(choice, best, self._options(choice), self.rank(best)))
-        while others:
-            other = min(others, key=self.rank)
-            if equivalent(self.final(choice, other), present):
-                others.remove(other)
-            elif other.is_exact:
-                return other
-            else:
-                others[others.index(other)] = self.candidate(other.name, other.assignment)
+        with self._limits.obeyed():
+            others = [*self._others(choice, best, self._options(choice), self.rank(best))]
+            while others:
+                other = min(others, key=self.rank)
+                if equivalent(self.final(choice, other), present):
+                    others.remove(other)
+                elif other.is_exact:
+                    return other
+                else:
+                    others[others.index(other)] = self.candidate(other.name, other.assignment)
         return None
 
     def shardings(self, assignment: Assignment) -> Sequence[TensorSharding | None]:
@@ -298,26 +280,26 @@ class Search:
         choice: Choice,
         present: Candidate,
         options: Sequence[TensorSharding | None],
-        to_beat: _Rank | None = None,
+        to_beat: Rank | None = None,
     ) -> Iterator[Candidate]:
         """Yield the candidates that replace the option of `choice` in `present` by another one of `options`."""
         rest = {node: sharding for node, sharding in present.assignment.items() if node != choice.node}
         for option in options:
-            if self.is_over:
-                raise _TimeIsUpError
             if option is not present.assignment.get(choice.node):
                 assignment = rest if option is None else {**rest, choice.node: option}
                 yield self.candidate(present.name, assignment, to_beat)
 
-    def _estimate(self, assignment: Assignment, to_beat: _Rank | None) -> Estimate:
+    def _estimate(self, assignment: Assignment, to_beat: Rank | None) -> Estimate:
         """Return the memoized estimate of a layout, precise enough to decide whether its rank is below `to_beat`."""
         key = frozenset(assignment.items())
 
         def is_too_much(cost: StepCost) -> bool:
+            self._limits.check(self._estimator.work)
             return to_beat is not None and self.rank_of(cost) >= to_beat
 
         known = self._known.get(key)
         if known is None or not (known.is_exact or is_too_much(known.cost)):
+            self._limits.check(self._estimator.work)
             known = self._known[key] = self._estimator.estimate(self._layout(assignment), is_too_much)
         return known
 
@@ -340,10 +322,6 @@ def _refines(option: TensorSharding, present: TensorSharding | None) -> bool:
     return option.dim_axes != present.dim_axes and all(new[: len(old)] == old for new, old in dims)
 
 
-def _rank(cost: StepCost, memory: float, slower: float = 1.0) -> _Rank:
+def _rank(cost: StepCost, memory: float, slower: float = 1.0) -> Rank:
     """Return the sort key of a cost under a memory limit, with its time multiplied by `slower`."""
     return max(cost.memory - memory, 0.0), float(f"{cost.seconds * slower:.{_DIGITS}g}"), cost.memory
-
-
-class _TimeIsUpError(Exception):
-    """The search is over."""

@@ -63,12 +63,12 @@ class Auto:
         hardware: The hardware to optimize for; by default the preset of the mesh's device kind, or that of the H100,
             with a warning, if no preset describes this kind.
         memory: The memory limit of a device; by default the memory of that hardware.
-        time_limit: The time limit of the search, in seconds.
+        time_limit: The time limit of the search, in seconds; by default none.
     """
 
     hardware: Hardware | str | None = None
     memory: str | float | None = None
-    time_limit: float = 60.0
+    time_limit: float | None = None
 
     def hardware_for(self, mesh: AnyMesh) -> Hardware | str:
         """Return `hardware`, or by default the preset for the devices of `mesh`, with a warning if they have none."""
