@@ -10,6 +10,7 @@ from xdsl.ir import Operation, SSAValue
 
 from sdy.array_types import array_type
 from sdy.blocks import Access, BlockOperation, block_operation
+from sdy.blocks.projection import Projection
 from sdy.box import Box, ints
 from sdy.diagnostics import op_error
 from sdy.ir.companions import clone
@@ -31,7 +32,6 @@ from sdy.passes.blocks.local_operation import captured_variables
 from sdy.passes.blocks.views import view_parts
 from sdy.passes.common.inline import inline
 from sdy.passes.jax.program.interface import function_to_run
-from sdy.projection import Projection
 from sdy.stablehlo import ConstantOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
 

@@ -19,8 +19,8 @@ import numpy as np
 from xdsl.ir import Operation
 
 from sdy.blocks import BlockOperation
+from sdy.blocks.projection import Projection
 from sdy.box import Box
-from sdy.projection import Projection
 
 DType = np.dtype[np.generic]
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sdy.blocks.projection import Projection
 from sdy.box import Box, Ints
 from sdy.passes.blocks.graph import StoredTensor, Tensor, TensorView, overlaps
-from sdy.projection import Projection
 
 Array = npt.NDArray[Any]
 ChunkOf = Callable[[StoredTensor, int], Array]

@@ -9,10 +9,10 @@ import numpy as np
 from xdsl.ir import Operation, SSAValue
 
 from sdy.blocks import block_operation
+from sdy.blocks.projection import Projection
 from sdy.box import Box
 from sdy.ir.shapes import shape
 from sdy.passes.blocks.graph import Part, Tensor
-from sdy.projection import Projection
 from sdy.rules import movement
 from sdy.stablehlo import (
     ConcatenateOp,

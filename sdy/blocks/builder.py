@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Operation
 
 from sdy.blocks.operation import Access, Axis, BlockOperation
-from sdy.projection import Projection
+from sdy.blocks.projection import Projection
 from sdy.rule import FactorKind
 from sdy.stablehlo.checks.agreement import bit_width
 

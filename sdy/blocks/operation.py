@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sdy.blocks.projection import Projection
 from sdy.box import Box, Ints
-from sdy.projection import Projection
 from sdy.rule import FactorKind
 
 

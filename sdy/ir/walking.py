@@ -296,9 +296,10 @@ def _first_operations(op: Operation) -> list[Operation | None]:
 
 def values_in(root: Operation) -> list[SSAValue]:
     """Return the values that the operations in `root` define: all results, then all block arguments."""
-    results = [result for op in operations(root) for result in op.results]
+    values: list[SSAValue] = [result for op in operations(root) for result in op.results]
     nesting = nesting_operations(root)
-    return results + [arg for op in nesting for region in op.regions for block in region.blocks for arg in block.args]
+    values += [arg for op in nesting for region in op.regions for block in region.blocks for arg in block.args]
+    return values
 
 
 def captured_values(op: Operation) -> list[SSAValue]:

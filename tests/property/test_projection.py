@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sdy.blocks.projection import Projection
 from sdy.box import Box
-from sdy.projection import Projection
 
 
 def enumerated(projection: Projection, block: Box) -> set[tuple[int, ...]]:

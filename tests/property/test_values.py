@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sdy.axes import AxisRef, common_prefix, is_prefix, merge_sub_axes, prefix_without_overlap, subtract, total_size
+from sdy.blocks.projection import Projection
 from sdy.box import Box, ints
 from sdy.mesh import Mesh
-from sdy.projection import Projection
 from sdy.rule import OpShardingRule
 from sdy.sharding import DimSharding, TensorSharding
 from sdy.text import format, parse
