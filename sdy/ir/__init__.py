@@ -1,6 +1,6 @@
 """Access to xDSL: the only package that reads, writes or replaces xDSL's private members.
 
-    fast_access.py     fast access to fields of operations, values and uses, and to traits
+    fast_access.py     fast access to fields of operations, values and uses, to traits and verifiers
     walking.py         walks over all operations nested in an operation, cached between edits; captured values
     operation_key.py   memoization of functions of operations, by everything but their operands
     building.py        fast construction and cloning of operations, and of attributes

@@ -14,12 +14,14 @@ from xdsl.context import Context
 from xdsl.dialect_interfaces.op_asm import OpAsmDialectInterface
 from xdsl.dialects import test
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, i32
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block
 from xdsl.parser import AffineParser, Parser
 from xdsl.pattern_rewriter import GreedyRewritePatternApplier, PatternRewriteWalker
 from xdsl.printer import Printer
 
 import sdy
+from sdy.ir.fast_access import own_verifier
 from sdy.ir.open_syntax import OPEN_STEPS
 
 ROOT = Path(sdy.__file__).parent
@@ -81,6 +83,11 @@ def test_private_part_is_there(name: str):
 def test_step_is_there(step: str):
     """`STEPS` gives one reason for the use of all parser methods."""
     assert hasattr(Parser, f"_{step}") or hasattr(AffineParser, f"_{step}")
+
+
+def test_the_verifier_of_a_class_is_found_behind_the_checks_of_its_definition():
+    assert own_verifier(FuncOp) is not FuncOp.verify_
+    assert own_verifier(FuncOp).__qualname__ == "FuncOp.verify_"
 
 
 def test_the_offer_to_xdsl_names_each():

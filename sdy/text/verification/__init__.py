@@ -8,7 +8,6 @@ with a terminator, a branch stays in its region, and a definition dominates its 
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
-from inspect import getclosurevars
 from weakref import WeakKeyDictionary
 
 from xdsl.dialects.builtin import ModuleOp
@@ -20,6 +19,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from sdy import gc_control
 from sdy.diagnostics import DiagnosticError, error, op_error
+from sdy.ir.fast_access import own_verifier
 from sdy.ir.operation_key import MemoizedByKey, is_verified_by_key
 from sdy.ir.walking import operations_at_top, operations_in_block
 from sdy.text.large_stack import again_on_large_stack
@@ -198,7 +198,7 @@ def _checks(op_class: type[Operation]) -> tuple[Callable[[Operation], None], ...
     builtin_checks = [CHECKS[op_class.name]] if op_class.name in CHECKS else []
     terminator = _terminator_of(op_class)
     region_checks = [] if terminator is None else [partial(_check_terminators, terminator)]
-    return (*builtin_checks, *trait_checks, _own_verifier(op_class), *region_checks)
+    return (*builtin_checks, *trait_checks, own_verifier(op_class), *region_checks)
 
 
 def _check_parent(trait: HasParent, op: Operation) -> None:
@@ -225,14 +225,6 @@ def _terminator_of(op_class: type[Operation]) -> str | None:
         return "stablehlo.return" if any(isinstance(region, SINGLE_BLOCK) for _, region in regions) else None
     trait = next(iter(op_class.get_traits_of_type(SingleBlockImplicitTerminator)), None)
     return None if trait is None else trait.op_type.name
-
-
-def _own_verifier(op_class: type[Operation]) -> Callable[[Operation], None]:
-    """Return the class's `verify_` without the checks of the definition that xDSL wraps around it."""
-    verifier = op_class.verify_
-    while (written := getclosurevars(verifier).nonlocals.get("custom_verify")) is not None:
-        verifier = written
-    return verifier
 
 
 def _check_terminator_position(op: Operation) -> None:
