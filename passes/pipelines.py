@@ -209,8 +209,7 @@ def insert_reshards(
         explicit_collectives: Lower reshards to collectives.
         dump_directory: The directory to which intermediate modules are saved; empty to save none.
         for_cmv1: Remove the collectives that XLA's first collective matmul inserts itself.
-        least_communication: Choose the collectives that send the fewest elements, with halo exchanges, rather than
-            Shardy's.
+        least_communication: Choose the collectives that send the fewest elements, with halo exchanges, not Shardy's.
         per_instruction: A pass that partitions selected operations and reshards to per-device programs; reshards are
             then not lowered to collectives.
     """
@@ -366,14 +365,13 @@ class PartitionPipeline(Pipeline):
         yield AccumulateInStagesPass()
         yield from insert_reshards(True, self.dump_directory, least_communication=True)
         yield DropShardingRulesPass()
-        yield PadForDivisibilityPass(preserve_semantics=True, least_communication=True)
+        yield PadForDivisibilityPass(least_communication=True)
         yield ResolveSingleDeviceShardingPass()
         yield ConvertGlobalToLocalPass(
             combine_multi_dimension_reduce_scatter=True,
             compute_whole=True,
             enable_rgv3=self.enable_rgv3,
             least_communication=True,
-            preserve_semantics=True,
         )
         yield InlineOperatorsPass()
         yield HoistInvariantCollectivesPass()

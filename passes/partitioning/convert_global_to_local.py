@@ -45,8 +45,8 @@ class ConvertGlobalToLocalPass(ModulePass):
 
     An operation that cannot be partitioned is an error, or with `compute_whole` is replicated, with a warning. If only
     the shardings of its tensors are incompatible, which `sdy-insert-explicit-reshards` rules out, each device computes
-    it from its own shards, as in Shardy, with a warning that the result may be wrong; with `preserve_semantics`, this
-    is an error too. An uneven dimension is an error: `sdy-pad-for-divisibility` must run first.
+    it from its own shards, as in Shardy, with a warning that the result may be wrong; with `preserve_semantics` or
+    `least_communication`, this is an error too. An uneven dimension is an error: run `sdy-pad-for-divisibility` first.
 
     Devices are partitions of one replica or, if `replica_count` is greater than 1, replicas of one partition. With
     `enable_rgv3`, the replica groups of a collective along full axes are mesh axes instead of lists. An all-gather of
@@ -90,8 +90,7 @@ class ConvertGlobalToLocalPass(ModulePass):
             self.combine_multi_dimension_reduce_scatter,
             self.enable_rgv3,
             self.compute_whole,
-            planner_of(self.least_communication),
-            self.preserve_semantics,
+            planner_of(self.least_communication, self.preserve_semantics),
             Channels(first_free_channel(operations(module))),
         )
 
@@ -133,7 +132,7 @@ def _make_partial(conversion: OpConversion[Operation]) -> None:
 
 def _computes_from_own_shards(illegal_split: IllegalSplit, target: Target) -> bool:
     is_incompatible = illegal_split.illegality.reason is Reason.INCOMPATIBLE_SHARDINGS
-    return is_incompatible and not (target.allow_replication or target.preserve_semantics)
+    return is_incompatible and not (target.allow_replication or target.planner.preserves_semantics)
 
 
 def _check_edges(op: Operation, functions: dict[str, FuncOp]) -> None:

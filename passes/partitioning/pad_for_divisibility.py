@@ -54,7 +54,8 @@ class PadForDivisibilityPass(ModulePass):
 
     For an operation that does not support padding, the uneven dimensions are replicated and the padding is sliced off,
     with a warning. Padding that an operation reads is masked. The padding of the operand of a `stablehlo.pad` is masked
-    as in Shardy, with a warning if that is not enough; with `preserve_semantics`, it is masked wherever necessary.
+    as in Shardy, with a warning if that is not enough; with `preserve_semantics` or `least_communication`, it is masked
+    wherever necessary.
 
     If a collective changes the padded size of a dimension, the dimension is replicated in between, with a warning. With
     `least_communication`, devices exchange the rows that move between shards instead, if that moves fewer bytes. A
@@ -75,7 +76,7 @@ class PadForDivisibilityPass(ModulePass):
         layouts = Layouts(op)
         if not layouts.any_uneven:
             return
-        planner = planner_of(self.least_communication)
+        planner = planner_of(self.least_communication, self.preserve_semantics)
         layouts.pad_alike(where_resharded=planner.minimizes_padding)
         if not self.pad_function_io:
             for function in layouts.functions.values():
@@ -84,7 +85,6 @@ class PadForDivisibilityPass(ModulePass):
         target = Target(
             device_id_op(op, self.replica_count, self.partition_count),
             planner=planner,
-            preserve_semantics=self.preserve_semantics,
             channels=Channels(first_free_channel(operations(op))),
         )
         conversions = [

@@ -16,12 +16,15 @@ if TYPE_CHECKING:
     from sdy.passes.spmd.plan.planner import Planner
 
 
-def planner_of(least_communication: bool) -> "Planner":
-    """Return the planner that the option `least-communication` of a pass selects; the other one is not imported."""
+def planner_of(least_communication: bool, preserve_semantics: bool = True) -> "Planner":
+    """Return the planner that these options of a pass select; the other one is not imported.
+
+    The planner of least communication preserves semantics in any case.
+    """
     if least_communication:
         from sdy.passes.spmd.least_communication import LeastCommunicationPlanner
 
         return LeastCommunicationPlanner()
     from sdy.passes.spmd.plan.planner import ShardyPlanner
 
-    return ShardyPlanner()
+    return ShardyPlanner(preserve_semantics)

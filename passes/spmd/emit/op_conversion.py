@@ -37,7 +37,6 @@ class Target:
     groups_by_axes: bool = False
     allow_replication: bool = True
     planner: Planner = field(default_factory=ShardyPlanner)
-    preserve_semantics: bool = True
     channels: Channels = field(default_factory=Channels)
 
 

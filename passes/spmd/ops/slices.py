@@ -165,7 +165,7 @@ def _pad_pad(conversion: PaddedConversion[PadOp]) -> bool:
         step = interior[dim] + 1
         before, high[dim] = high[dim], padded_result[dim] - low[dim] - ((padded[dim] - 1) * step + 1)
         shows = dim in operand.uneven_dims and low[dim] + operand.shape[dim] * step < result.shape[dim]
-        if shows if conversion.conversion.target.preserve_semantics else high[dim] < before:
+        if shows if conversion.conversion.target.planner.preserves_semantics else high[dim] < before:
             conversion.fill(0, [dim], op.padding_value)
         elif shows:
             warn(

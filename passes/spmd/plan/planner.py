@@ -57,6 +57,11 @@ class Planner(ABC):
     """True if a dimension is padded to a common size only where a collective reshards it, and devices exchange the rows
     that a change of its padded size moves. Otherwise all dimensions of one size get one padded size."""
 
+    preserves_semantics: bool = True
+    """True if no result changes: padding is masked wherever an operation reads it, and no device computes an operation
+    with incompatible shardings from its own shards. Shardy leaves some padding unmasked, and computes from the shards.
+    """
+
     @abstractmethod
     def operation_rule(self, operation: ShardedOperation) -> OpShardingRule | None:
         """Return the rule that the shardings of an operation must satisfy, or None to leave the operation alone."""
@@ -111,7 +116,7 @@ class Planner(ABC):
 
 
 class ShardyPlanner(Planner):
-    """Planner that makes the same choices as Shardy."""
+    """Planner that makes the same choices as Shardy, except that it may preserve semantics where Shardy does not."""
 
     rematerializes = False
     trims_messages = False
@@ -119,6 +124,9 @@ class ShardyPlanner(Planner):
     reshards_concatenations = False
     names_meshes = True
     minimizes_padding = False
+
+    def __init__(self, preserves_semantics: bool = True) -> None:
+        self.preserves_semantics = preserves_semantics
 
     def operation_rule(self, operation: ShardedOperation) -> OpShardingRule | None:
         """Return the rule of the operation, or None for an opaque operation."""

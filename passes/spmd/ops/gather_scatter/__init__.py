@@ -131,7 +131,7 @@ def _lower_scatter(conversion: OpConversion[ScatterOp]) -> None:
 def _count_from_part(conversion: OpConversion[ScatterOp], emit: Emitter, dims: list[int]) -> None:
     """Make the scatter's indices along the split dimensions `dims` relative to the device's shard."""
     op, indices = conversion.op, conversion.operands[len(conversion.op.inputs)]
-    may_be_slice = isinstance(op.inputs[0], OpResult) or conversion.target.preserve_semantics
+    may_be_slice = isinstance(op.inputs[0], OpResult) or conversion.target.planner.preserves_semantics
     if may_be_slice and _is_single_vector(indices, op.scatter_dimension_numbers.data.index_vector_dim):
         # XLA rewrites a scatter of a single index vector as a slice update, and drops its bounds check if the input is
         # itself a slice. A function argument may be a slice in the caller.
