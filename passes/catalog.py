@@ -80,6 +80,7 @@ _FOLDERS = {
         sdy-drop-idle-axes
         sdy-expand-split-operations
         sdy-fold-empty-tensors
+        sdy-fold-single-elements
         sdy-hoist-invariant-collectives
         sdy-inline-functions
         sdy-inline-operators

@@ -333,6 +333,7 @@ class PartitionPipeline(Pipeline):
         from sdy.passes.partitioning.drop_idle_axes import DropIdleAxesPass
         from sdy.passes.partitioning.expand_split_operations import ExpandSplitOperationsPass, expands
         from sdy.passes.partitioning.fold_empty_tensors import FoldEmptyTensorsPass
+        from sdy.passes.partitioning.fold_single_elements import FoldSingleElementsPass
         from sdy.passes.partitioning.hoist_invariant_collectives import HoistInvariantCollectivesPass
         from sdy.passes.partitioning.inline_functions import InlineFunctionsPass
         from sdy.passes.partitioning.inline_operators import InlineOperatorsPass
@@ -354,6 +355,7 @@ class PartitionPipeline(Pipeline):
         yield RemovePropagationBarriersPass()
         yield InlineFunctionsPass()
         yield FoldEmptyTensorsPass()
+        yield FoldSingleElementsPass()
         yield RewriteAsSlicesAndPadsPass()
         yield ComposeSlicesAndPadsPass()
         yield UpdateNonDivisibleInputOutputShardingsPass()

@@ -67,3 +67,38 @@ func.func @loop(%arg0: tensor<2xf32>, %arg1: tensor<i32>) -> tensor<2xf32> {
   }
   return %1#0 : tensor<2xf32>
 }
+
+// A reshard that keeps the rows where they are, and a reshape of a replicated value, take part.
+// CHECK-LABEL: func.func @weighted
+func.func @weighted(%arg0: tensor<2x64xf32>) -> tensor<2x64xf32> {
+  // CHECK:       sdy.reshard %arg0 <@mesh, [{"x":(1)2}, {}]>
+  // CHECK-NEXT:  sdy.reshard %{{.*}} <@mesh, [{"x":(1)2}, {}]>
+  // CHECK:       stablehlo.reshape {{.*}}<@mesh, [{"x":(1)2}, {}]>
+  // CHECK-NEXT:  stablehlo.multiply {{.*}}<@mesh, [{"x":(1)2}, {}]>
+  %0 = sdy.reshard %arg0 <@mesh, [{"x"}, {}]> : tensor<2x64xf32>
+  %1 = sdy.reshard %0 <@mesh, [{"x"}, {}]> : tensor<2x64xf32>
+  %2 = stablehlo.iota dim = 0 : tensor<128xf32>
+  %3 = stablehlo.reshape %2 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<128xf32>) -> tensor<2x64xf32>
+  %4 = stablehlo.multiply %1, %3 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : tensor<2x64xf32>
+  return %4 : tensor<2x64xf32>
+}
+
+// Unchanged: a slice of the sum moves its rows, so that they and those of its operands stay on devices 0 and 1.
+// CHECK-LABEL: func.func @stays_with_users
+func.func @stays_with_users(%arg0: tensor<2x64xf32>, %arg1: tensor<2x64xf32>) -> tensor<1x64xf32> {
+  // CHECK-NOT:   "x":(1)2
+  // CHECK:       return
+  %0 = sdy.reshard %arg0 <@mesh, [{"x"}, {}]> : tensor<2x64xf32>
+  %1 = sdy.reshard %arg1 <@mesh, [{"x"}, {}]> : tensor<2x64xf32>
+  %2 = stablehlo.add %0, %1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : tensor<2x64xf32>
+  %3 = stablehlo.slice %2 [1:2, 0:64] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<2x64xf32>) -> tensor<1x64xf32>
+  return %3 : tensor<1x64xf32>
+}
+
+// Unchanged: the operand is sharded along "x", so that half of its columns would be gathered first.
+// CHECK-LABEL: func.func @columns_to_rows
+func.func @columns_to_rows(%arg0: tensor<2x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) -> tensor<2x64xf32> {
+  // CHECK-NEXT:  sdy.reshard %arg0 <@mesh, [{"x"}, {}]>
+  %0 = sdy.reshard %arg0 <@mesh, [{"x"}, {}]> : tensor<2x64xf32>
+  return %0 : tensor<2x64xf32>
+}

@@ -8,7 +8,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from sdy.axes import merge_sub_axes, total_size
+from sdy.axes import AxisRef, merge_sub_axes, subtract, total_size
 from sdy.dialect.collectives import CollectiveOp
 from sdy.dialect.interfaces import data_flow_of, defining_op
 from sdy.dialect.meshes import mesh_of
@@ -22,7 +22,7 @@ from sdy.mesh import Mesh
 from sdy.passes.spmd.plan.collective_state import prime_pieces
 from sdy.rule import OpShardingRule
 from sdy.rules import sharding_rule
-from sdy.sharding import DimSharding
+from sdy.sharding import DimSharding, TensorSharding
 from sdy.stablehlo.shape import ConcatenateOp, ReshapeOp
 
 
@@ -39,9 +39,10 @@ class DropIdleAxesPass(AnalysisPreservingPass):
         %0 = sdy.reshard %arg0 <@mesh, [{"x":(1)2}, {}]> : tensor<2x64xf32>
         %1 = stablehlo.negate %0 [{"x":(1)2}, {}] : tensor<2x64xf32>
 
-    The pass adds no communication: it changes a value only if no operand has these rows on fewer devices. Operands and
-    results of operations that move rows, such as a slice, a reshape or a concatenation, are unchanged, as are function
-    arguments and results, and modules with collectives.
+    Row 1 is on device 1 before, and on devices 4 to 7 after. So the pass changes a value only together with the values
+    that its rows come from and go to, and only if its operands are not sharded along the dropped axes. It then adds no
+    communication. Operands and results of operations that move rows, such as a slice, a reshape or a concatenation, are
+    unchanged, as are function arguments and results, and modules with collectives.
     """
 
     name = "sdy-drop-idle-axes"
@@ -54,20 +55,30 @@ class DropIdleAxesPass(AnalysisPreservingPass):
         examples = {(id(type_of(value)), get_sharding(value)): value for value in holders}
         if not any(map(_idle_dims, examples.values())):
             return
-        idle = {value: dims - _moved_dims(value) for value in holders if (dims := _idle_dims(value))}
+        idle = {value: dims for value in holders if (dims := _idle_dims(value))}
+        sources = {(value, dim): _sources(value, dim) for value, dims in idle.items() for dim in dims}
+        dropped = {value: dims - _moved_dims(value) for value, dims in idle.items()}
         is_settled = False
         while not is_settled:
             is_settled = True
-            for value, dims in idle.items():
-                kept = {dim for dim in dims if _comes_without_idle_axes(value, dim, idle)}
-                is_settled = is_settled and kept == dims
-                idle[value] = kept
-        for value, dims in idle.items():
-            _drop_axes(value, dims)
+            for (value, dim), places in sources.items():
+                if dim in dropped[value] and _comes_without_idle_axes(value, dim, places, dropped):
+                    continue
+                kept = {(value, dim), *((shardable_value(source), source_dim) for source, source_dim in places or ())}
+                for holder, kept_dim in kept:
+                    if holder is not None and kept_dim in dropped.get(holder, ()):
+                        dropped[holder].remove(kept_dim)
+                        is_settled = False
+        for value, dims in dropped.items():
+            if dims:
+                set_sharding(value, _without_idle_dims(value, dims))
 
 
-IdleDims = dict[SSAValue, set[int]]
+DroppedDims = dict[SSAValue, set[int]]
 """The dimensions of each value whose idle axes the pass drops."""
+
+Place = tuple[SSAValue, int]
+"""A dimension of a value."""
 
 
 def _holders(module: ModuleOp) -> Iterator[SSAValue]:
@@ -108,14 +119,14 @@ def _moved_factors(op: Operation, rule: OpShardingRule) -> Set[int]:
     return {*rule.permutation, *rule.need_replication} if is_joined else set(rule.permutation)
 
 
-def _drop_axes(value: SSAValue, dims: Set[int]) -> None:
+def _without_idle_dims(value: SSAValue, dims: Set[int]) -> TensorSharding:
+    """Return the sharding of `value` without the idle axes of `dims`."""
     sharding = get_sharding(value)
     assert sharding is not None
     mesh, sizes = mesh_of(sharding, _op_of(value)), shape(value.type)
     for dim in dims:
         sharding = sharding.with_dim(dim, _without_idle_axes(sharding.dims[dim], sizes[dim], mesh))
-    if dims:
-        set_sharding(value, sharding)
+    return sharding
 
 
 @lru_cache(2**10)
@@ -131,27 +142,53 @@ def _without_idle_axes(split: DimSharding, size: int, mesh: Mesh) -> DimSharding
     return split
 
 
-def _comes_without_idle_axes(value: SSAValue, dim: int, dropped: IdleDims) -> bool:
-    """Return whether no operand has the rows of `value` along `dim` on fewer devices."""
-    sources = _sources(value, dim)
-    return sources is not None and all(
+def _comes_without_idle_axes(value: SSAValue, dim: int, sources: Sequence[Place] | None, dropped: DroppedDims) -> bool:
+    """Return whether no operand has the rows of `value` along `dim` on fewer devices, or is split over idle axes."""
+    if sources is None or not all(
         source_dim in dropped.get(holder, ()) or source_dim not in _idle_dims(source)
         for source, source_dim in sources
         if (holder := shardable_value(source)) is not None
-    )
+    ):
+        return False
+    sharding = get_sharding(value)
+    assert sharding is not None
+    mesh = mesh_of(sharding, _op_of(value))
+    lost = subtract(sharding.dims[dim].axes, _without_idle_dims(value, {dim}).dims[dim].axes, mesh)
+    return not any(used.overlaps(axis) for used in _axes_of_operands(value, sources, dropped) for axis in lost)
 
 
-def _sources(value: SSAValue, dim: int) -> Sequence[tuple[SSAValue, int]] | None:
+def _axes_of_operands(value: SSAValue, sources: Sequence[Place], dropped: DroppedDims) -> Iterator[AxisRef]:
+    """Yield the axes that shard the operands of `value` after the pass, except along reduced dimensions."""
+    op = _op_of(value)
+    is_edge = data_flow_of(op) is not None
+    operands = [source for source, _ in sources] if is_edge else op.operands
+    rule = None if is_edge else sharding_rule(op)
+    for index, operand in enumerate(operands):
+        sharding = _sharding_after(operand, dropped)
+        for dim, axes in enumerate(sharding.dim_axes if sharding is not None else ()):
+            if rule is None or not set(rule.operands[index][dim]) <= set(rule.reduction):
+                yield from axes
+
+
+def _sharding_after(value: SSAValue, dropped: DroppedDims) -> TensorSharding | None:
+    """Return the sharding of `value` after the pass."""
+    sharding, holder = get_sharding(value), shardable_value(value)
+    dims = dropped.get(holder, set[int]()) if holder is not None else set[int]()
+    return _without_idle_dims(value, dims) if dims else sharding
+
+
+def _sources(value: SSAValue, dim: int) -> Sequence[Place] | None:
     """Return the operands that the rows of `value` along `dim` come from, with their dimension; None if rows move."""
     op = _op_of(value)
     if (flow := data_flow_of(op)) is not None:
         return [(use.operation.operands[use.index], dim) for use in flow.edge_sources(op, value)]
     if isinstance(op, ReshardOp):
-        source = get_sharding(op.input)
-        return [] if source is None or not source.dims or not source.dims[dim].axes else None
+        return _sources_of_reshard(op, dim)
     rule = sharding_rule(op)
-    if rule is None or rule.is_custom or not isinstance(value, OpResult) or isinstance(op, ReshapeOp):
+    if rule is None or rule.is_custom or not isinstance(value, OpResult):
         return None
+    if isinstance(op, ReshapeOp):
+        return [] if _is_replicated(get_sharding(op.operand)) else None
     factors = set(rule.results[value.index][dim])
     if factors & _moved_factors(op, rule):
         return None
@@ -161,6 +198,18 @@ def _sources(value: SSAValue, dim: int) -> Sequence[tuple[SSAValue, int]] | None
         for index, of_dim in enumerate(mapping)
         if factors & set(of_dim)
     ]
+
+
+def _sources_of_reshard(op: ReshardOp, dim: int) -> Sequence[Place] | None:
+    """Return the input if the reshard keeps the axes of dimension `dim`, () if it adds them; None if rows move."""
+    source = get_sharding(op.input)
+    if source is None or not source.dims or not source.dims[dim].axes:
+        return ()
+    return [(op.input, dim)] if source.dims[dim].axes == op.sharding.data.dims[dim].axes else None
+
+
+def _is_replicated(sharding: TensorSharding | None) -> bool:
+    return sharding is None or sharding.is_fully_replicated
 
 
 def _op_of(value: SSAValue) -> Operation:

@@ -237,7 +237,8 @@ def _pads_end(layout: Layout, dims: Sequence[int]) -> bool:
 def groups_of_dims(before: Sequence[int], after: Sequence[int]) -> Iterator[Group]:
     """Yield the minimal runs of dimensions with the same number of elements before and after a reshape.
 
-    Dimensions of size 1 join the next run, trailing ones the last run.
+    Dimensions of size 1 join the next run. Trailing ones form a run if both shapes have some; otherwise they join the
+    last run.
     """
     first, other = 0, 0
     while first < len(before) or other < len(after):
@@ -247,7 +248,8 @@ def groups_of_dims(before: Sequence[int], after: Sequence[int]) -> Iterator[Grou
                 end += 1
             else:
                 other_end += 1
-        if math.prod(before[end:]) == math.prod(after[other_end:]) == 1:
+        has_trailing = end < len(before) and other_end < len(after)
+        if math.prod(before[end:]) == math.prod(after[other_end:]) == 1 and not has_trailing:
             end, other_end = len(before), len(after)
         yield Group(range(first, end), range(other, other_end))
         first, other = end, other_end

@@ -1,0 +1,61 @@
+"""Programs with dimensions of fewer rows than shards receive no more bytes than under `jax.jit`."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import lax
+
+from dearer.case import MESHES, Draft, Layout, mesh_of
+from dearer.measure import measure
+from sdy.type_helpers import Function
+from small_scope.choices import Choices
+
+CASES: dict[str, tuple[str, list[str], list[str], Function[Any]]] = {
+    "columns to rows": ("8", ["9, 3, 3/x"], ["9, 3/x, 3"], lambda x: x * 2),
+    "even columns to rows": ("8", ["3, 9, 8/x"], ["3/x, 9, 8"], lambda x: x * 2),
+    "rows in another order": ("2x2x2", ["7, 4, 2/x.y.z"], ["7, 4, 2/z.y.x"], lambda x: x * 2),
+    "gradient of a sum along whole rows": (
+        "8",
+        ["3/x, 2, 8"],
+        ["3/x, 2, 8"],
+        jax.grad(lambda x: (lax.cumsum(x % 3, 1, reverse=True) ** 2).sum()),
+    ),
+    "elements taken by one column": (
+        "2x4",
+        ["9, 8", "9, 1/y.x"],
+        ["9, 1/y.x"],
+        lambda x, y: jnp.take_along_axis(x, y.astype(int) * 0, 1),
+    ),
+    "index of the only element, of top_k": ("8", ["5, 9/x, 1"], ["5, 9, 1/x"], lambda x: lax.top_k(x, 1)[1]),
+    "index of the only element, of argsort": ("8", ["64/x, 1"], ["64, 1"], lambda x: jnp.argsort(x, 1)),
+    "index of the only element, of argmax": ("8", ["64/x, 1"], ["64"], lambda x: jnp.argmax(x, 1)),
+}
+
+
+class _LaidOut(Draft):
+    """Draft with given layouts, of the operands and then of the results."""
+
+    def __init__(self, mesh: str, layouts: Iterable[Layout]) -> None:
+        super().__init__(Choices(lambda _: 0), mesh_of(MESHES[mesh]))
+        self._given = iter(layouts)
+
+    def layout(self, rank: int) -> Layout:
+        return next(self._given)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_program_receives_no_more_than_under_jax_jit(name: str) -> None:
+    mesh, operands, results, function = CASES[name]
+    draft = _LaidOut(mesh, map(_layout, [*operands, *results]))
+    for text in operands:
+        draft.operand([int(dim.partition("/")[0]) for dim in text.split(",")])
+    measured = measure(draft.case(name, function))
+    assert (measured.problem, measured.why) == ("", "")
+
+
+def _layout(text: str) -> Layout:
+    axes = [dim.partition("/")[2] for dim in text.split(",")]
+    return tuple(tuple(of_dim.split(".")) if of_dim else () for of_dim in axes)
