@@ -10,7 +10,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from measure import least_seconds, nothing
 from rich.console import Console
 from rich.table import Table
 from xdsl.dialects.builtin import FunctionType
@@ -19,6 +18,7 @@ from xdsl.irdl import IRDLOperation
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
+from measure import least_seconds, nothing
 from sdy.stablehlo.attributes.operation_attributes import i64_array
 from sdy.stablehlo.elementwise import AddOp
 from sdy.stablehlo.shape import TransposeOp

@@ -31,7 +31,6 @@ from auto_model_programs import MODELS, SMALL_MODELS
 from auto_models import Planned, planned
 from auto_runs import runs
 from auto_small import tried
-
 from virtual_devices import set_up
 
 MEAN, WORST = 1.02, 1.25

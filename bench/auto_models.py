@@ -5,10 +5,10 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from auto_model_programs import MODELS
 from xdsl.dialects.builtin import ModuleOp
 
 import sdy
+from auto_model_programs import MODELS
 from sdy.formatting import format_bytes
 from sdy.ir.walking import operations
 from sdy.passes.auto.plan import Plan

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import jax
 import numpy as np
-from auto_model_programs import SMALL_MODELS
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import InsertPoint
 
 import sdy
+from auto_model_programs import SMALL_MODELS
 from sdy.diagnostics import capture
 from sdy.dialect.ops import MeshOp
 from sdy.ir.editing import insert

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from itertools import product
 from random import Random
 
-from auto_small_programs import SmallProgram, small_program
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import InsertPoint
 
 import sdy
+from auto_small_programs import SmallProgram, small_program
 from sdy.dialect.axis_syntax import format_dims
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import MeshOp

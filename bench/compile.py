@@ -12,9 +12,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from measure import Stages, least_seconds_of_stages
 from rich.console import Console
 from rich.table import Table
+
+from measure import Stages, least_seconds_of_stages
 
 sys.path.append(str(Path(__file__).parent.parent / "examples"))
 

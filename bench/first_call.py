@@ -23,11 +23,10 @@ import jax
 jax.config.update("jax_num_cpu_devices", 8)
 sys.path.append(str(Path(__file__).parent.parent / "tests/support"))
 
-from drop_in import BEYOND_JAX  # noqa: E402
-from placed import Placed, of_corpus  # noqa: E402
-
 import sdy  # noqa: E402
 from corpus import PROGRAMS  # noqa: E402
+from drop_in import BEYOND_JAX  # noqa: E402
+from placed import Placed, of_corpus  # noqa: E402
 from sdy.diagnostics import capture  # noqa: E402
 
 _TURNS = 7

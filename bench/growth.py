@@ -15,10 +15,10 @@ import sys
 from pathlib import Path
 from time import process_time
 
-from process_memory import MOST, memory
 from rich.console import Console
 from rich.table import Table
 
+from process_memory import MOST, memory
 from sdy.passes.driver import run_passes
 from sdy.passes.pipelines import PartitionPipeline, PropagationPipeline
 from sdy.text import context, format, verify

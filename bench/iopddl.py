@@ -1,4 +1,4 @@
-"""The solver of the automatic partitioner on the instances of the ASPLOS 2025 contest, within its time limits.
+"""A solver for strategy selection on the instances of the ASPLOS 2025 contest, within its time limits.
 
     python bench/iopddl.py CHECKOUT [--only LETTERS] [--share SHARE]
 
@@ -26,7 +26,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from sdy.passes.auto.solver import Problem, solve
+from iopddl_solver import Problem, solve
 
 SECONDS = {
     **dict.fromkeys("ABCD", 60),

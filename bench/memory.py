@@ -94,9 +94,8 @@ def compiled(jit: Callable[..., Any], count: int) -> tuple[float, float]:
     jax.config.update("jax_num_cpu_devices", 8)
     sys.path.append(str(Path(__file__).parent.parent / "tests/support"))
 
-    from placed import of_corpus
-
     from corpus import PROGRAMS
+    from placed import of_corpus
     from sdy.diagnostics import capture
 
     programs = [of_corpus(PROGRAMS[each]) for each in _COMPILED]

@@ -20,10 +20,10 @@ from pathlib import Path
 from jax._src.interpreters.mlir import make_ir_context
 from jaxlib.mlir import ir
 from jaxlib.mlir.passmanager import PassManager
-from measure import least_seconds, lowered, nothing
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from measure import least_seconds, lowered, nothing
 from sdy.passes.driver import run_passes
 from sdy.passes.pipelines import PropagationPipeline
 from sdy.passes.propagation.reading.reader import read

@@ -13,12 +13,12 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from measure import lowered
 from playwright.sync_api import Page, sync_playwright
 from rich.console import Console
 from rich.table import Table
 
 import sdy
+from measure import lowered
 
 GOALS = {"first screen": 3.0, "search": 0.2, "view": 0.2, "slowest frame": 0.1, "MB": 15.0}
 """The maximal seconds, and megabytes, of a page of 60,000 operations."""

@@ -14,11 +14,11 @@ import sys
 from jax._src.interpreters.mlir import make_ir_context
 from jaxlib.mlir import ir
 from jaxlib.mlir.passmanager import PassManager
-from measure import least_seconds, lowered
 from rich.console import Console
 from rich.table import Table
 from xdsl.dialects.builtin import ModuleOp
 
+from measure import least_seconds, lowered
 from sdy.dialect.attributes import SHARDING_RULE
 from sdy.passes.propagation.populate_op_sharding_rules import PopulateOpShardingRulesPass
 from sdy.text import context, format, parse

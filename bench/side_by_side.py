@@ -9,9 +9,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from placed import Placed
 
 import sdy
+from placed import Placed
 from sdy.passes.jax.hlo_received import bytes_received
 from sdy.passes.jax.program.inputs import rounded_otherwise
 from sdy.passes.jax.program.rounding import Rounding, first_mismatch

@@ -15,13 +15,13 @@ from io import StringIO
 
 from jax._src.interpreters.mlir import make_ir_context
 from jaxlib.mlir import ir
-from measure import Activity, least_seconds, lowered, nothing
 from rich.console import Console
 from rich.table import Table
 from xdsl.ir import Operation
 from xdsl.parser import Parser as StockParser
 from xdsl.printer import Printer as StockPrinter
 
+from measure import Activity, least_seconds, lowered, nothing
 from sdy.text import context, format, verify
 from sdy.text.reading.parser import parse_module
 

@@ -10,8 +10,6 @@ _EXTRAS = {
     "jax": "jax",
     "jaxlib": "jax",
     "scipy": "jax",
-    "numba": "auto",
-    "pytoulbar2": "auto",
     "dask": "dask",
     "torch": "torch",
     "torchax": "torch",

@@ -3,9 +3,8 @@
 from functools import partial
 from importlib import import_module
 
-from placed import Build, of_corpus
-
 from corpus import PROGRAMS as CORPUS
+from placed import Build, of_corpus
 
 _LIBRARIES = (
     "optimizers",

@@ -12,9 +12,9 @@ import numpy as np
 import optax
 import optimistix
 from jax.sharding import PartitionSpec as P
-from placed import GRID, Build, Placed, by_name, fully_sharded, normal, placed
 
 from drop_in_programs.steps import train_step
+from placed import GRID, Build, Placed, by_name, fully_sharded, normal, placed
 
 _KEY = jax.random.key(0)
 _BATCH, _WIDTH = 64, 64

@@ -9,6 +9,8 @@ import jax.numpy as jnp
 import optax
 from jax import lax
 from jax.sharding import PartitionSpec as P
+
+from drop_in_programs.steps import cross_entropy, train_step
 from placed import (
     GRID,
     LINE,
@@ -22,8 +24,6 @@ from placed import (
     normal,
     placed,
 )
-
-from drop_in_programs.steps import cross_entropy, train_step
 
 _BATCH, _WIDTH, _MEMBERS = 64, 64, 8
 _KEY = jax.random.key(0)

@@ -10,6 +10,8 @@ import numpy as np
 import optax
 from flax.training.train_state import TrainState
 from jax.sharding import PartitionSpec as P
+
+from drop_in_programs.steps import cross_entropy, train_step, train_step_with_statistics
 from placed import (
     GRID,
     LINE,
@@ -23,8 +25,6 @@ from placed import (
     normal,
     placed,
 )
-
-from drop_in_programs.steps import cross_entropy, train_step, train_step_with_statistics
 
 _WIDTH, _HEADS, _VOCABULARY = 64, 4, 256
 _BATCH, _LENGTH = 16, 32

@@ -8,6 +8,8 @@ import jax.numpy as jnp
 import optax
 from flax import nnx
 from jax.sharding import PartitionSpec as P
+
+from drop_in_programs.steps import cross_entropy, next_token_loss, rotated, train_step_with_statistics
 from placed import (
     CUBE,
     GRID,
@@ -22,8 +24,6 @@ from placed import (
     normal,
     placed,
 )
-
-from drop_in_programs.steps import cross_entropy, next_token_loss, rotated, train_step_with_statistics
 
 _WIDTH, _HEADS, _VOCABULARY = 64, 4, 256
 _BATCH, _LENGTH = 16, 32

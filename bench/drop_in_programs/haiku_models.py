@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax.sharding import PartitionSpec as P
+
+from drop_in_programs.steps import cross_entropy, next_token_loss, train_step, train_step_with_statistics
 from placed import (
     GRID,
     LINE,
@@ -21,8 +23,6 @@ from placed import (
     normal,
     placed,
 )
-
-from drop_in_programs.steps import cross_entropy, next_token_loss, train_step, train_step_with_statistics
 
 _KEY = jax.random.key(0)
 _WIDTH, _VOCABULARY = 64, 256

@@ -9,6 +9,8 @@ import numpy as np
 import optax
 from jax import lax
 from jax.sharding import PartitionSpec as P
+
+from drop_in_programs.steps import cross_entropy, next_token_loss, rotated, train_step
 from placed import (
     CUBE,
     GRID,
@@ -22,8 +24,6 @@ from placed import (
     normal,
     placed,
 )
-
-from drop_in_programs.steps import cross_entropy, next_token_loss, rotated, train_step
 
 _WIDTH, _HEADS, _HIDDEN, _VOCABULARY, _LAYERS = 64, 4, 256, 256, 2
 _BATCH, _LENGTH = 16, 32

@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import optax
 from jax import lax
 from jax.sharding import PartitionSpec as P
+
+from drop_in_programs.steps import cross_entropy, train_step
 from placed import (
     GRID,
     LINE,
@@ -22,8 +24,6 @@ from placed import (
     normal,
     placed,
 )
-
-from drop_in_programs.steps import cross_entropy, train_step
 
 _WIDTHS = (64, 256, 256, 64)
 _BATCH = 64

@@ -15,9 +15,9 @@ from jax.sharding import PartitionSpec as P
 from numpyro.infer import SVI, Trace_ELBO
 from numpyro.infer.autoguide import AutoNormal
 from numpyro.infer.util import log_density
-from placed import GRID, Build, Placed, filled, fully_sharded, normal, placed
 
 from drop_in_programs.steps import train_step
+from placed import GRID, Build, Placed, filled, fully_sharded, normal, placed
 
 _KEY = jax.random.key(0)
 _EXAMPLES, _FEATURES, _GROUPS = 256, 64, 16

@@ -11,9 +11,9 @@ import optax
 import rlax
 from jax import lax
 from jax.sharding import PartitionSpec as P
-from placed import Build, Placed, filled, fully_sharded, integers, normal, placed
 
 from drop_in_programs.steps import train_step
+from placed import Build, Placed, filled, fully_sharded, integers, normal, placed
 
 _KEY = jax.random.key(0)
 _ACTORS, _STEPS, _WIDTH, _ACTIONS = 64, 16, 64, 8

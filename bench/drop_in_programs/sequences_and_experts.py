@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec as P
+
 from placed import GRID, LINE, Build, Placed, integers, normal, placed
 
 _BATCH, _LENGTH, _HEADS, _SIZE = 4, 64, 8, 16

@@ -11,9 +11,9 @@ import numpy as np
 import optax
 from jax import lax
 from jax.sharding import PartitionSpec as P
-from placed import GRID, LINE, WHOLE, Build, Placed, by_name, fully_sharded, integers, normal, placed
 
 from drop_in_programs.steps import train_step
+from placed import GRID, LINE, WHOLE, Build, Placed, by_name, fully_sharded, integers, normal, placed
 
 _BATCH, _WIDTH, _ROWS = 64, 64, 1024
 

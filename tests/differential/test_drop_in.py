@@ -18,11 +18,10 @@ from sdy.type_helpers import Function
 sys.path.append(str(Path(__file__).parents[2] / "bench"))
 
 import drop_in
-from placed import Placed, by_name, fully_sharded, integers, normal, of_corpus, placed
-from side_by_side import Comparison, Cost, compare
-
 from corpus import PROGRAMS as CORPUS
 from partitioned_programs import GRID
+from placed import Placed, by_name, fully_sharded, integers, normal, of_corpus, placed
+from side_by_side import Comparison, Cost, compare
 
 LAYER = placed(
     lambda w, x: {"out": jnp.tanh(x @ w), "sum": x.sum(1)},

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sdy.passes.auto.solver.problem import Assignment
+from iopddl_solver.problem import Assignment
 
 TOLERANCE = 1e-6
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from sdy.passes.auto.solver.cost_tables import Floats, Ints, Tables
-from sdy.passes.auto.solver.evaluation import cost_in, usage_in
+from iopddl_solver.cost_tables import Floats, Ints, Tables
+from iopddl_solver.evaluation import cost_in, usage_in
 
 RETRIES = 4
 

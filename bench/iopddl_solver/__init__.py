@@ -23,11 +23,11 @@ from time import monotonic
 
 import numpy as np
 
-from sdy.passes.auto.solver.problem import Problem as Problem
-from sdy.passes.auto.solver.problem import memory_by_node, usage_of
-from sdy.passes.auto.solver.search import Search
-from sdy.passes.auto.solver.solution import Shortage as Shortage
-from sdy.passes.auto.solver.solution import Solution as Solution
+from iopddl_solver.problem import Problem as Problem
+from iopddl_solver.problem import memory_by_node, usage_of
+from iopddl_solver.search import Search
+from iopddl_solver.solution import Shortage as Shortage
+from iopddl_solver.solution import Solution as Solution
 
 
 def solve(

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from sdy.passes.auto.solver.cost_tables import Floats, Ints, Tables
+from iopddl_solver.cost_tables import Floats, Ints, Tables
 
 
 @njit(cache=True, nogil=True)

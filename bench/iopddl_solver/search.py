@@ -7,14 +7,14 @@ from time import monotonic
 
 import numpy as np
 
-from sdy.passes.auto.solver.annealing import anneal
-from sdy.passes.auto.solver.cost_tables import Floats, Indices, Ints, Tables, tabulate
-from sdy.passes.auto.solver.evaluation import cost_in, priced_costs, usage_in
-from sdy.passes.auto.solver.exact import solve_exactly
-from sdy.passes.auto.solver.problem import Assignment, Problem, cost_of
-from sdy.passes.auto.solver.reduction import Reduction, memory_at
-from sdy.passes.auto.solver.relaxation import Relaxation
-from sdy.passes.auto.solver.solution import is_optimal
+from iopddl_solver.annealing import anneal
+from iopddl_solver.cost_tables import Floats, Indices, Ints, Tables, tabulate
+from iopddl_solver.evaluation import cost_in, priced_costs, usage_in
+from iopddl_solver.exact import solve_exactly
+from iopddl_solver.problem import Assignment, Problem, cost_of
+from iopddl_solver.reduction import Reduction, memory_at
+from iopddl_solver.relaxation import Relaxation
+from iopddl_solver.solution import is_optimal
 
 ASCENT = 3000
 """Maximum number of steps of the relaxation."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sdy.passes.auto.solver.reduction import Item, Reduction
+from iopddl_solver.reduction import Item, Reduction
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -10,7 +10,7 @@ from heapq import heapify, heappop, heappush
 import numpy as np
 from numba import njit
 
-from sdy.passes.auto.solver.cost_tables import Floats, Ints, Tables
+from iopddl_solver.cost_tables import Floats, Ints, Tables
 
 
 def ranked(tables: Tables) -> Ints:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from sdy.passes.auto.solver.cost_tables import Floats, Ints, Tables
-from sdy.passes.auto.solver.evaluation import usage_in
+from iopddl_solver.cost_tables import Floats, Ints, Tables
+from iopddl_solver.evaluation import usage_in
 
 WORKER = Path(__file__).with_name("toulbar2_worker.py")
 FEW_TIMES = 200

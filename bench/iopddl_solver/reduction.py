@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from sdy.passes.auto.solver.problem import Assignment, Bytes, Costs, Problem
+from iopddl_solver.problem import Assignment, Bytes, Costs, Problem
 
 Choices = NDArray[np.int64]
 

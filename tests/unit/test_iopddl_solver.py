@@ -1,4 +1,4 @@
-"""The solver of the automatic partitioner, on problems small enough to try all assignments."""
+"""The solver of `bench/iopddl.py`, on problems small enough to try all assignments."""
 
 from importlib import import_module
 from itertools import count, product
@@ -8,14 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sdy.passes.auto.solver import Problem, Solution, solve
-from sdy.passes.auto.solver.annealing import anneal
-from sdy.passes.auto.solver.cost_tables import binding_times, tabulate
-from sdy.passes.auto.solver.evaluation import cost_in, usage_in
-from sdy.passes.auto.solver.exact import solve_exactly
-from sdy.passes.auto.solver.problem import Assignment, cost_of, usage_of
-from sdy.passes.auto.solver.reduction import Item, Reduction
-from sdy.passes.auto.solver.relaxation import Relaxation
+from iopddl_solver import Problem, Solution, solve
+from iopddl_solver.annealing import anneal
+from iopddl_solver.cost_tables import binding_times, tabulate
+from iopddl_solver.evaluation import cost_in, usage_in
+from iopddl_solver.exact import solve_exactly
+from iopddl_solver.problem import Assignment, cost_of, usage_of
+from iopddl_solver.reduction import Item, Reduction
+from iopddl_solver.relaxation import Relaxation
+from samples import is_thorough
+
+pytestmark = pytest.mark.skipif(not is_thorough(), reason="serves a bench, and its kernels take a minute to compile")
 
 SECONDS = 300.0
 """Timeout longer than any of these problems, including Numba's compilation."""

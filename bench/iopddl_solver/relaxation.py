@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from sdy.passes.auto.solver.cost_tables import Floats, Ints, Tables
-from sdy.passes.auto.solver.evaluation import cost_in, priced_costs, usage_in
-from sdy.passes.auto.solver.trws import message_entries, pass_messages, ranked
+from iopddl_solver.cost_tables import Floats, Ints, Tables
+from iopddl_solver.evaluation import cost_in, priced_costs, usage_in
+from iopddl_solver.trws import message_entries, pass_messages, ranked
 
 FIRST_PASSES = 10
 """Number of initial steps with multipliers of zero, in which message passing converges."""
