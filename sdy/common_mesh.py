@@ -89,7 +89,7 @@ class CommonMesh:
         )
 
     def loosened(self, sharding: TensorSharding, mesh: Mesh, name: str | Mesh) -> TensorSharding | None:
-        """Translate `sharding` like `sharding()`, but open each dimension whose axes have no equivalent.
+        """Translate `sharding` to the common mesh, with an open dimension for each whose axes have no equivalent.
 
         Returns:
             None if `mesh` has no intervals on the device line, or if unreduced axes have no equivalent.

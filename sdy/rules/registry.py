@@ -235,7 +235,7 @@ class ByRule(Generic[T]):
         _all_by_rule.append(self)
 
     def of(self, op: Operation) -> T | None:
-        """Return the value for `op`; None if the operation has no rule."""
+        """Return the value derived from the rule of `op`; None if the operation has no rule."""
         attribute = op.attributes.get(SHARDING_RULE)
         if attribute is not None and isinstance(attribute, OpShardingRuleAttr):
             return self._derive(op, attribute)

@@ -28,12 +28,12 @@ class Hop:
 
     @property
     def edge(self) -> str:
-        """The target and the source."""
+        """The tensors between which the axis was propagated, as `target <- source`."""
         return f"{self.target} <- {self.source}"
 
     @property
     def through(self) -> str:
-        """The operation and the factor."""
+        """The operation and the factor through which the axis was propagated, as text."""
         return f"{self.operation}, factor {self.factor}={self.factor_size}"
 
 

@@ -85,7 +85,7 @@ class WindowAttributes(CustomDirective):
     window_reversal: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse keys in any order."""
+        """Parse `key = value` pairs in any order."""
         while (word := parser.parse_optional_identifier()) is not None:
             key = WINDOW_KEYS.get(word)
             if key is None or key.name in state.properties:

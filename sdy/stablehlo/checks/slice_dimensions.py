@@ -27,7 +27,7 @@ SizeT = TypeVar("SizeT")
 
 
 class ListedDims(NamedTuple):
-    """A list of dimensions with its name in the attribute."""
+    """A list of dimensions in an attribute, with its name there."""
 
     name: str
     dims: tuple[int, ...]

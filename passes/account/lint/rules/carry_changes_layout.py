@@ -28,7 +28,7 @@ from sdy.stablehlo.control_flow import ReturnOp, WhileOp
 
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
-    """Find reshards of loop-carried values, at the begin or the end of the body."""
+    """Find reshards of loop-carried values, at the beginning or end of the body."""
     for cause, collectives in program.collectives_by_cause.items():
         times = max(each.times for each in collectives)
         if cause.purpose is not Purpose.RESHARD or cause.tensor is None or times < 2:
