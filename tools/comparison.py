@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy.diagnostics import op_error, warn
-from sdy.passes.jax.program.difference import largest_difference, told_difference
+from sdy.passes.jax.program.difference import difference_text, largest_difference
 from sdy.passes.jax.program.inputs import NumpyArray, rounded_otherwise
 from sdy.passes.jax.program.result_origin import result_origins
 from sdy.passes.jax.program.rounding import Rounding, first_mismatch
@@ -55,7 +55,7 @@ def compare(
         return [every[number] for number in compared]
 
     actual, expected = [results[number] for number in compared], run_reference(inputs)
-    text = told_difference(
+    text = difference_text(
         largest_difference(actual, expected, [f"result {number}" for number in compared]), reference.name
     )
     mismatch = first_mismatch(

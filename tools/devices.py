@@ -21,7 +21,7 @@ _MOST_VIRTUAL_DEVICES = 1024
 
 
 def check_enough(module: ModuleOp, wanted: int | None = None) -> None:
-    """Raise DiagnosticError if the mesh of `module` has more devices than `wanted`, or than are available or supported."""
+    """Raise DiagnosticError if the mesh of `module` needs more devices than `wanted` or than are available."""
     count = max((mesh.size for mesh in named_meshes(module).values()), default=1)
     if wanted is not None and wanted < count:
         raise _too_few(module, count, f"--devices is {wanted}")

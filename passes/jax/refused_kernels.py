@@ -16,7 +16,7 @@ _PARTITIONED = ("custom_partitioning", "operator", "shard_map")
 
 
 @contextmanager
-def refused_kernels_told(jaxpr: Callable[[], Any]) -> Generator[None]:
+def explain_refused_kernels(jaxpr: Callable[[], Any]) -> Generator[None]:
     """Report the Pallas kernel that jax refuses to lower in the `with` block.
 
     Args:

@@ -19,7 +19,7 @@ from sdy.passes.jax.compiler_context import Compiler, use_compilers
 from sdy.passes.jax.device_mesh import AnyMesh, refuse_abstract
 from sdy.passes.jax.jax_internals import ToCompile, lower_with_placements, with_module
 from sdy.passes.jax.program.sharded_program import ShardedProgram
-from sdy.passes.jax.refused_kernels import refused_kernels_told
+from sdy.passes.jax.refused_kernels import explain_refused_kernels
 from sdy.type_helpers import Function
 
 
@@ -40,7 +40,7 @@ class Compiled(jax.stages.Compiled):
 
     @classmethod
     def of(cls, compiled: jax.stages.Compiled, describe: Callable[[], str]) -> "Compiled":
-        """Return `compiled` itself, with another class and description."""
+        """Change the class of `compiled` in place, and set the description."""
         compiled.__class__ = cls
         assert isinstance(compiled, cls)
         compiled.describe = describe
@@ -168,7 +168,7 @@ class Traced:
         """
         if "lowering_platforms" in for_export:
             return self._lower_for_export(**for_export)
-        with use_compilers(self._compilers), refused_kernels_told(lambda: self.jaxpr):
+        with use_compilers(self._compilers), explain_refused_kernels(lambda: self.jaxpr):
             lowered = lower_with_placements(self._in_jax, lowering_platforms=self._platforms, **for_export)
         return Lowered(self.fun_name, lowered, self._compilers)
 
@@ -179,7 +179,7 @@ class Traced:
             raise ValueError(f"a program is partitioned for shapes that are known: {instead}")
         if len(lowering_platforms) > 1:
             raise ValueError(f"sdy.jit exports for one platform at a time, not for {', '.join(lowering_platforms)}")
-        with use_compilers(self._compilers), refused_kernels_told(lambda: self.jaxpr):
+        with use_compilers(self._compilers), explain_refused_kernels(lambda: self.jaxpr):
             lowered = self._in_jax.lower(lowering_platforms=lowering_platforms)
             saved = self._in_jax.lower(lowering_platforms=lowering_platforms, **options)
         compilation = _compiled(lowered, self._compilers)

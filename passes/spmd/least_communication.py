@@ -12,7 +12,7 @@ from sdy.passes.spmd.plan.collective_steps import AxesPerDim, Collective
 from sdy.passes.spmd.plan.operation_plan import OperationShardings, Tensors
 from sdy.passes.spmd.plan.planner import Planner, without_lost_sums
 from sdy.passes.spmd.plan.sharded_operation import ShardedOperation
-from sdy.passes.spmd.plan.special_rules import whole_unless_passing_through
+from sdy.passes.spmd.plan.special_rules import replicated_unless_passing_through
 from sdy.passes.spmd.plan.spread_dot import spread
 from sdy.passes.spmd.shards.halo import Exchange, ReadRanges, needed_rows
 from sdy.passes.spmd.shards.reshaped_layouts import ReshapedLayouts
@@ -39,7 +39,7 @@ class LeastCommunicationPlanner(Planner):
         """
         rule = operation.rule
         if operation.is_opaque:
-            rule = whole_unless_passing_through(rule)
+            rule = replicated_unless_passing_through(rule)
         rule = without_lost_sums(operation, rule)
         rule = rule.with_replicated([factor for factor in rule.reduction if rule.factor_sizes[factor] == 0])
         special_rule = partitioning_of(operation.op).rule

@@ -50,8 +50,8 @@ def _before(program: LintedProgram, at: Dimension, bodies: dict[str, FuncOp]) ->
     owner = at.tensor.owner
     if isinstance(owner, Block):
         assert isinstance(at.tensor, BlockArgument)
-        if (given := program.use_def.given(at.tensor)) is not None:
-            yield Dimension(given, at.index, at.is_behind_product)
+        if (incoming := program.use_def.incoming(at.tensor)) is not None:
+            yield Dimension(incoming, at.index, at.is_behind_product)
         return
     result = owner.results.index(at.tensor)
     if isinstance(owner, CallOp):

@@ -46,9 +46,9 @@ class UseDefChains:
         if isinstance(owner, Operation):
             return owner.operands[0] if isinstance(owner, _MOVES) else None
         assert isinstance(value, BlockArgument)
-        return self.given(value)
+        return self.incoming(value)
 
-    def given(self, argument: BlockArgument) -> SSAValue | None:
+    def incoming(self, argument: BlockArgument) -> SSAValue | None:
         """Return the value that a loop carries unchanged as `argument`, or that the first call passes for it."""
         around = argument.block.parent_op()
         match around:

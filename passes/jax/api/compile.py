@@ -10,7 +10,7 @@ from sdy.diagnostics import error
 from sdy.dialect.meshes import named_meshes
 from sdy.ir.companions import clone
 from sdy.passes.jax.device_mesh import Device
-from sdy.passes.jax.program.custom_calls import wrong_calls_told
+from sdy.passes.jax.program.custom_calls import explain_wrong_calls
 from sdy.passes.jax.program.interface import Argument, WithPorts
 from sdy.passes.jax.program.sharded_program import ShardedProgram, in_type
 from sdy.passes.layouts import cheapest, is_propagated, propagated_layouts
@@ -63,9 +63,9 @@ class CompiledProgram(WithPorts):
             except (TypeError, ValueError, NotImplementedError):
                 # jax runs arguments with the right shardings, and rejects others before it changes anything.
                 # It cannot place NumPy arrays as partial results.
-                return self._compiled(*self._laid_out(arguments))
+                return self._compiled(*self._placed(arguments))
 
-    def _laid_out(self, arguments: Sequence[Argument]) -> list[jax.Array]:
+    def _placed(self, arguments: Sequence[Argument]) -> list[jax.Array]:
         if len(arguments) != len(self.inputs):
             raise TypeError(f"the program takes {len(self.inputs)} arguments, not {len(arguments)}") from None
         checked = [port.check(argument) for port, argument in zip(self.inputs, arguments, strict=True)]
@@ -111,7 +111,7 @@ def compile(  # noqa: A001
     Raises:
         DiagnosticError: there are too few devices, the mesh has other axes, or the program cannot be run.
     """
-    with wrong_calls_told(module):
+    with explain_wrong_calls(module):
         if not is_propagated(module):
             module = cheapest(propagated_layouts(clone(module), compare=compare_layouts)).local
         if not isinstance(devices, jax.sharding.Mesh):
@@ -128,7 +128,7 @@ def compile_unpartitioned(module: ModuleOp, device: Device | None = None) -> Com
     Raises:
         DiagnosticError: the program is written for several devices, such as one with `sdy.manual_computation`.
     """
-    with wrong_calls_told(module):
+    with explain_wrong_calls(module):
         return CompiledProgram(ShardedProgram.unpartitioned(module, device))
 
 
@@ -138,5 +138,5 @@ def compile_by_xla(module: ModuleOp, devices: Sequence[Device]) -> CompiledProgr
     Raises:
         DiagnosticError: the program cannot be run.
     """
-    with wrong_calls_told(module):
+    with explain_wrong_calls(module):
         return CompiledProgram(ShardedProgram.partitioned_by_xla(module, devices))

@@ -80,10 +80,10 @@ def _partitioned(lowered: ToCompile) -> ForXla | None:
             refuse_abstract(lowered.function, of_context)
         return None
     with gc_control.paused(leaves_little=True):
-        return remembered(lowered, compilers, partial(_made, lowered, compilers))
+        return remembered(lowered, compilers, partial(_compile_for_xla, lowered, compilers))
 
 
-def _made(lowered: ToCompile, compilers: Sequence[Compiler]) -> ForXla | None:
+def _compile_for_xla(lowered: ToCompile, compilers: Sequence[Compiler]) -> ForXla | None:
     compilation = Compilation.of(lowered, compilers)
     return compilation.manual(lowered.module.context) if compilation.is_sharded else None
 

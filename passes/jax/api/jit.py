@@ -30,7 +30,7 @@ from sdy.passes.jax.api.positional_call import static_positions
 from sdy.passes.jax.compiler_context import Compiler, active_compilers, use_compilers
 from sdy.passes.jax.device_mesh import AnyMesh, refuse_abstract
 from sdy.passes.jax.jax_internals import on_devices
-from sdy.passes.jax.refused_kernels import refused_kernels_told
+from sdy.passes.jax.refused_kernels import explain_refused_kernels
 from sdy.passes.jax.stages import Lowerable, Lowered, Traced
 from sdy.passes.policy import Policy
 from sdy.sharding import TensorSharding
@@ -127,7 +127,7 @@ class Jitted(Lowerable):
             self._check_sizes(args)
             raise
         except NotImplementedError:
-            with refused_kernels_told(lambda: self.trace(*args, **kwargs).jaxpr):
+            with explain_refused_kernels(lambda: self.trace(*args, **kwargs).jaxpr):
                 raise
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -169,17 +169,17 @@ class Jitted(Lowerable):
     @cached_property
     def _by_jax(self) -> Any:
         """The function under `jax.jit`, for calls with sdy as the active compiler."""
-        fun = self._laid_out if self._given.ours else self._fun
+        fun = self._constrained if self._given.ours else self._fun
         return jax.jit(fun, **self._given.for_jax(), **self._options)
 
     @cached_property
     def _nested(self) -> Any:
         """The function under `jax.jit` with a marker, for calls inside another traced program."""
-        fun = self._laid_out if self._given.ours else self._fun
+        fun = self._constrained if self._given.ours else self._fun
         return jax.jit(with_marker(self._compiler, self._mesh_of_marker, fun), **self._given.for_jax(), **self._options)
 
     @cached_property
-    def _laid_out(self) -> Callable[..., Any]:
+    def _constrained(self) -> Callable[..., Any]:
         """The function with its arguments and results constrained to the shardings that jax does not know."""
 
         @wraps(self._fun)

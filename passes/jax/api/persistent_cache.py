@@ -47,7 +47,7 @@ def remembered(lowered: ToCompile, compilers: Sequence[Compiler], make: Callable
     `make` returns None for a program that is not sharded, which is not cached.
     """
     kept = persistent_cache(lowered.devices)
-    if kept is None or not _is_told_by_its_text(lowered, compilers):
+    if kept is None or not _is_determined_by_text(lowered, compilers):
         return make()
     name = _name(lowered, compilers)
     if (found := _found(kept, name, lowered)) is not None:
@@ -79,7 +79,7 @@ def _found(kept: PersistentCache, name: str, lowered: ToCompile) -> ForXla | Non
         return None
 
 
-def _is_told_by_its_text(lowered: ToCompile, compilers: Iterable[Compiler]) -> bool:
+def _is_determined_by_text(lowered: ToCompile, compilers: Iterable[Compiler]) -> bool:
     """Return whether the partitioned program depends on the text alone, not on Python functions or registered rules."""
     of_functions = any(not isinstance(each, Compiler) for each in lowered.kept_alive)
     if of_functions or any(compiler.policy is not None for compiler in compilers):

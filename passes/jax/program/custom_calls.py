@@ -22,7 +22,7 @@ def prepare_custom_calls(module: ModuleOp) -> None:
 
 
 @contextmanager
-def wrong_calls_told(module: ModuleOp) -> Generator[None]:
+def explain_wrong_calls(module: ModuleOp) -> Generator[None]:
     """Report which custom call of `module` XLA fails to compile in the `with` block, with its location.
 
     Only XLA knows the available targets: it compiles some itself, and others are in libraries or plugins.

@@ -16,7 +16,7 @@ class Difference:
     scale: float
 
 
-def told_difference(difference: Difference | None, program: str) -> str:
+def difference_text(difference: Difference | None, program: str) -> str:
     """Return `difference` as a sentence that names the reference `program`."""
     if difference is None:
         return "there is nothing to compare"

@@ -93,7 +93,7 @@ class PropagationRun:
         return values
 
     def pieces(self, node: int, axis: AxisRef, before: float = math.inf) -> list[AxisRef | Arrival]:
-        """Return where `node` had `axis` from before a step.
+        """Return from where `node` got `axis`, before the step numbered `before`.
 
         Returns:
             The axis of the initial sharding, or the arrival, that contains `axis`; if none does, those that overlap

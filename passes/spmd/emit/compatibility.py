@@ -125,7 +125,7 @@ def _factors_to_replicate(rule: OpShardingRule) -> frozenset[int]:
     return frozenset(rule.permutation) | goes_in_only
 
 
-def factors_made(rule: OpShardingRule) -> frozenset[int]:
+def created_factors(rule: OpShardingRule) -> frozenset[int]:
     """Return the factors of the results that no operand has."""
     return frozenset(factors_in(rule.results) - factors_in(rule.operands))
 

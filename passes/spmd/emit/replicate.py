@@ -77,7 +77,9 @@ def replicate_along(conversion: OpConversion[Any], illegal_split: IllegalSplit) 
     emit = conversion.before()
     for index, (layout, kept) in enumerate(zip(conversion.operands, larger.operands, strict=True)):
         if layout.axes != kept.axes:
-            op.operands[index] = gather(emit, op.operands[index], _given_up(layout, kept), layout, conversion.target)
+            op.operands[index] = gather(
+                emit, op.operands[index], _dropped_axes(layout, kept), layout, conversion.target
+            )
     emit = conversion.after()
     for result, layout, kept, axes in zip(op.results, conversion.results, larger.results, summed_axes, strict=True):
         if layout.axes == kept.axes and not axes:
@@ -87,7 +89,7 @@ def replicate_along(conversion: OpConversion[Any], illegal_split: IllegalSplit) 
         if axes:
             value = mask_to_first_shard(emit, value, 0, axes, conversion.mesh)
         if layout.axes != kept.axes:
-            value = take_shard(emit, value, _given_up(layout, kept), layout.mesh)
+            value = take_shard(emit, value, _dropped_axes(layout, kept), layout.mesh)
         for use in users:
             use.operation.operands[use.index] = value
     return larger
@@ -107,7 +109,7 @@ def rule_notes(conversion: OpConversion[Any]) -> list[str]:
     return [line] if line else []
 
 
-def _given_up(layout: Layout, kept: Layout) -> list[tuple[AxisRef, ...]]:
+def _dropped_axes(layout: Layout, kept: Layout) -> list[tuple[AxisRef, ...]]:
     """Return the axes of each dimension that are minor to the kept ones."""
     return [axes[len(major) :] for axes, major in zip(layout.axes, kept.axes, strict=True)]
 

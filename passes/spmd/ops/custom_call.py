@@ -6,7 +6,7 @@ from xdsl.traits import get_effects
 
 from sdy.operators.call import call_of
 from sdy.operators.registry import operator_of
-from sdy.passes.spmd.emit.compatibility import factors_made, illegality_by_rule
+from sdy.passes.spmd.emit.compatibility import created_factors, illegality_by_rule
 from sdy.passes.spmd.emit.illegality import Illegality
 from sdy.passes.spmd.emit.op_conversion import OpConversion, PaddedConversion
 from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning, PartitioningTable
@@ -37,7 +37,7 @@ def _illegality_custom_call(
     op: CustomCallOp, operands: Sequence[Layout], results: Sequence[Layout]
 ) -> Illegality | None:
     """Return why the call cannot be partitioned; factors that no operand has cannot be split."""
-    return illegality_by_rule(op, operands, results, lambda _, rule: factors_made(rule))
+    return illegality_by_rule(op, operands, results, lambda _, rule: created_factors(rule))
 
 
 PARTITIONING: PartitioningTable = {

@@ -6,7 +6,7 @@ from dataclasses import replace
 from xdsl.rewriter import Rewriter
 
 from sdy.axes import AxisRef, subtract
-from sdy.passes.spmd.emit.compatibility import factors_made, illegality_by_rule
+from sdy.passes.spmd.emit.compatibility import created_factors, illegality_by_rule
 from sdy.passes.spmd.emit.device_shards import shape_of
 from sdy.passes.spmd.emit.exchange import DimExchange, Filler
 from sdy.passes.spmd.emit.exchange_builder import ExchangeBuilder
@@ -61,7 +61,7 @@ def _pad(padded: PaddedConversion[ReshapeOp]) -> bool:
 
 def _illegality(op: ReshapeOp, operands: Sequence[Layout], results: Sequence[Layout]) -> Illegality | None:
     """Return why the reshape cannot be partitioned; result factors that the operand lacks cannot be split."""
-    return illegality_by_rule(op, operands, results, lambda _, rule: factors_made(rule))
+    return illegality_by_rule(op, operands, results, lambda _, rule: created_factors(rule))
 
 
 def _sides(op: ReshapeOp) -> ReshapedLayouts | None:

@@ -29,7 +29,7 @@ from sdy.passes.spmd.emit.resolution import (
     unpad,
     zero_filler,
 )
-from sdy.passes.spmd.shards.halo import ReadRanges, whole_shards
+from sdy.passes.spmd.shards.halo import ReadRanges, full_shards
 from sdy.passes.spmd.shards.layout import Layout
 from sdy.passes.spmd.shards.sliding_window import sliced_dims
 from sdy.sharding import TensorSharding
@@ -46,7 +46,7 @@ def _replicate(op: PadOp | SliceOp, resolution: Resolution) -> bool:
     def stays(ranges: ReadRanges) -> bool:
         if isinstance(op, SliceOp):
             return ranges.is_identity
-        return ranges.dilation == 1 and len(whole_shards(ranges).pieces) == 1
+        return ranges.dilation == 1 and len(full_shards(ranges).pieces) == 1
 
     staying = [dim for dim, ranges in _ranges_by_dim(op).items() if stays(ranges)]
     factors = set(rule.permutation) - {factor for dim in staying for factor in rule.operands[0][dim]}

@@ -98,7 +98,7 @@ class OperatorParts:
 
     @cached_property
     def uneven(self) -> list[str]:
-        """The identifiers that their axes do not divide."""
+        """The identifiers whose sizes are not divisible by those of their axes."""
         counts = counts_of_parts(self.rule, self.axes, self.mesh)
         return [name for name, count in counts.items() if self.whole[name] != self.sizes[name] * count]
 

@@ -22,7 +22,7 @@ from sdy.passes.spmd.plan.collective_plan import plan_collectives
 from sdy.passes.spmd.plan.collective_steps import AxesPerDim, Collective
 from sdy.passes.spmd.plan.operation_plan import OperationShardings, Tensors, plan_operation
 from sdy.passes.spmd.plan.sharded_operation import ShardedOperation
-from sdy.passes.spmd.shards.halo import Exchange, ReadRanges, whole_shards
+from sdy.passes.spmd.shards.halo import Exchange, ReadRanges, full_shards
 from sdy.passes.spmd.shards.reshaped_layouts import ReshapedLayouts
 from sdy.rule import OpShardingRule
 from sdy.stablehlo.shape import ReshapeOp
@@ -152,7 +152,7 @@ class ShardyPlanner(Planner):
 
     def exchange(self, ranges: ReadRanges, furthest: int | None = None) -> Exchange:
         """Plan an exchange of full shards."""
-        return whole_shards(ranges, furthest)
+        return full_shards(ranges, furthest)
 
     def exchanges_in_reshape(self, sides: ReshapedLayouts) -> bool:
         """Return whether each moving group has a single dimension before or after the reshape."""

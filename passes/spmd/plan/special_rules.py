@@ -24,7 +24,7 @@ from sdy.stablehlo.shape import ConcatenateOp
 _APPROXIMATE_TOP_K = ("ApproxTopK", "PartialReduce")
 
 
-def whole_unless_passing_through(rule: OpShardingRule) -> OpShardingRule:
+def replicated_unless_passing_through(rule: OpShardingRule) -> OpShardingRule:
     """Return `rule` with every factor replicated that is not a pass-through factor from an operand to a result."""
     passes_on = factors_in(rule.operands) & factors_in(rule.results)
     passes = {factor for factor in passes_on if rule.kind(factor) is FactorKind.PASS_THROUGH}

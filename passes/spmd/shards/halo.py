@@ -173,7 +173,7 @@ class Exchange:
         )
 
 
-def whole_shards(ranges: ReadRanges, furthest: int | None = None) -> Exchange:
+def full_shards(ranges: ReadRanges, furthest: int | None = None) -> Exchange:
     """Plan the exchange in which neighbors send their full shards, as Shardy does.
 
     Args:

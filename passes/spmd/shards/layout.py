@@ -91,7 +91,7 @@ class Layout:
 
     @cached_property
     def uneven_dims(self) -> tuple[int, ...]:
-        """The dimensions that their axes do not divide."""
+        """The dimensions whose sizes are not divisible by their numbers of shards."""
         return tuple(
             dim for dim in self.split_dims if self.shape[dim] != DYNAMIC_INDEX and self.shape[dim] % self.parts(dim)
         )

@@ -21,7 +21,7 @@ from sdy.dialect.collectives import AllReduceOp
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import rank
 from sdy.mesh import Mesh
-from sdy.passes.spmd.emit.compatibility import factors_made, illegality_by_dims, illegality_by_rule
+from sdy.passes.spmd.emit.compatibility import created_factors, illegality_by_dims, illegality_by_rule
 from sdy.passes.spmd.emit.device_shards import shape_of
 from sdy.passes.spmd.emit.exchange import DimExchange, Filler
 from sdy.passes.spmd.emit.exchange_builder import ExchangeBuilder, Tensor
@@ -221,7 +221,7 @@ def _replicated_factors(op: ConvolutionOp, rule: OpShardingRule) -> set[int]:
     """Return the factors that must also be replicated: those of windows, and result factors that no operand has."""
     kernel = rule.operands[1]
     windows = {factor for dim in op.dimension_numbers.data.kernel_spatial_dimensions for factor in kernel[dim]}
-    return windows | factors_made(rule)
+    return windows | created_factors(rule)
 
 
 def _illegality_convolution(
