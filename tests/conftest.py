@@ -38,7 +38,7 @@ def only_new_objects_are_collected() -> Iterator[None]:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--thorough", action="store_true", help="all cases where some are a sample")
     parser.addoption("--random-modules", type=int, default=4, help="how many random modules each pass is compared on")
-    parser.addoption("--damaged-bytecode", type=int, default=25, help="how many damaged bytecodes are read")
+    parser.addoption("--damaged-bytecode", type=int, default=10, help="how many damaged bytecodes are read")
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:

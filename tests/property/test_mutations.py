@@ -99,7 +99,7 @@ def test_a_text_cut_off_at_any_token_is_read_or_refused(name: str):
 def test_sample_of_the_campaign_has_no_failures():
     """`python tests/support/mutation_campaign.py` tries more."""
     campaign = Campaign(seed=1)
-    numbers = sample(range(400), one_in=16)
+    numbers = sample(range(400), one_in=40)
     campaign.run(numbers)
     assert campaign.counts["read"] > len(numbers) // 40
     assert not campaign.first, campaign.details
@@ -283,7 +283,7 @@ by_mutation = pytest.mark.parametrize("mutation", TOKEN_MUTATIONS, ids=lambda mu
 def test_what_mlir_refuses_is_refused_and_nothing_else(mutation: Mutation):
     disagreements = [
         (text, refused)
-        for text in sample(_changed(mutation, _compared(), 60), one_in=6)
+        for text in sample(_changed(mutation, _compared(), 60), one_in=12)
         if (mlir_error(text) is None) != ((refused := refusal(text)) is None)
     ]
     assert disagreements == []
@@ -293,7 +293,7 @@ def test_what_mlir_refuses_is_refused_and_nothing_else(mutation: Mutation):
 def test_what_does_not_parse_is_told_as_mlir_tells_it(mutation: Mutation):
     disagreements = [
         (text, ours, theirs)
-        for text in sample(_changed(mutation, _compared(), 60), one_in=6)
+        for text in sample(_changed(mutation, _compared(), 60), one_in=12)
         if (ours := parser_error(text)) is not None
         if ours != (theirs := mlir_error(text))
         if theirs is None or not DIFFERENT_MESSAGES.search(theirs[2])

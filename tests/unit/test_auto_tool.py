@@ -1,11 +1,13 @@
 """The tool `sdy-auto`."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import sdy
 from descent_programs import UNEVEN_PRODUCT, argument_dims, train_step
+from sdy.passes.jax import measured_hardware
 from sdy.passes.spmd.costs.hardware import hardware_of
 from sdy.tools import sdy_auto
 
@@ -51,7 +53,9 @@ def test_the_tool_refuses_what_is_no_mesh(mesh: str, capsys: pytest.CaptureFixtu
     assert "is not a mesh: write its axes, major first, as data=4,model=2" in capsys.readouterr().err
 
 
-def test_the_devices_at_hand_are_measured(tmp_path: Path) -> None:
+def test_the_devices_at_hand_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    of_small_sizes = partial(measured_hardware.measured_hardware, size=128, most_bytes=2**16)
+    monkeypatch.setattr(measured_hardware, "measured_hardware", of_small_sizes)
     path = tmp_path / "mine.toml"
     assert sdy_auto.main(["--measure", "-o", str(path)]) == 0
     hardware = hardware_of(str(path))

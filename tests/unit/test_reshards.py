@@ -10,7 +10,7 @@ import pytest
 from collective_paths import Collectives
 from cxx_versions import SINCE, lacks
 from oracle import oracle
-from samples import covering
+from samples import covering, is_thorough
 from sdy.axes import AxisRef, merge_sub_axes, total_size
 from sdy.mesh import Mesh
 from sdy.passes.spmd.plan.cheapest_plan import cheapest_plan
@@ -89,7 +89,7 @@ def test_plans_lead_from_source_to_target(
     pieces: list[AxisRef],
     shape: tuple[int, ...],
 ):
-    for source, target in sampled_pairs(pieces, len(shape), mesh, 500):
+    for source, target in sampled_pairs(pieces, len(shape), mesh, 500 if is_thorough() else 100):
         current = source
         for step in planner(source, target, shape, mesh):
             carry_out(step, current, mesh)
@@ -195,7 +195,7 @@ def steps_by_function(text: str) -> Iterator[list[str]]:
 # If axis sizes do not divide each other, the C++ pass creates permutes that its own verifier refuses.
 @pytest.mark.parametrize(("mesh", "pieces", "shape"), SAMPLES[:4])
 def test_plans_are_those_of_shardy(mesh: Mesh, pieces: list[AxisRef], shape: tuple[int, ...]):
-    pairs = sampled_pairs(pieces, len(shape), mesh, 600)
+    pairs = sampled_pairs(pieces, len(shape), mesh, 600 if is_thorough() else 150)
     theirs = oracle(program_of_reshards(pairs, shape, mesh), "func.func(sdy-reshard-to-collectives)")
     plans = [list(map(text_of_step, plan_collectives(source, target, shape, mesh))) for source, target in pairs]
     differing = [pair for pair in zip(plans, steps_by_function(theirs), strict=True) if pair[0] != pair[1]]
