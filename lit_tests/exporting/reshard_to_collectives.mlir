@@ -175,3 +175,15 @@ func.func @cast_before_gather(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding
   %3 = sdy.reshard %1 <@mesh, [{}]> : tensor<8xf32>
   return %2, %3 : tensor<8xi8>, tensor<8xf32>
 }
+
+// All devices hold the operand of the slice.
+// LEAST-LABEL: func.func @slice_before_gather
+func.func @slice_before_gather(%arg0: tensor<8xf32>) -> tensor<8xf32> {
+  // LEAST-NOT:  sdy.all_gather
+  // LEAST:      %[[TANH:.*]] = stablehlo.tanh %arg0 {{.*}}<@mesh, [{}]>
+  // LEAST-NEXT: return %[[TANH]]
+  %0 = sdy.reshard %arg0 <@mesh, [{"x"}]> : tensor<8xf32>
+  %1 = stablehlo.tanh %0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<8xf32>
+  %2 = sdy.reshard %1 <@mesh, [{}]> : tensor<8xf32>
+  return %2 : tensor<8xf32>
+}

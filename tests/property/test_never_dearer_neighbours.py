@@ -44,6 +44,14 @@ def convolved(image: jax.Array, kernel: jax.Array) -> jax.Array:
     return lax.conv_general_dilated(image, kernel, (1,), "SAME", dimension_numbers=("NWC", "WIO", "NWC"))
 
 
+def product_of_segments(x: jax.Array, segments: jax.Array) -> jax.Array:
+    return jax.ops.segment_prod(x % 3, segments.astype(int), num_segments=8)
+
+
+def squares_of_remainders(x: jax.Array) -> jax.Array:
+    return ((x % 3) ** 2).sum()
+
+
 def every_second(image: jax.Array, kernel: jax.Array) -> jax.Array:
     return lax.conv_general_dilated(image, kernel, (2,), "SAME", dimension_numbers=("NWC", "WIO", "NWC"))
 
@@ -83,6 +91,13 @@ CASES: dict[str, tuple[tuple[int, ...], Function[Any], Arguments, P]] = {
     "a halo of most rows": ((2,), convolved, [((1, 8, 8), P(None, "x")), ((8, 8, 8), P())], P(None, "x")),
     "every third window": ((4,), every_third, [((1, 16, 8), P(None, None, "x")), ((3, 8, 8), P())], P(None, "x")),
     "log-sum-exps split anew": ((2, 2), lax.cumlogsumexp, [((8, 16), P(("y", "x")))], P(None, "x")),
+    "elements that all devices hold": ((8,), product_of_segments, [((16,), P()), ((16,), P("x"))], P()),
+    "two selects share the reshard of their mask": (
+        (2, 4),
+        jax.grad(squares_of_remainders),
+        [((8, 16), P("y"))],
+        P("x"),
+    ),
     "a split window": ((4,), convolved, [((1, 8, 8), P()), ((4, 8, 8), P("x"))], P(None, None, "x")),
 }
 

@@ -68,7 +68,7 @@ from sdy.passes.spmd.plan.reshard_cost import (
     iterations_of_operand,
     shardings_of_uses,
 )
-from sdy.passes.spmd.plan.shared_reshards import charge
+from sdy.passes.spmd.plan.shared_reshards import charge, num_sharing
 from sdy.passes.spmd.plan.special_rules import rule_of_split_kernel
 from sdy.passes.spmd.shards.layout import Layout
 from sdy.sharding import DimSharding, TensorSharding, equivalent
@@ -226,14 +226,17 @@ def _bytes_held(op: Operation, tensors: Tensors, plan: OperationShardings, mesh:
 def _received_in_reshards(op: Operation, shardings: Sequence[TensorSharding | None], mesh: Mesh) -> float:
     """Return the bytes that all devices receive in reshards around `op`, in all iterations of the enclosing loops.
 
-    The reshard of a loop-invariant operand counts once, because `sdy-hoist-invariant-collectives` hoists it.
+    The reshard of a loop-invariant operand counts once, because `sdy-hoist-invariant-collectives` hoists it. Operations
+    that share the reshards of their operands count an equal part of them each, if the results keep their shardings.
     """
     before = sum(
         iterations_of_operand(op, value) * _received_in_reshard(op, before_reshards(value), sharding, mesh)
         for value, sharding in dict.fromkeys(zip(op.operands, shardings, strict=False))
         if sharding is not None
     )
-    results = zip(op.results, shardings[len(op.operands) :], strict=True)
+    results = [*zip(op.results, shardings[len(op.operands) :], strict=True)]
+    if all(sharding == get_sharding(result) for result, sharding in results):
+        before /= num_sharing(op)
     behind = sum(elements_behind(value, sharding) * element_bytes(value.type) for value, sharding in results)
     return before + iterations(op) * behind
 

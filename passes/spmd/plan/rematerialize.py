@@ -1,7 +1,7 @@
 """Rematerialization instead of resharding: recompute a value in another layout from operands cheaper to reshard.
 
-Constants and iotas are free on every device. A value that is cast to a wider type is resharded before the cast, which
-sends a quarter of the bytes in
+Constants and iotas are free on every device, as are elementwise operations on slices of a replicated tensor. A value
+that is cast to a wider type is resharded before the cast, which sends a quarter of the bytes in
 
     %0 = stablehlo.convert %arg0 : (tensor<8xi8>) -> tensor<8xf32>
     %1 = sdy.reshard %0 <@mesh, [{}]> : tensor<8xf32>
@@ -15,6 +15,7 @@ from functools import partial
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from sdy.dialect.collectives import AllReduceOp, AllSliceOp
 from sdy.dialect.interfaces import Elementwise
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ConstantOp as ShardedConstantOp
@@ -56,7 +57,9 @@ def rematerialize(reshard: ReshardOp, reshard_operand: Reshard, copies: Copies) 
         The value in the layout of `reshard`, or None if resharding it is cheapest.
     """
     recipe = _RecipeSearch(reshard, copies).cheapest(reshard.input, reshard.sharding.data, _MOST_OPERATIONS)
-    return None if recipe.op_to_copy is None else _build(recipe, InsertPoint.before(reshard), reshard_operand, {})
+    if recipe.op_to_copy is None and recipe.value is reshard.input:
+        return None
+    return _build(recipe, InsertPoint.before(reshard), reshard_operand, {})
 
 
 def bytes_received(value: SSAValue, sharding: TensorSharding, anchor: Operation) -> float:
@@ -83,14 +86,14 @@ class _Recipe:
         sharding: The layout.
         leaves: All reshards in the recipe; a reshard with several users counts once.
         op_to_copy: The operation to copy, or None to reshard `value`.
-        operands: The recipes of the copy's operands.
+        operands: The operands of that operation, each with the recipe of the value that the copy has instead.
     """
 
     value: SSAValue
     sharding: TensorSharding
     leaves: frozenset[_Leaf]
     op_to_copy: Operation | None = None
-    operands: Sequence["_Recipe"] = ()
+    operands: Sequence[tuple[SSAValue, "_Recipe"]] = ()
 
     @property
     def received(self) -> float:
@@ -121,6 +124,8 @@ class _RecipeSearch:
         op = value.owner
         if not isinstance(op, Operation) or not most_operations:
             return None
+        if isinstance(op, AllSliceOp | ReshardOp) and _is_on_all_devices(op.operands[0]):
+            return self.cheapest(op.operands[0], sharding, most_operations - 1)
         layouts = _operand_layouts(op, sharding)
         if layouts is None:
             return None
@@ -129,7 +134,7 @@ class _RecipeSearch:
             for operand, layout in zip(op.operands, layouts, strict=True)
         }
         leaves = frozenset[_Leaf]().union(*(recipe.leaves for recipe in recipes.values()))
-        return _Recipe(value, sharding, leaves, op, tuple(recipes.values()))
+        return _Recipe(value, sharding, leaves, op, tuple(recipes.items()))
 
     def _bytes_resharded(self, value: SSAValue, sharding: TensorSharding) -> float:
         source, count = get_sharding(value), num_elements(value)
@@ -147,6 +152,15 @@ class _RecipeSearch:
             if source_mesh.axes != target_mesh.axes:
                 return math.inf
         return elements_resharded(value, source, sharding, self._anchor)
+
+
+def _is_on_all_devices(value: SSAValue) -> bool:
+    """Return whether `value` is replicated, other than by an all-reduce, which becomes a reduce-scatter if sliced."""
+    sharding = get_sharding(value)
+    if sharding is None or isinstance(value.owner, AllReduceOp):
+        return sharding is None
+    # A single-device sharding has no dimensions.
+    return bool(sharding.dims) and sharding.is_fully_replicated and not sharding.unreduced
 
 
 def _operand_layouts(op: Operation, sharding: TensorSharding) -> Sequence[TensorSharding] | None:
@@ -187,9 +201,7 @@ def _build(recipe: _Recipe, at: InsertPoint, reshard: Reshard, computed: dict[_R
     if recipe.op_to_copy is None:
         computed[recipe] = reshard(recipe.value, recipe.sharding)
         return computed[recipe]
-    copy = recipe.op_to_copy.clone(
-        {operand.value: _build(operand, at, reshard, computed) for operand in recipe.operands}
-    )
+    copy = recipe.op_to_copy.clone({operand: _build(each, at, reshard, computed) for operand, each in recipe.operands})
     insert(copy, at)
     set_sharding(copy.results[0], recipe.sharding)
     computed[recipe] = copy.results[0]

@@ -6,6 +6,11 @@
 If only one slice is considered, resharding its result is cheapest. But both slices can share one reshard of %0, and
 exchange rows. Then each saves the reshard of its result, so the first slice is charged for the shared reshard minus
 the savings of the second.
+
+    %1 = stablehlo.select %mask, %0, %zeros
+    %2 = stablehlo.select %mask, %zeros, %0
+
+share the reshards of %0 and of the mask, which receive fewer bytes than those of both results.
 """
 
 from collections.abc import Iterator
@@ -68,12 +73,37 @@ def _users(value: SSAValue) -> Iterator[tuple[Operation, SSAValue]]:
             yield user, value
 
 
+def num_sharing(op: Operation) -> int:
+    """Return the number of operations, `op` included, that can share the reshards of the operands of `op`.
+
+    They are elementwise operations with the same operands, apart from constants, and results of the same sharding.
+    """
+    variable = _variables(op)
+    if len(variable) < 2 or not _has_one_elementwise_result(op):
+        return 1
+    users = {use.operation for use in next(iter(variable)).uses}
+    return 1 + sum(
+        user is not op
+        and user.parent is op.parent
+        and _has_one_elementwise_result(user)
+        and _variables(user) == variable
+        and get_sharding(user.results[0]) == get_sharding(op.results[0])
+        for user in users
+    )
+
+
+def _variables(op: Operation) -> set[SSAValue]:
+    return {operand for operand in op.operands if not _is_filled(operand)}
+
+
+def _has_one_elementwise_result(op: Operation) -> bool:
+    return has_trait(op, Elementwise) and len(op.results) == 1 and not op.regions
+
+
 def _variable(op: Operation) -> SSAValue | None:
     """Return the only non-constant operand of an elementwise operation; None for any other operation."""
     variable = [operand for operand in op.operands if not _is_filled(operand)]
-    if has_trait(op, Elementwise) and len(op.results) == 1 and not op.regions and len(variable) == 1:
-        return variable[0]
-    return None
+    return variable[0] if _has_one_elementwise_result(op) and len(variable) == 1 else None
 
 
 def _is_filled(value: SSAValue) -> bool:
