@@ -27,7 +27,7 @@ Read MLIR from FILE (standard input for - or no file), run the passes in the ord
 text, MLIR bytecode, a StableHLO portable artifact, or a file written by jax.export.
 
 options:
-  -o FILE                        write to FILE instead of standard output
+  -o FILE, --output=FILE         write to FILE instead of standard output
   --pass-pipeline=TEXT           run 'builtin.module(PASS{OPTION=VALUE ...},...)'
   --custom-call-rules=FILE       read sharding rules of custom calls from FILE, one `target: operands -> results` per
                                  line
@@ -128,7 +128,7 @@ _ELIDE = "mlir-elide-elementsattrs-if-larger"
 _EXPLAIN = "sdy-explain"
 _FOR_JAXLIB = "for-jaxlib"
 _TARGET = "target-version"
-_VALUED = ("o", "pass-pipeline", _CUSTOM_CALL_RULES, _IMPORT, _ELIDE, _EXPLAIN, _FOR_JAXLIB, _TARGET)
+_VALUED = ("o", "output", "pass-pipeline", _CUSTOM_CALL_RULES, _IMPORT, _ELIDE, _EXPLAIN, _FOR_JAXLIB, _TARGET)
 _TEXT_ONLY = (
     "split_input_file",
     "mlir_print_op_generic",
@@ -164,7 +164,7 @@ def parse_arguments(words: Sequence[str]) -> Arguments:
             if not rest:
                 raise error(None, f"'{word}' requires a value")
             value = rest.pop(0)
-        if name == "o":
+        if name in ("o", "output"):
             arguments.output = value
         elif name == _CUSTOM_CALL_RULES:
             arguments.custom_call_rules = value

@@ -127,7 +127,7 @@ def test_the_options_of_a_tool(name: str) -> None:
 
 
 def test_sdy_opt_has_the_options_that_all_tools_have() -> None:
-    assert all(f"  {option}" in python_m_sdy("opt", "--help").stdout for option in [*IN_ALL, "-o"])
+    assert all(f"  {option}" in python_m_sdy("opt", "--help").stdout for option in [*IN_ALL, "-o FILE, --output"])
 
 
 VALID = "func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> { return %a : tensor<8xf32> }"
