@@ -59,7 +59,7 @@ _SIZE = Field("SubAxisInfo", "size", "int64_t", parse_int)
 
 
 def parse_sub_axis(parser: AttrParser) -> tuple[int, int]:
-    """Parse `(pre_size)size`."""
+    """Parse the sub-axis part of an axis, `(pre_size)size`."""
     parser.parse_punctuation("(")
     pre_size = _PRE_SIZE.read(parser)
     parser.parse_punctuation(")")
@@ -67,7 +67,7 @@ def parse_sub_axis(parser: AttrParser) -> tuple[int, int]:
 
 
 def sub_axis_text(sub_axis: tuple[int, int]) -> str:
-    """Format `(pre_size)size`."""
+    """Format the sub-axis part of an axis, `(pre_size)size`."""
     return f"({sub_axis[0]}){sub_axis[1]}"
 
 

@@ -15,7 +15,7 @@ _AXIS_SIZE = Field("MeshAxis", "size", "int64_t", parse_int)
 
 
 def parse_mesh_axis(parser: AttrParser) -> tuple[str, int]:
-    """Parse `"x"=4`."""
+    """Parse an axis of a mesh, `"x"=4`."""
     start = parser.pos
     name = _AXIS_NAME.read(parser)
     parser.parse_punctuation("=")
@@ -26,7 +26,7 @@ def parse_mesh_axis(parser: AttrParser) -> tuple[str, int]:
 
 
 def mesh_axis_text(axis: tuple[str, int]) -> str:
-    """Format `"x"=4`."""
+    """Format an axis of a mesh, `"x"=4`."""
     return f"{quoted(axis[0])}={axis[1]}"
 
 

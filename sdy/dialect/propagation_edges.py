@@ -58,14 +58,14 @@ _INDEX = Field("EdgeValueRef", "index", "int64_t", parse_int)
 
 
 def parse_edge_value(parser: AttrParser) -> EdgeValue:
-    """Parse `operand-1`."""
+    """Parse a reference to an operand or result, `operand-1`."""
     node = _NODE.read(parser)
     parser.parse_punctuation("-")
     return EdgeValue(node, _INDEX.read(parser))
 
 
 def edge_value_text(value: EdgeValue) -> str:
-    """Format `operand-1`."""
+    """Format a reference to an operand or result, `operand-1`."""
     return f"{value.node}-{value.index}"
 
 

@@ -113,7 +113,7 @@ def declare_blob(interface: OpAsmDialectInterface, key: str) -> None:
 
 
 class OpenPrinter(Printer):
-    """xDSL's printer."""
+    """xDSL's printer with public access to its indentation and steps."""
 
     @property
     def indentation(self) -> int:

@@ -267,7 +267,7 @@ def evaluate(operator: JaxOperator, call: OperatorCall, types: tuple[jax.ShapeDt
 
 @lru_cache(1024)
 def check_once(operator: JaxOperator, call: OperatorCall, types: tuple[jax.ShapeDtypeStruct, ...]) -> None:
-    """Memoized `check_parts`."""
+    """Run `check_parts` once for each of its arguments."""
     check_parts(operator, call, types)
 
 

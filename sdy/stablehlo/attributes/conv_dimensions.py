@@ -117,7 +117,7 @@ def parse_conv_dimensions(parser: AttrParser) -> ConvDimensionNumbers:
 
 @irdl_attr_definition
 class ConvDimensionNumbersAttr(Data[ConvDimensionNumbers]):
-    """`#stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>`."""
+    """The dimension numbers of a convolution, `#stablehlo.conv<[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]>`."""
 
     name = "stablehlo.conv"
 
@@ -138,7 +138,7 @@ class ConvDimensionNumbersAttr(Data[ConvDimensionNumbers]):
 
 @irdl_custom_directive
 class ConvolutionDimensions(CustomDirective):
-    """`[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`."""
+    """The dimension numbers in a convolution's assembly format, `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`."""
 
     dimension_numbers: AttributeVariable
 

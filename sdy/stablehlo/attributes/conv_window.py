@@ -76,7 +76,7 @@ WINDOW_KEYS: dict[str, WindowKey] = {
 
 @irdl_custom_directive
 class WindowAttributes(CustomDirective):
-    """`stride = [1, 1], pad = [[0, 0], [1, 1]], lhs_dilate = ..., rhs_dilate = ..., reverse = ...`."""
+    """The window of a convolution, `stride = [1, 1], pad = [[0, 0], [1, 1]], lhs_dilate = ..., reverse = ...`."""
 
     window_strides: AttributeVariable
     padding: AttributeVariable

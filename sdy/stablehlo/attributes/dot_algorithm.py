@@ -101,7 +101,7 @@ class DotAlgorithm:
 
 @irdl_attr_definition
 class DotAlgorithmAttr(SequenceAttr[DotAlgorithm]):
-    """`#stablehlo.dot_algorithm<lhs_precision_type = tf32, ...>`."""
+    """The algorithm of a dot product, `#stablehlo.dot_algorithm<lhs_precision_type = tf32, ...>`."""
 
     name = "stablehlo.dot_algorithm"
     STRUCT = DotAlgorithm

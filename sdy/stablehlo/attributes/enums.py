@@ -111,14 +111,14 @@ class NamedCase:
 
 @irdl_attr_definition
 class PrecisionAttr(NamedCase, EnumAttribute[Precision], SpacedOpaqueSyntaxAttribute):
-    """`#stablehlo<precision DEFAULT>`."""
+    """The precision of an operand of a product, `#stablehlo<precision DEFAULT>`."""
 
     name = "stablehlo.precision"
 
 
 @irdl_attr_definition
 class ResultAccuracyModeAttr(EnumAttribute[ResultAccuracyMode]):
-    """`#stablehlo.result_accuracy_mode<DEFAULT>`."""
+    """The mode of a result accuracy, `#stablehlo.result_accuracy_mode<DEFAULT>`."""
 
     name = "stablehlo.result_accuracy_mode"
 
@@ -136,41 +136,41 @@ class ResultAccuracyModeAttr(EnumAttribute[ResultAccuracyMode]):
 
 @irdl_attr_definition
 class FftTypeAttr(NamedCase, EnumAttribute[FftType], SpacedOpaqueSyntaxAttribute):
-    """`#stablehlo<fft_type FFT>`."""
+    """The kind of a Fourier transform, `#stablehlo<fft_type FFT>`."""
 
     name = "stablehlo.fft_type"
 
 
 @irdl_attr_definition
 class ComparisonDirectionAttr(NamedCase, EnumAttribute[ComparisonDirection], SpacedOpaqueSyntaxAttribute):
-    """`#stablehlo<comparison_direction LT>`."""
+    """The relation that a comparison tests, `#stablehlo<comparison_direction LT>`."""
 
     name = "stablehlo.comparison_direction"
 
 
 @irdl_attr_definition
 class ComparisonTypeAttr(NamedCase, EnumAttribute[ComparisonType], SpacedOpaqueSyntaxAttribute):
-    """`#stablehlo<comparison_type SIGNED>`."""
+    """The interpretation of compared elements, `#stablehlo<comparison_type SIGNED>`."""
 
     name = "stablehlo.comparison_type"
 
 
 @irdl_attr_definition
 class TransposeAttr(NamedCase, EnumAttribute[Transpose], SpacedOpaqueSyntaxAttribute):
-    """`#stablehlo<transpose NO_TRANSPOSE>`."""
+    """The transposition of a triangular solve's matrix, `#stablehlo<transpose NO_TRANSPOSE>`."""
 
     name = "stablehlo.transpose"
 
 
 @irdl_attr_definition
 class RngDistributionAttr(NamedCase, EnumAttribute[RngDistribution], SpacedOpaqueSyntaxAttribute):
-    """`#stablehlo<rng_distribution UNIFORM>`."""
+    """The distribution of random numbers, `#stablehlo<rng_distribution UNIFORM>`."""
 
     name = "stablehlo.rng_distribution"
 
 
 @irdl_attr_definition
 class RngAlgorithmAttr(NamedCase, EnumAttribute[RngAlgorithm], SpacedOpaqueSyntaxAttribute):
-    """`#stablehlo<rng_algorithm THREE_FRY>`."""
+    """The algorithm of a random bit generator, `#stablehlo<rng_algorithm THREE_FRY>`."""
 
     name = "stablehlo.rng_algorithm"

@@ -43,7 +43,7 @@ class DotDimensionNumbers:
 
 @irdl_attr_definition
 class DotDimensionNumbersAttr(DimensionNumbersAttr[DotDimensionNumbers]):
-    """`#stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>`."""
+    """The dimension numbers of a dot product, `#stablehlo.dot<lhs_contracting_dimensions = [1], ...>`."""
 
     name = "stablehlo.dot"
     STRUCT = DotDimensionNumbers
@@ -64,7 +64,7 @@ class GatherDimensionNumbers:
 
 @irdl_attr_definition
 class GatherDimensionNumbersAttr(DimensionNumbersAttr[GatherDimensionNumbers]):
-    """`#stablehlo.gather<offset_dims = [2], ..., index_vector_dim = 2>`."""
+    """The dimension numbers of a gather, `#stablehlo.gather<offset_dims = [2], ..., index_vector_dim = 2>`."""
 
     name = "stablehlo.gather"
     STRUCT = GatherDimensionNumbers
@@ -85,7 +85,7 @@ class ScatterDimensionNumbers:
 
 @irdl_attr_definition
 class ScatterDimensionNumbersAttr(DimensionNumbersAttr[ScatterDimensionNumbers]):
-    """`#stablehlo.scatter<update_window_dims = [2], ..., index_vector_dim = 2>`."""
+    """The dimension numbers of a scatter, `#stablehlo.scatter<update_window_dims = [2], ..., index_vector_dim = 2>`."""
 
     name = "stablehlo.scatter"
     STRUCT = ScatterDimensionNumbers
@@ -102,7 +102,7 @@ class ChannelHandle:
 
 @irdl_attr_definition
 class ChannelHandleAttr(StructAttr[ChannelHandle]):
-    """`#stablehlo.channel_handle<handle = 1, type = 0>`."""
+    """The channel of a collective, `#stablehlo.channel_handle<handle = 1, type = 0>`."""
 
     name = "stablehlo.channel_handle"
     STRUCT = ChannelHandle
@@ -119,7 +119,7 @@ class OutputOperandAlias:
 
 @irdl_attr_definition
 class OutputOperandAliasAttr(SequenceAttr[OutputOperandAlias]):
-    """`#stablehlo.output_operand_alias<output_tuple_indices = [], operand_index = 0, operand_tuple_indices = []>`."""
+    """The alias of a result and an operand, `#stablehlo.output_operand_alias<output_tuple_indices = [], ...>`."""
 
     name = "stablehlo.output_operand_alias"
     STRUCT = OutputOperandAlias
@@ -137,7 +137,7 @@ class ResultAccuracy:
 
 @irdl_attr_definition
 class ResultAccuracyAttr(StructAttr[ResultAccuracy]):
-    """`#stablehlo.result_accuracy<ulps = 10, mode = #stablehlo.result_accuracy_mode<TOLERANCE>>`."""
+    """The required accuracy of a result, `#stablehlo.result_accuracy<ulps = 10, ..., mode = ...>`."""
 
     name = "stablehlo.result_accuracy"
     STRUCT = ResultAccuracy

@@ -58,7 +58,7 @@ class MeshAxis:
 
 @irdl_attr_definition
 class MeshAxisAttr(StructAttr[MeshAxis]):
-    """`#stablehlo.mesh_axis<name = "x", size = 4>`."""
+    """An axis of a mesh, `#stablehlo.mesh_axis<name = "x", size = 4>`."""
 
     name = "stablehlo.mesh_axis"
     STRUCT = MeshAxis
@@ -74,7 +74,7 @@ class ReplicaGroupMesh:
 
 @irdl_attr_definition
 class MeshAttr(Data[ReplicaGroupMesh]):
-    """`#stablehlo.mesh<axes=[<name = "x", size = 4>], device_ids=dense<...> : tensor<4xi64>>`."""
+    """A mesh, `#stablehlo.mesh<axes=[<name = "x", size = 4>], device_ids=dense<...> : tensor<4xi64>>`."""
 
     name = "stablehlo.mesh"
 
@@ -120,7 +120,7 @@ class ReplicaGroupMeshAxes:
 
 @irdl_attr_definition
 class ReplicaGroupMeshAxesAttr(StructAttr[ReplicaGroupMeshAxes]):
-    """`#stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [#stablehlo.axis_ref<name = "x">]>`."""
+    """Replica groups along axes of a mesh, `#stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [...]>`."""
 
     name = "stablehlo.replica_group_mesh_axes"
     STRUCT = ReplicaGroupMeshAxes

@@ -12,21 +12,21 @@ from sdy.stablehlo.attributes.struct_attribute import StructAttr
 
 @irdl_attr_definition
 class PrecisionAttr(EnumAttribute[Precision], SpacedOpaqueSyntaxAttribute):
-    """`#chlo<precision DEFAULT>`."""
+    """The precision of an operand of a product, `#chlo<precision DEFAULT>`."""
 
     name = "chlo.precision"
 
 
 @irdl_attr_definition
 class ComparisonDirectionAttr(EnumAttribute[ComparisonDirection], SpacedOpaqueSyntaxAttribute):
-    """`#chlo<comparison_direction LT>`."""
+    """The relation that a comparison tests, `#chlo<comparison_direction LT>`."""
 
     name = "chlo.comparison_direction"
 
 
 @irdl_attr_definition
 class ComparisonTypeAttr(EnumAttribute[ComparisonType], SpacedOpaqueSyntaxAttribute):
-    """`#chlo<comparison_type FLOAT>`."""
+    """The interpretation of compared elements, `#chlo<comparison_type FLOAT>`."""
 
     name = "chlo.comparison_type"
 
@@ -56,7 +56,7 @@ def outer_dims(numbers: RaggedDotDimensionNumbers) -> list[int]:
 
 @irdl_attr_definition
 class RaggedDotDimensionNumbersAttr(StructAttr[RaggedDotDimensionNumbers]):
-    """`#chlo.ragged_dot<lhs_contracting_dimensions = [1], ...>`."""
+    """The dimension numbers of a ragged dot product, `#chlo.ragged_dot<lhs_contracting_dimensions = [1], ...>`."""
 
     name = "chlo.ragged_dot"
     STRUCT = RaggedDotDimensionNumbers

@@ -100,7 +100,7 @@ class UniformQuantization:
 
 @irdl_attr_definition
 class UniformQuantizedType(Data[UniformQuantization], TypeAttribute):
-    """`!quant.uniform<i8:f32, 5.000000e-01:3>`."""
+    """A type of integers with one scale and zero point, `!quant.uniform<i8:f32, 5.000000e-01:3>`."""
 
     name = "quant.uniform"
 

@@ -52,7 +52,7 @@ class Sparsity:
 
 @irdl_attr_definition
 class SparseEncodingAttr(Data[Sparsity], TensorEncoding):
-    """`#sparse_tensor.encoding<{ map = (d0) -> (d0 : compressed) }>`."""
+    """The storage of a sparse tensor, `#sparse_tensor.encoding<{ map = (d0) -> (d0 : compressed) }>`."""
 
     name = "sparse_tensor.encoding"
 
