@@ -31,6 +31,7 @@ from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedL
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
 from sdy.formatting import escape_line, escape_lines
+from sdy.libraries import is_library
 
 _LOGGER = logging.getLogger("sdy")
 
@@ -209,7 +210,7 @@ def location_of(where: Where) -> Location | None:
     """Return the location of an operation, a value or a location attribute; None if it has none.
 
     A nested location resolves to its first file position: of a name's child, a call site's callee or else its caller,
-    or the first location of a fusion.
+    or the first location of a fusion. A call site in a library resolves to the innermost caller that is not, if any.
     """
     match where:
         case Location():
@@ -223,7 +224,11 @@ def location_of(where: Where) -> Location | None:
         case NameLoc():
             return location_of(cast(Where, where.location))
         case CallSiteLoc():
-            return location_of(cast(Where, where.callee)) or location_of(cast(Where, where.caller))
+            callee = location_of(cast(Where, where.callee))
+            if callee is not None and not is_library(callee.filename):
+                return callee
+            caller = location_of(cast(Where, where.caller))
+            return callee if caller is None or (callee and is_library(caller.filename)) else caller
         case FusedLoc():
             locations = cast(ArrayAttr[LocationAttr], where.locations)
             return next((place for place in map(location_of, locations) if place is not None), None)

@@ -9,10 +9,10 @@ from pathlib import Path
 from sdy.formatting import columns, format_bytes
 from sdy.passes.account.lint.baseline import Baseline
 from sdy.passes.account.lint.catalog import RULES, Rule
-from sdy.passes.account.lint.config import CONFIG, PROJECT, options_in, options_of_directory, threshold
+from sdy.passes.account.lint.config import CONFIG, PROJECT, options_in, options_of_directory
 from sdy.passes.account.lint.formats import FORMATS
 from sdy.passes.account.lint.lint import lint
-from sdy.passes.account.lint.options import LintOptions, check_names
+from sdy.passes.account.lint.options import LintOptions, check_names, threshold
 from sdy.passes.account.lint.thresholds import Thresholds
 from sdy.passes.driver import read, write
 from sdy.text import parse

@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 from sdy.dialect.meshes import named_meshes
 from sdy.ir.companions import clone
 from sdy.passes.common.call_graph import main_function
+from sdy.passes.common.inline import inline_calls
 from sdy.passes.jax.bindings.from_jax import module_of
 from sdy.passes.jax.bindings.to_bindings import module_to_bindings
 from sdy.passes.jax.callbacks.lowered_layouts import lowered_layouts
@@ -68,6 +69,13 @@ class Compilation:
             layouts = lowered_layouts(module, policy, compare, devices, lowered.kept_alive, callbacks)
         with elapsed_time_logged("partitioning", lowered.function):
             return cls(declared, cheapest(layouts), devices, like, tuple(callbacks))
+
+    def before_propagation(self) -> ModuleOp:
+        """Return a copy of the module before propagation, with calls inlined."""
+        module = clone(self.declared)
+        give_to_main(module)
+        inline_calls(module)
+        return module
 
     @property
     def is_sharded(self) -> bool:

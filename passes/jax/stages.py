@@ -15,11 +15,12 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sdy.passes.jax.bindings.from_jax import from_jax
 from sdy.passes.jax.compilation import Compilation, inner_compilers
-from sdy.passes.jax.compiler_context import Compiler, use_compilers
+from sdy.passes.jax.compiler_context import Compiler, compares_layouts, policy_of, use_compilers
 from sdy.passes.jax.device_mesh import AnyMesh, refuse_abstract
 from sdy.passes.jax.jax_internals import ToCompile, lower_with_placements, with_module
 from sdy.passes.jax.program.sharded_program import ShardedProgram
 from sdy.passes.jax.refused_kernels import explain_refused_kernels
+from sdy.passes.policy import Policy
 from sdy.type_helpers import Function
 
 
@@ -83,6 +84,11 @@ class Lowered:
     def program(self) -> ShardedProgram:
         """The partitioned program. Raises DiagnosticError if it cannot be partitioned."""
         return self._compilation.program()
+
+    def before_propagation(self) -> tuple[ModuleOp, Policy | None, bool]:
+        """Return a copy of the module before propagation, its policy, and whether to compare its HLO form."""
+        module = self._compilation.before_propagation()
+        return module, policy_of(self._compilers), compares_layouts(self._compilers)
 
     @cached_property
     def _compilation(self) -> Compilation:

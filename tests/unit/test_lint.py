@@ -19,13 +19,13 @@ from sdy.tools import sdy_lint
 PROGRAM: str = """\
 sdy.mesh @mesh = <["data"=4, "model"=2]>
 func.func @main(
-    %x: tensor<4096x1024xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>} loc("x"),
+    %x: tensor<1024x1024xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>} loc("x"),
     %up: tensor<1024x4096xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"model"}]>} loc("up"),
     %down: tensor<4096x1024xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"model"}]>} loc("down"))
-    -> tensor<4096x1024xf32> {
-  %0 = stablehlo.dot %x, %up : (tensor<4096x1024xf32>, tensor<1024x4096xf32>) -> tensor<4096x4096xf32>
-  %1 = stablehlo.dot %0, %down : (tensor<4096x4096xf32>, tensor<4096x1024xf32>) -> tensor<4096x1024xf32>
-  return %1 : tensor<4096x1024xf32>
+    -> tensor<1024x1024xf32> {
+  %0 = stablehlo.dot %x, %up : (tensor<1024x1024xf32>, tensor<1024x4096xf32>) -> tensor<1024x4096xf32>
+  %1 = stablehlo.dot %0, %down : (tensor<1024x4096xf32>, tensor<4096x1024xf32>) -> tensor<1024x1024xf32>
+  return %1 : tensor<1024x1024xf32>
 }
 """
 LINE = 8
@@ -63,8 +63,11 @@ def test_a_finding_is_the_compilers_diagnostic_and_the_last_line_sums_up(capsys:
         'note: argument 2 (down) has axis "model" in dimension 1, from the sharding given to argument 2 (down)\n'
         in text
     )
-    assert 'note: fix: shard argument 2 (down) as P("model", None), as the operation requires' in text
-    assert text.endswith("\n\n1 finding: each device receives 4 MiB more\n")
+    assert (
+        'note: fix: shard argument 2 (down) as P("model", None); with it, a device receives 1 MiB instead of 2 MiB'
+        in text
+    )
+    assert text.endswith("\n\n1 finding: each device receives 1 MiB more and needs 2.5 MiB more memory\n")
 
 
 def test_nothing_found_is_said_and_is_success(capsys: pytest.CaptureFixture[str]) -> None:
@@ -78,7 +81,7 @@ def test_findings_are_an_object() -> None:
     assert findings
     assert [(each.rule, each.where and each.where.line) for each in findings] == [(RULE, LINE)]
     assert len(findings) == 1
-    assert str(findings).endswith("1 finding: each device receives 4 MiB more")
+    assert str(findings).endswith("1 finding: each device receives 1 MiB more and needs 2.5 MiB more memory")
     assert not sdy.lint(sdy.parse(CURED))
 
 
@@ -113,7 +116,7 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
         *("bytes_received", "bytes_held", "more_like_it", "reasons"),
     }
     assert (entry["rule"], entry["file"], entry["line"], entry["column"]) == (RULE, "step.mlir", LINE, 8)
-    assert entry["bytes_received"] == kept["bytes_received"] == 4096 * 1024
+    assert entry["bytes_received"] == kept["bytes_received"] == 1024 * 1024
     assert {*entry["reasons"][0]} == {"file", "line", "column", "message"}
 
 
@@ -152,7 +155,7 @@ def test_findings_without_a_place_are_written() -> None:
         (["--select", "unused-axis,lost-constraint"], 0),
         (["--ignore", RULE], 0),
         (["--select", RULE, "--ignore", RULE], 0),
-        (["--large", "4M"], 1),
+        (["--large", "1M"], 1),
         (["--large", "5M"], 0),
     ],
 )
@@ -216,7 +219,7 @@ def test_a_comment_of_the_line_above_is_of_that_line_alone(capsys: pytest.Captur
 
 def in_python(name: str) -> str:
     return PROGRAM.replace(
-        "-> tensor<4096x1024xf32>\n  return", f'-> tensor<4096x1024xf32> loc("{name}":2:5)\n  return'
+        "-> tensor<1024x1024xf32>\n  return", f'-> tensor<1024x1024xf32> loc("{name}":2:5)\n  return'
     )
 
 

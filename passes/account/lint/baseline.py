@@ -61,7 +61,7 @@ class Baseline:
     def new(self, findings: Findings) -> Findings:
         """Return the findings that occur more often than in the baseline."""
         counts = Baseline.of(findings).counts
-        return Findings([each for each in findings if counts[each.key] > self.counts.get(each.key, 0)])
+        return Findings([each for each in findings if counts[each.key] > self.counts.get(each.key, 0)], findings.below)
 
 
 def _entry(entry: object, source: Source) -> tuple[Key, int]:

@@ -4,24 +4,39 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import cast
 
-from xdsl.dialects.builtin import CallSiteLoc, LocationAttr, ModuleOp, NameLoc
+from xdsl.dialects.builtin import CallSiteLoc, FusedLoc, LocationAttr, ModuleOp, NameLoc
 from xdsl.ir import Attribute
 
 from sdy.diagnostics import Location, location_of
+from sdy.ir.locations import fused_parts
 from sdy.ir.walking import operations
+from sdy.libraries import is_library
 
 
 class Callers:
-    """Call sites in a program, without the frames that all operations share, such as the line that lowers it."""
+    """Call sites in a program: lines of a person's files."""
 
     def __init__(self, module: ModuleOp) -> None:
         self._module = module
 
-    def of(self, location: LocationAttr) -> Location | None:
-        """Return where the function that contains `location` is called, or None if that is unknown."""
-        place, *callers = [*_frames(location)] or [None]
-        caller = next((each for each in callers if each != place), None)
-        return None if caller in self._common_frames else caller
+    def of(self, location: LocationAttr) -> list[Location]:
+        """Return where the function that contains `location` is called, and where its file is called from.
+
+        A frame that all operations share, such as the line that lowers the program, is listed only as the latter.
+        """
+        place = location_of(location)
+        frames = [frame for frame in _frames(location) if not is_library(frame.filename)]
+        if place is None or place not in frames:
+            return []
+        callers = [frame for frame in frames[frames.index(place) + 1 :] if frame != place]
+        nearest = [frame for frame in callers[:1] if frame not in self._common_frames]
+        other_files = [frame for frame in callers if frame.filename != place.filename]
+        return [*dict.fromkeys((*nearest, *other_files[:1]))]
+
+    def library(self, location: LocationAttr) -> Location | None:
+        """Return the innermost line, if it is one of a library that the line of a person's file calls."""
+        innermost = next(_frames(location), None)
+        return innermost if innermost != location_of(location) else None
 
     @cached_property
     def _common_frames(self) -> set[Location]:
@@ -35,12 +50,15 @@ class Callers:
 
 def _frames(location: Attribute) -> Iterator[Location]:
     """Yield the frames of a call stack, the innermost first."""
-    while isinstance(location, NameLoc | CallSiteLoc):
-        if isinstance(location, CallSiteLoc):
+    match location:
+        case CallSiteLoc():
             yield from _frames(location.callee)
-            location = location.caller
-        else:
-            location = location.location
-    place = location_of(cast(LocationAttr, location))
-    if place is not None:
-        yield place
+            yield from _frames(location.caller)
+        case NameLoc():
+            yield from _frames(location.location)
+        case FusedLoc() if parts := fused_parts(location):
+            yield from _frames(parts[0])
+        case _:
+            place = location_of(cast(LocationAttr, location))
+            if place is not None:
+                yield place

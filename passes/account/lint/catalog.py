@@ -8,18 +8,27 @@ from sdy.diagnostics import Severity
 from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.rules import (
+    avoidable_reshard,
+    batch_not_sharded,
     carry_changes_layout,
     chunks_cross_devices,
     collective_in_loop,
     conflict_by_order,
+    costly_constraint,
     donated_not_reused,
     gather_before_custom_call,
     indivisible_dimension,
+    late_cast,
+    loop_over_sharded_dimension,
     lost_constraint,
+    manual_computation_gathers,
+    manual_computation_returns_whole,
     many_small_collectives,
     optimizer_state,
     replicated_tensor,
     reshard_through_replication,
+    siblings_differ,
+    state_changes_layout,
     unused_axis,
 )
 
@@ -34,6 +43,9 @@ class Rule:
         check: Yields the matches of the rule in a program.
         least: The threshold that the total of equal matches must reach: its bytes, or for `many` its count.
         severity: The severity of its findings.
+        needs_cure: True if a match is a finding only where a fix that was tried helps.
+        share: The smallest part of the bytes or the time of a step that a fix saves.
+        is_unmeasured: True if the costs of a match are a guess, and only those of its fix are known.
     """
 
     name: str
@@ -41,6 +53,9 @@ class Rule:
     check: Callable[[LintedProgram], Iterator[Suspicion]]
     least: str = "large"
     severity: Severity = Severity.WARNING
+    needs_cure: bool = False
+    is_unmeasured: bool = False
+    share: float = 0.01
 
     def size(self, suspicion: Suspicion) -> float:
         """Return the quantity of a match that counts toward the threshold."""
@@ -63,10 +78,22 @@ class Rule:
 
 
 _RULES = (
+    Rule("siblings-differ", siblings_differ.__doc__, siblings_differ.check, needs_cure=True, is_unmeasured=True),
+    Rule("late-cast", late_cast.__doc__, late_cast.check),
+    Rule("loop-over-sharded-dimension", loop_over_sharded_dimension.__doc__, loop_over_sharded_dimension.check),
+    Rule("manual-computation-gathers", manual_computation_gathers.__doc__, manual_computation_gathers.check),
+    Rule(
+        "manual-computation-returns-whole",
+        manual_computation_returns_whole.__doc__,
+        manual_computation_returns_whole.check,
+        needs_cure=True,
+    ),
+    Rule("batch-not-sharded", batch_not_sharded.__doc__, batch_not_sharded.check, needs_cure=True, is_unmeasured=True),
     Rule("replicated-tensor", replicated_tensor.__doc__, replicated_tensor.check, least="replicated"),
     Rule("indivisible-dimension", indivisible_dimension.__doc__, indivisible_dimension.check),
     Rule("unused-axis", unused_axis.__doc__, unused_axis.check),
     Rule("optimizer-state", optimizer_state.__doc__, optimizer_state.check),
+    Rule("state-changes-layout", state_changes_layout.__doc__, state_changes_layout.check, needs_cure=True),
     Rule("donated-not-reused", donated_not_reused.__doc__, donated_not_reused.check),
     Rule("gather-before-custom-call", gather_before_custom_call.__doc__, gather_before_custom_call.check),
     Rule("chunks-cross-devices", chunks_cross_devices.__doc__, chunks_cross_devices.check),
@@ -74,6 +101,8 @@ _RULES = (
     Rule("lost-constraint", lost_constraint.__doc__, lost_constraint.check),
     Rule("conflict-by-order", conflict_by_order.__doc__, conflict_by_order.check),
     Rule("reshard-through-replication", reshard_through_replication.__doc__, reshard_through_replication.check),
+    Rule("costly-constraint", costly_constraint.__doc__, costly_constraint.check, needs_cure=True, share=0.05),
+    Rule("avoidable-reshard", avoidable_reshard.__doc__, avoidable_reshard.check, needs_cure=True, share=0.05),
     Rule("collective-in-loop", collective_in_loop.__doc__, collective_in_loop.check),
     Rule(
         "many-small-collectives",

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sdy.diagnostics import Location, error
-from sdy.formatting import parse_bytes
-from sdy.passes.account.lint.options import LintOptions, check_names, unknown
+from sdy.passes.account.lint.options import LintOptions, check_names, threshold, unknown
 from sdy.passes.account.lint.thresholds import Thresholds
 from sdy.passes.driver import Source, read
 from sdy.type_helpers import is_dict, is_list
@@ -68,18 +67,6 @@ def _options(table: object, where: Location) -> LintOptions:
         else:
             raise unknown("lint option", str(key), [*_READERS, *threshold_names], where)
     return LintOptions(**values, thresholds=replace(Thresholds(), **thresholds))
-
-
-def threshold(name: str, value: object, where: Location | None) -> int:
-    """Parse the value of threshold `name`: a number, or a size such as `"80M"`.
-
-    Raises:
-        DiagnosticError: The value is neither.
-    """
-    try:
-        return parse_bytes(str(value))
-    except ValueError as problem:
-        raise error(where, f"{name}: {problem}") from None
 
 
 def _names(key: str, value: object, where: Location) -> Collection[str]:

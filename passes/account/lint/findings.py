@@ -10,6 +10,7 @@ from xdsl.ir import Operation, SSAValue
 from sdy.axes import AxisRef
 from sdy.diagnostics import Diagnostic, Location, Severity
 from sdy.formatting import format_bytes
+from sdy.passes.account.lint.cures import Cure
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,21 +33,27 @@ class Suspicion:
     what: str
     """The problem, without its cost. Equal problems have equal texts, so that they can be reported as one."""
     cure: str
-    """The suggested fix."""
+    """The suggested fix, where it cannot be tried."""
     reasons: Sequence[Reason] = ()
     received: float = 0.0
     """The bytes that a device receives because of it in a step, averaged over devices."""
     held: int = 0
     """The additional bytes that a device holds because of it."""
+    avoided: float = 0.0
+    """The bytes that a device would receive because of it as `jax.jit` compiles the program, where sdy moves none."""
     times: int = 1
     """The number of problems that this match stands for."""
     collectives: Sequence[Operation] = ()
     """The collectives of the partitioned program that it explains. The first rule that explains one reports it."""
+    cures: Sequence[Cure] = ()
+    """Fixes to try, the most likely first: the best is suggested, and none if none helps."""
+    needs_cure: bool = False
+    """True if it is a problem only where one of `cures` helps."""
 
     @property
     def cost(self) -> float:
-        """Bytes received plus bytes held."""
-        return self.received + self.held
+        """Bytes received, held and avoided."""
+        return self.received + self.held + self.avoided
 
 
 @dataclass(frozen=True)
@@ -65,26 +72,34 @@ class Finding:
     what: str
     """The problem, without its cost."""
     cure: str
-    """The suggested fix."""
+    """The suggested fix; empty if none helps."""
     reasons: tuple[Diagnostic, ...] = ()
     """Notes that explain the cause."""
     received: float = 0.0
     """The bytes that a device receives in a step for all occurrences, averaged over devices."""
     held: int = 0
     """The additional bytes that a device holds for all occurrences."""
+    avoided: float = 0.0
+    """The bytes that a device would receive as `jax.jit` compiles the program, where sdy moves none."""
     like: int = 0
     """The number of further occurrences."""
     severity: Severity = Severity.WARNING
+    compared: str = ""
+    """The predicted costs with the suggested fix beside those without it; empty if it was not tried."""
+    folded: int = 0
+    """The number of other findings that the suggested fix removes."""
 
     @property
     def cost(self) -> float:
-        """Bytes received plus bytes held, by which findings are sorted."""
-        return self.received + self.held
+        """Bytes received, held and avoided, by which findings are sorted."""
+        return self.received + self.held + self.avoided
 
     @property
     def message(self) -> str:
         """The problem and its cost per device."""
         cost = cost_text(self.received, self.held)
+        if self.avoided:
+            cost = f"each device receives {format_bytes(self.avoided)} as jax.jit compiles it, and none of it here"
         like = f" (and {self.like:,} more like it)" if self.like else ""
         return self.what + (f": {cost}" if cost else "") + like
 
@@ -97,7 +112,13 @@ class Finding:
     def diagnostic(self) -> Diagnostic:
         """The finding as a compiler warning, with notes for the call site, the reasons and the fix."""
         called = [Diagnostic(Severity.NOTE, self.caller, "called from here")] if self.caller else []
-        notes = [*called, *self.reasons, Diagnostic(Severity.NOTE, self.where, f"fix: {self.cure}")]
+        notes = [*called, *self.reasons]
+        if self.cure:
+            compared = f"; {self.compared}" if self.compared else ""
+            notes.append(Diagnostic(Severity.NOTE, self.where, f"fix: {self.cure}{compared}"))
+        if self.folded:
+            others = "another finding" if self.folded == 1 else f"{self.folded:,} other findings"
+            notes.append(Diagnostic(Severity.NOTE, self.where, f"the fix removes {others} too"))
         return Diagnostic(self.severity, self.where, f"{self.message} [{self.rule}]", tuple(notes))
 
     def __str__(self) -> str:
@@ -130,6 +151,8 @@ class Findings:
     """Sequence of findings, the costliest first; false if it is empty; `str` formats them as compiler diagnostics."""
 
     findings: Sequence[Finding] = ()
+    below: str = ""
+    """The number of findings below the threshold, and an option that shows them; empty without such findings."""
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self.findings)
@@ -151,10 +174,11 @@ class Findings:
     def summary(self) -> str:
         """The number of findings and their total cost, in one line."""
         if not self:
-            return "no findings"
+            return f"no findings {self.below}" if self.below else "no findings"
         number = "1 finding" if len(self) == 1 else f"{len(self):,} findings"
         cost = cost_text(self.received, self.held)
-        return f"{number}: {cost}" if cost else number
+        total = f"{number}: {cost}" if cost else number
+        return f"{total}, {self.below}" if self.below else total
 
     def __str__(self) -> str:
         return "\n".join([*(f"{each}\n" for each in self.findings), self.summary])

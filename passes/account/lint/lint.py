@@ -8,11 +8,12 @@ from typing import Any
 from sdy.passes.account.causes import traced_program
 from sdy.passes.account.lint.catalog import RULES
 from sdy.passes.account.lint.findings import Finding, Findings
-from sdy.passes.account.lint.linter import findings
+from sdy.passes.account.lint.linter import Match, findings
 from sdy.passes.account.lint.options import LintOptions
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.sources import Sources
-from sdy.passes.account.partitioned_program import Program, propagated_program
+from sdy.passes.account.lint.written import written_program
+from sdy.passes.account.partitioned_program import Program
 
 
 def lint(program: Program, *args: Any, lint_options: LintOptions | None = None, **kwargs: Any) -> Findings:
@@ -40,22 +41,20 @@ def lint(program: Program, *args: Any, lint_options: LintOptions | None = None, 
         DiagnosticError: The program cannot be partitioned, or a comment names an unknown rule.
     """
     options = lint_options or LintOptions()
-    traced = traced_program(propagated_program(program, *args, **kwargs))
-    linted = LintedProgram(traced, options.thresholds)
-    sources = Sources()
+    layouts, written = written_program(program, *args, **kwargs)
+    linted = LintedProgram(traced_program(layouts), options.thresholds, written)
+    sources, names = Sources(), {rule.name for rule in options.rules}
+
+    def is_wanted(match: Match) -> bool:
+        return match.rule.name in names and match.rule.name not in _allowed(match.finding(), options, sources)
+
     # Run all rules, also those that are not selected: a collective that one rule explains is not reported by another.
-    every = findings(linted, RULES.values())
-    return Findings(sorted(_selected(every, options, sources), key=lambda finding: -finding.cost))
-
-
-def _selected(every: Iterator[Finding], options: LintOptions, sources: Sources) -> Iterator[Finding]:
-    names = {rule.name for rule in options.rules}
-    for finding in every:
-        if finding.rule in names and finding.rule not in _allowed(finding, options, sources):
-            for note in finding.diagnostic.notes:
-                if note.location is not None:
-                    sources.lines(note.location.filename)
-            yield finding
+    found = findings(linted, [*RULES.values()], is_wanted)
+    for finding in found:
+        for note in finding.diagnostic.notes:
+            if note.location is not None:
+                sources.lines(note.location.filename)
+    return found
 
 
 def _allowed(finding: Finding, options: LintOptions, sources: Sources) -> set[str]:

@@ -1,9 +1,10 @@
 """Options of lint: selected rules, thresholds and suppressions."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field, replace
 
 from sdy.diagnostics import DiagnosticError, Location, error
+from sdy.formatting import parse_bytes
 from sdy.passes.account.lint.catalog import RULES, Rule
 from sdy.passes.account.lint.thresholds import Thresholds
 from sdy.passes.options import nearest
@@ -18,17 +19,30 @@ class LintOptions:
         ignore: Names of rules not to report, even if selected.
         thresholds: Minimum costs of findings.
         allow: Names of rules to suppress by file pattern, such as `"layers/*.py"`.
+        large: Instead of that of `thresholds`: bytes, or a size such as `"16K"`.
+        replicated: Instead of that of `thresholds`.
+        small: Instead of that of `thresholds`.
+        many: Instead of that of `thresholds`.
 
     Raises:
-        DiagnosticError: A name is not that of a rule.
+        DiagnosticError: A name is not that of a rule, or a threshold is no size.
     """
 
     select: Collection[str] = ()
     ignore: Collection[str] = ()
     thresholds: Thresholds = field(default_factory=Thresholds)
     allow: Mapping[str, Collection[str]] = field(default_factory=dict[str, Collection[str]])
+    large: InitVar[int | str | None] = None
+    replicated: InitVar[int | str | None] = None
+    small: InitVar[int | str | None] = None
+    many: InitVar[int | str | None] = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(
+        self, large: int | str | None, replicated: int | str | None, small: int | str | None, many: int | str | None
+    ) -> None:
+        given = {"large": large, "replicated": replicated, "small": small, "many": many}
+        sizes = {name: threshold(name, value, None) for name, value in given.items() if value is not None}
+        object.__setattr__(self, "thresholds", replace(self.thresholds, **sizes))
         for names in (self.select, self.ignore, *self.allow.values()):
             check_names(names)
 
@@ -38,6 +52,18 @@ class LintOptions:
         return [
             rule for name, rule in RULES.items() if name not in self.ignore and (not self.select or name in self.select)
         ]
+
+
+def threshold(name: str, value: object, where: Location | None) -> int:
+    """Parse the value of threshold `name`: a number, or a size such as `"80M"`.
+
+    Raises:
+        DiagnosticError: The value is neither.
+    """
+    try:
+        return parse_bytes(str(value))
+    except ValueError as problem:
+        raise error(where, f"{name}: {problem}") from None
 
 
 def check_names(names: Iterable[str], where: Location | None = None) -> None:

@@ -32,10 +32,15 @@ class Places:
         op = _operation(at)
         return place or (self._of_call(op) if op is not None else None)
 
-    def caller(self, at: At) -> Location | None:
-        """Return the call site of the Python function that contains `at`."""
+    def callers(self, at: At) -> list[Location]:
+        """Return the call sites of the Python function that contains `at`, and of its file."""
         op = _operation(at)
-        return self._callers.of(op.location) if op is not None and location_of(op) is not None else None
+        return self._callers.of(op.location) if op is not None and location_of(op) is not None else []
+
+    def library(self, at: At) -> Location | None:
+        """Return the line of a library that computes `at`, if the line of `at` calls one."""
+        op = _operation(at)
+        return self._callers.library(op.location) if op is not None else None
 
     def _of_call(self, op: Operation) -> Location | None:
         """Return the location of a call of the function that contains `op`; JAX omits locations in some functions."""

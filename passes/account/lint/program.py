@@ -21,6 +21,7 @@ from sdy.passes.account.collectives import Collective, collectives
 from sdy.passes.account.lint.places import At, Places
 from sdy.passes.account.lint.thresholds import Thresholds
 from sdy.passes.account.lint.use_def import UseDefChains
+from sdy.passes.account.lint.written import Costs, WrittenProgram
 from sdy.passes.common.argument_names import argument_names
 from sdy.passes.common.call_graph import functions, main_function
 from sdy.passes.common.replication_cost import local_bytes
@@ -38,6 +39,13 @@ class LintedProgram:
 
     traced: TracedProgram
     thresholds: Thresholds
+    written: WrittenProgram | None = None
+    """The program before propagation, or None if it is unknown."""
+
+    @cached_property
+    def costs(self) -> Costs:
+        """The predicted costs of a step."""
+        return Costs.of(self.local)
 
     @property
     def module(self) -> ModuleOp:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 from sdy.axes import AxisRef
 from sdy.dialect.axis_syntax import format_dims
+from sdy.passes.account.collectives import Collective
+from sdy.passes.common.loops import loop_trips, loops_around
 from sdy.sharding import TensorSharding
 
 
@@ -43,6 +45,19 @@ def _entry(axes: Sequence[AxisRef]) -> str:
 def spec_of(sharding: TensorSharding | None) -> str:
     """Format the JAX partition spec of a sharding."""
     return spec(sharding.dim_axes) if sharding else "P()"
+
+
+def joined(names: Sequence[object]) -> str:
+    """List names as `a, b and c`."""
+    *others, last = map(str, names)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def in_iterations(collective: Collective) -> str:
+    """Format how often a collective in a loop runs."""
+    if any(loop_trips(loop) is None for loop in loops_around(collective.op)):
+        return "in each iteration of a loop with an unknown number of iterations (one is counted)"
+    return f"in each of {collective.times:,} iterations"
 
 
 def quoted_axes(names: Sequence[str]) -> str:

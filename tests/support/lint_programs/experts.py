@@ -27,11 +27,16 @@ def step_on_half(x: jax.Array, w: jax.Array, y: jax.Array) -> jax.Array:
     return w - 0.1 * (x.T @ error)
 
 
-def half(split: P) -> Written:
-    rows = tensor(65536, WIDTH, split=split)
-    return Written(step_on_half, (rows, tensor(WIDTH, WIDTH), rows))
+def half(split: P, count: int = 65536, width: int = WIDTH) -> Written:
+    rows = tensor(count, width, split=split)
+    return Written(step_on_half, (rows, tensor(width, width), rows))
 
 
 PROGRAMS = {
-    "an axis that nobody uses": Planted("unused-axis", "maxtext#1827", half(P("data")), half(P(("data", "model")))),
+    "an axis that nobody uses": Planted(
+        "batch-not-sharded", "maxtext#1827", half(P("data")), half(P(("data", "model")))
+    ),
+    "an axis for which there are too few rows": Planted(
+        "unused-axis", "", half(P("data"), 65532, 1023), half(P(("data", "model")), 65536)
+    ),
 }

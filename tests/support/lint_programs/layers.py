@@ -18,7 +18,7 @@ def mlp(x: jax.Array, up: jax.Array, down: jax.Array) -> jax.Array:
 
 
 def perceptron(down: P) -> Written:
-    x, up = tensor(8192, WIDTH, split=P("data", None)), tensor(WIDTH, HIDDEN, split=P(None, "model"))
+    x, up = tensor(1024, WIDTH, split=P("data", None)), tensor(WIDTH, HIDDEN, split=P(None, "model"))
     return Written(mlp, (x, up, tensor(HIDDEN, WIDTH, split=down)))
 
 
@@ -60,6 +60,6 @@ PROGRAMS = {
         "replicated-tensor", "sglang-jax#953", embedding(P(None, None)), embedding(P("model", None))
     ),
     "a loop whose carry goes to and fro": Planted(
-        "carry-changes-layout", "maxtext#1827", scan(scan_to_columns), scan(scan_of_rows)
+        "avoidable-reshard", "maxtext#1827", scan(scan_to_columns), scan(scan_of_rows)
     ),
 }

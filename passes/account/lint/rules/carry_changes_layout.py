@@ -1,7 +1,8 @@
 """A loop-carried value is resharded in each iteration: the body returns it with a different sharding.
 
 A loop-carried value has one sharding for all iterations. If the body computes it with another one, each iteration
-reshards it.
+reshards it; so it is where the body constrains the value that it takes and the value that it returns differently. The
+compiler may find a layout for the loop with which less is moved than the constraints say.
 
 Before::
 
@@ -17,34 +18,50 @@ After::
 
 from collections.abc import Iterator
 
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir import BlockArgument, OpResult, SSAValue
 
+from sdy.axes import is_prefix
+from sdy.dialect.ops import ReshardOp
+from sdy.ir.walking import operations_of
 from sdy.passes.account.causes import Cause, Purpose
+from sdy.passes.account.lint.candidates import Candidates
+from sdy.passes.account.lint.cures import Cure
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
-from sdy.passes.account.lint.wording import from_to, moves, spec_of
-from sdy.passes.common.loops import carried_unchanged
+from sdy.passes.account.lint.wording import from_to, in_iterations, moves, spec_of
+from sdy.passes.common.loops import carried_unchanged, loop_trips, loops_around
+from sdy.sharding import TensorSharding
 from sdy.stablehlo.control_flow import ReturnOp, WhileOp
 
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
     """Find reshards of loop-carried values, at the beginning or end of the body."""
+    yield from _constrained_differently(program)
+    candidates = Candidates(program)
     for cause, collectives in program.collectives_by_cause.items():
-        times = max(each.times for each in collectives)
-        if cause.purpose is not Purpose.RESHARD or cause.tensor is None or times < 2:
+        if cause.purpose is not Purpose.RESHARD or cause.tensor is None:
             continue
         if (carried := _carried(program, cause)) is not None:
             carry = cause.after if isinstance(cause.operation, ReturnOp) else cause.before
             yield Suspicion(
                 cause.tensor,
-                f"a loop-carried {carried.type} is resharded {from_to(cause.before, cause.after)} in each of {times:,} "
-                "iterations",
+                f"a loop-carried {carried.type} is resharded {from_to(cause.before, cause.after)} "
+                f"{in_iterations(collectives[0])}",
                 "shard the initial value and the value that the body returns alike, with "
                 f"jax.lax.with_sharding_constraint(..., {spec_of(carry)})",
                 [GivenBy(carried)],
                 received=sum(each.bytes for each in collectives),
                 collectives=[each.op for each in collectives],
+                cures=[cure for at in (carried, cause.tensor) for cure in _cures(candidates, at)],
             )
+
+
+def _cures(candidates: Candidates, value: SSAValue) -> Iterator[Cure]:
+    """Yield the fixes of the constraints directly before and after a value."""
+    users = (use.operation for use in value.uses)
+    for op in (value.owner, *users):
+        if isinstance(op, ReshardOp):
+            yield from candidates.of_constraint(op)
 
 
 def _carried(program: LintedProgram, cause: Cause) -> SSAValue | None:
@@ -62,3 +79,41 @@ def _carried(program: LintedProgram, cause: Cause) -> SSAValue | None:
         if isinstance(loop, WhileOp) and value not in carried_unchanged(loop) and value.type == cause.tensor.type:
             return value
     return None
+
+
+def _constrained_differently(program: LintedProgram) -> Iterator[Suspicion]:
+    """Find loops whose body constrains a carried value to two shardings that do not refine each other."""
+    candidates = Candidates(program)
+    for loop in operations_of(program.module, WhileOp):
+        end = loop.body.block.last_op
+        for argument, returned in zip(loop.body.block.args, end.operands if end else (), strict=False):
+            taken = next((use.operation for use in argument.uses if isinstance(use.operation, ReshardOp)), None)
+            given = returned.op if isinstance(returned, OpResult) else None
+            if taken is None or not isinstance(given, ReshardOp):
+                continue
+            before, after = given.sharding.data, taken.sharding.data
+            collectives = [
+                each
+                for each in program.collectives
+                if each.is_reshard and each.source in (taken, given) and loop in loops_around(each.source)
+            ]
+            if _refines(before, after) or _refines(after, before):
+                continue
+            received = sum(each.bytes for each in collectives)
+            trips = loop_trips(loop)
+            often = "in each iteration" if trips is None else f"in each of {trips:,} iterations"
+            yield Suspicion(
+                given,
+                f"a loop-carried {argument.type} is constrained {from_to(after, before)} and back {often}",
+                f"constrain both alike, with jax.lax.with_sharding_constraint(..., {spec_of(after)})",
+                [(program.place(taken), "the body constrains the value that it takes here")],
+                received=received,
+                avoided=0.0 if received else (trips or 1) * program.local_bytes(argument, after),
+                collectives=[each.op for each in collectives],
+                cures=[*candidates.of_constraint(given), *candidates.of_constraint(taken)] if received else [],
+            )
+
+
+def _refines(one: TensorSharding, other: TensorSharding) -> bool:
+    """Return whether `one` has the axes of `other` in each dimension, and maybe more."""
+    return all(is_prefix(theirs, mine) for mine, theirs in zip(one.dim_axes, other.dim_axes, strict=True))

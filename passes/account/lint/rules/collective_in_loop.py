@@ -29,8 +29,8 @@ from sdy.ir.walking import captured_values
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
-from sdy.passes.account.lint.wording import quoted_axes
-from sdy.passes.common.loops import carried_unchanged, loops_around
+from sdy.passes.account.lint.wording import in_iterations, quoted_axes
+from sdy.passes.common.loops import carried_unchanged, loop_trips, loops_around
 from sdy.passes.common.properties import is_pure
 from sdy.rules import movement
 from sdy.stablehlo.control_flow import ReturnOp, WhileOp
@@ -38,11 +38,11 @@ from sdy.stablehlo.elementwise import AddOp, ConvertOp, DivOp, MulOp, NegOp
 from sdy.stablehlo.shape import ReshapeOp
 
 _INVARIANT = (
-    "in each of {times:,} loop iterations, on a loop-invariant value",
+    "{iterations}, on a loop-invariant value",
     "move its operand out of the branch or the optimization barrier, and compute it before the loop",
 )
 _SUM = (
-    "in each of {times:,} loop iterations, and its results are only accumulated",
+    "{iterations}, and its results are only accumulated",
     "accumulate a partial sum on each device, in a dimension that is sharded over {axes} or in jax.shard_map, and sum "
     "over devices once after the loop",
 )
@@ -52,7 +52,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
     """Find collectives in loops that could run once."""
     for collective in program.collectives:
         loop = next(loops_around(collective.op), None)
-        if loop is None or collective.times < 2:
+        if loop is None:
             continue
         at = collective.source or collective.op
         if _is_invariant(collective.op, loop):
@@ -62,13 +62,15 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
 
 
 def _suspicion(collective: Collective, at: Operation, what: str, cure: str) -> Suspicion:
-    axes, times = quoted_axes(collective.axes), collective.times
+    axes, result = quoted_axes(collective.axes), collective.op.results[0].type
+    what = what.format(iterations=in_iterations(collective))
+    is_known = all(loop_trips(loop) is not None for loop in loops_around(collective.op))
     return Suspicion(
         at,
-        f"{collective.kind} over {axes} with result {collective.op.results[0].type} runs {what.format(times=times)}",
+        f"{collective.kind} over {axes} with result {result} runs {what}",
         cure.format(axes=axes),
         [(location_of(collective.source or collective.op), f"the {collective.kind} is of the value computed here")],
-        received=collective.bytes - collective.bytes / times,
+        received=collective.bytes - (collective.bytes / collective.times if is_known else 0),
         collectives=[collective.op],
     )
 

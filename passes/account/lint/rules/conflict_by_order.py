@@ -29,6 +29,7 @@ from sdy.dialect.shardings import get_sharding
 from sdy.factors import project
 from sdy.passes.account.causes import Cause, Purpose
 from sdy.passes.account.collectives import Collective
+from sdy.passes.account.lint.candidates import Candidates
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.rules.gather_before_custom_call import is_kernel
@@ -128,4 +129,6 @@ def _suspicion(
         [GivenBy(cause.tensor, conflict.axes), GivenBy(other, conflict.others_axes)],
         received=sum(each.bytes for each in collectives),
         collectives=[each.op for each in collectives],
+        cures=Candidates(program).of_cause(cause),
+        needs_cure=True,
     )

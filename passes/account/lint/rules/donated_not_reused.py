@@ -15,7 +15,12 @@ After::
 
 from collections.abc import Iterator
 
+from xdsl.ir import BlockArgument, OpResult
+
+from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import func_result_sharding, get_sharding
+from sdy.passes.account.lint.candidates import Candidates
+from sdy.passes.account.lint.cures import Cure, ShardResult, dims_of
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import sharded_as
@@ -46,4 +51,18 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             cure,
             [GivenBy(argument)],
             held=num_bytes(local.function_type.inputs.data[index]),
+            cures=[cure for other in alike for cure in _cures(program, argument, other)],
         )
+
+
+def _cures(program: LintedProgram, argument: BlockArgument, result: int) -> Iterator[Cure]:
+    """Yield the fixes that give a result the sharding of an argument, at its constraint or in `out_shardings`."""
+    dims = dims_of(get_sharding(argument), argument)
+    end = program.main.get_return_op()
+    value = end.operands[result] if end else None
+    if isinstance(value, OpResult) and isinstance(value.op, ReshardOp):
+        yield from Candidates(program).of_constraint(value.op, dims)[:1]
+    if value is not None and program.initial_result_sharding(result) is None:
+        yield from Candidates(program).of_argument(argument, dims_of(get_sharding(value), value))
+    else:
+        yield Cure((ShardResult(result, dims),))

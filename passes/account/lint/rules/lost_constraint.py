@@ -18,6 +18,8 @@ from sdy.dialect.axis_syntax import format_dims
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
 from sdy.passes.account.causes import Cause, Purpose
+from sdy.passes.account.lint.candidates import Candidates
+from sdy.passes.account.lint.cures import dims_of
 from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import moves, sharded_as
@@ -45,6 +47,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
                 [*places],
                 received=sum(each.bytes for each in collectives),
                 collectives=[each.op for each in collectives],
+                cures=Candidates(program).of_constraint(constraint, dims_of(uses[0].after, constraint.result)),
             )
 
 

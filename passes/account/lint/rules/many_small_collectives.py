@@ -1,8 +1,9 @@
 """Many small collectives that one collective could replace.
 
 The time of a small collective is latency, whatever its size: a thousand scalars that are summed one by one take a
-thousand times as long as one vector. The rule reports independent collectives of one source line. XLA combines some
-adjacent all-reduces, but none with other operations between them, and no other kinds of collectives.
+thousand times as long as one vector. The rule reports independent collectives of one source line, and hundreds of one
+kind anywhere. XLA combines some adjacent all-reduces, but none with other operations between them, and no other kinds
+of collectives.
 
 Before::
 
@@ -13,6 +14,7 @@ After::
     largest = jnp.max(y[:, :64], axis=0)
 """
 
+from collections import Counter
 from collections.abc import Iterator
 
 from xdsl.ir import Block, Operation
@@ -34,8 +36,10 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
         if sum(map(value_bytes, each.op.results)) < program.thresholds.small:
             where = program.place(each.source or each.op)
             kinds.setdefault((each.kind, each.axes, where, each.op.parent), []).append(each)
+    by_line: set[Collective] = set()
     for (kind, axes, where, _), alike in kinds.items():
         if len(alike) >= program.thresholds.many and (together := _independent(alike)):
+            by_line.update(together)
             yield Suspicion(
                 where or alike[0].op,
                 f"independent small {kind}s over {quoted_axes(axes)} run one by one",
@@ -43,6 +47,36 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
                 received=sum(each.bytes for each in together),
                 times=sum(each.times for each in together),
             )
+
+    others = [each for alike in kinds.values() for each in alike if each not in by_line]
+    yield from _anywhere(program, others)
+
+
+_HUNDREDS = 4
+"""The number of small collectives of one kind in a program that is reported, in units of `--many`."""
+
+
+def _anywhere(program: LintedProgram, collectives: list[Collective]) -> Iterator[Suspicion]:
+    """Find hundreds of small collectives of one kind, without the all-reduces that XLA combines."""
+    kinds: dict[tuple[str, tuple[str, ...], Block | None], list[Collective]] = {}
+    for each in collectives:
+        kinds.setdefault((each.kind, each.axes, each.op.parent), []).append(each)
+    for (kind, axes, _), alike in kinds.items():
+        combined = {*_independent(alike)} if kind == "all-reduce" else set[Collective]()
+        left = [each for each in alike if each not in combined]
+        if len(left) < _HUNDREDS * program.thresholds.many:
+            continue
+        types = Counter(each.op.results[0].type for each in left)
+        type_, count = types.most_common(1)[0]
+        often = f"{count:,} of them with result {type_}"
+        example = next(each for each in left if each.op.results[0].type == type_)
+        yield Suspicion(
+            example.source or example.op,
+            f"{len(left):,} small {kind}s over {quoted_axes(axes)} run one by one, {often}",
+            "leave small tensors replicated, or stack them into one tensor, so that one collective suffices",
+            received=sum(each.bytes for each in left),
+            times=len(left),
+        )
 
 
 def _independent(collectives: list[Collective]) -> list[Collective]:

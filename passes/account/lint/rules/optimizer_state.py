@@ -13,7 +13,7 @@ After::
     nu = jax.tree.map(lambda p: jnp.zeros_like(p, device=p.sharding), params)
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from xdsl.ir import BlockArgument, OpResult, SSAValue
 
@@ -21,6 +21,8 @@ from sdy.axes import is_prefix
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
 from sdy.passes.account.causes import Purpose
+from sdy.passes.account.lint.candidates import Candidates
+from sdy.passes.account.lint.cures import Cure, dims_of, several
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import sharded_as, spec_of
@@ -35,25 +37,42 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
     end = main.get_return_op()
     returned = {main.args[index]: end.operands[result] for index, result in find_state(main).items()} if end else {}
     read = {argument: _updated_with(program, value) for argument, value in returned.items()}
-    reported: set[SSAValue] = set()
+    found: dict[BlockArgument, BlockArgument] = {}
     for parameter, arguments in read.items():
         wanted = get_sharding(parameter)
         for state in arguments:
             is_state = state is not parameter and state.type == parameter.type and parameter not in read.get(state, ())
-            sharding = get_sharding(state)
-            if state not in read or not is_state or state in reported or _has_all(sharding, wanted):
-                continue
-            reported.add(state)
-            held = program.local_bytes(state, sharding) - program.local_bytes(state, wanted)
-            yield Suspicion(
-                state,
-                f"the optimizer state in {program.called(state)}, {state.type}, is {sharded_as(sharding)}, but its "
-                f"parameter, {program.called(parameter)}, is {sharded_as(wanted)}",
-                f"shard the state like its parameter, as {spec_of(wanted)}",
-                [GivenBy(parameter)],
-                received=_received(program, state, returned[state]),
-                held=max(held, 0),
-            )
+            if state in read and is_state and not _has_all(get_sharding(state), wanted):
+                found.setdefault(state, parameter)
+    if found:
+        yield _suspicion(program, found, returned)
+
+
+def _suspicion(
+    program: LintedProgram, found: dict[BlockArgument, BlockArgument], returned: Mapping[BlockArgument, SSAValue]
+) -> Suspicion:
+    """Return one match for all state, each with its parameter: they are initialized in one place."""
+    candidates = Candidates(program)
+    wanted = {state: get_sharding(parameter) for state, parameter in found.items()}
+    held = {
+        state: max(program.local_bytes(state, get_sharding(state)) - program.local_bytes(state, sharding), 0)
+        for state, sharding in wanted.items()
+    }
+    worst = max(held, key=lambda state: held[state])
+    names = several([program.names[worst.index], *(program.names[each.index] for each in found if each is not worst)])
+    edits = (candidates.shard(state, dims_of(sharding, state)) for state, sharding in wanted.items())
+    return Suspicion(
+        worst,
+        f"the optimizer state in {names} has a different sharding from its parameters: {program.called(worst)}, "
+        f"{worst.type}, is {sharded_as(get_sharding(worst))}, but {program.called(found[worst])} is "
+        f"{sharded_as(wanted[worst])}",
+        f"shard the state like its parameter, as {spec_of(wanted[worst])}",
+        [GivenBy(found[worst])],
+        received=sum(_received(program, state, returned[state]) for state in found),
+        held=sum(held.values()),
+        times=len(found),
+        cures=[Cure(tuple(edits))],
+    )
 
 
 def _updated_with(program: LintedProgram, value: SSAValue) -> list[BlockArgument]:

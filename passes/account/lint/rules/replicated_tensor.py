@@ -16,11 +16,13 @@ After::
 from collections.abc import Iterator
 from math import prod
 
-from xdsl.ir import SSAValue
+from xdsl.ir import BlockArgument, SSAValue
 
 from sdy.axes import AxisRef, total_size
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import is_static_tensor, shape, shape_of
+from sdy.passes.account.lint.candidates import Candidates
+from sdy.passes.account.lint.cures import Dims
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import quoted_axes, spec
@@ -29,6 +31,7 @@ from sdy.stablehlo.constants import ConstantOp
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
     """Find arguments, and tensors live at peak memory, that are replicated over axes that could shard them."""
+    candidates = Candidates(program)
     for value in dict.fromkeys((*program.main.args, *_at_peak(program))):
         if not is_static_tensor(value.type) or not shape(value.type):
             continue
@@ -37,8 +40,9 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             continue
         local = program.local_bytes(value, get_sharding(value))
         num_shards = prod(program.mesh.axis_size(name) for name in axes)
-        suggestion = spec(_with_axes(program, value, axes))
-        is_argument = value.owner is program.main.body.block
+        dims = _with_axes(program, value, axes)
+        suggestion = spec(dims)
+        is_argument = isinstance(value, BlockArgument) and value.owner is program.main.body.block
         yield Suspicion(
             value,
             f"{program.called(value)}, {value.type}, is replicated over {quoted_axes(list(axes))}, which could shard "
@@ -46,6 +50,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             f"shard it as {suggestion}" if is_argument else f"jax.lax.with_sharding_constraint(..., {suggestion})",
             [GivenBy(value)],
             held=local - local // num_shards,
+            cures=candidates.of_argument(value, dims) if is_argument else candidates.of_result(value, dims),
         )
 
 
@@ -74,10 +79,10 @@ def _free_axes(program: LintedProgram, value: SSAValue) -> dict[str, int]:
     return free
 
 
-def _with_axes(program: LintedProgram, value: SSAValue, axes: dict[str, int]) -> list[list[AxisRef]]:
+def _with_axes(program: LintedProgram, value: SSAValue, axes: dict[str, int]) -> Dims:
     """Return the axes of each dimension of `value` with `axes` added."""
     sharding = get_sharding(value)
     dims = [[*axes] for axes in (sharding.dim_axes if sharding else ((),) * len(shape_of(value)))]
     for name, dimension in axes.items():
         dims[dimension].append(AxisRef(name))
-    return dims
+    return tuple(map(tuple, dims))

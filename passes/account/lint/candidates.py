@@ -1,0 +1,210 @@
+"""Candidate fixes: other layouts of the arguments and the constraints that a costly reshard stems from."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import product, zip_longest
+
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+
+from sdy.axes import AxisRef, total_size
+from sdy.diagnostics import Location, location_of
+from sdy.dialect.ops import ReshardOp
+from sdy.dialect.shardings import get_sharding
+from sdy.ir.shapes import rank, shape_of
+from sdy.passes.account.causes import Cause
+from sdy.passes.account.lint.cures import (
+    AddConstraint,
+    ChangeConstraint,
+    Constraint,
+    Cure,
+    Dims,
+    Results,
+    ShardArgument,
+    dims_of,
+    next_value,
+)
+from sdy.passes.account.lint.program import LintedProgram
+from sdy.passes.common.argument_names import given_name
+
+
+class Candidates:
+    """Candidate fixes of a program, the most likely first."""
+
+    def __init__(self, program: LintedProgram) -> None:
+        self._program = program
+
+    def of_cause(self, cause: Cause) -> list[Cure]:
+        """Return the fixes for a reshard: of the tensor itself, and of what decided the shardings of the operation."""
+        tensor, op = cause.tensor, cause.operation
+        found = [self.of_constraint(op)] if isinstance(op, ReshardOp) else []
+        for value in self._program.use_def.trace(tensor) if tensor is not None else ():
+            wanted = dims_of(cause.after, value) if tensor is not None and value.type == tensor.type else None
+            found.append(self.of_value(value, wanted))
+        origins = dict.fromkeys(each for value in (*op.operands, *op.results) for each in self._origins(value))
+        found += map(self.of_value, origins)
+        if tensor is not None and isinstance(tensor.owner, Operation):
+            found.append(self.of_result(tensor))
+        rounds = zip_longest(*found)
+        return [*dict.fromkeys(cure for each in rounds for cure in each if cure is not None)]
+
+    def of_origins(self, value: SSAValue) -> list[Cure]:
+        """Return the fixes at the arguments and constraints that the axes of a value stem from."""
+        return [cure for origin in dict.fromkeys(self._origins(value)) for cure in self.of_value(origin)]
+
+    def of_value(self, value: SSAValue, wanted: Dims | None = None) -> list[Cure]:
+        """Return the fixes at an argument of the main function or at a constraint; none for another value."""
+        if isinstance(value, BlockArgument) and value.owner is self._program.main.body.block:
+            return self.of_argument(value, wanted)
+        if isinstance(value, OpResult) and isinstance(value.op, ReshardOp):
+            return self.of_constraint(value.op, wanted)
+        return []
+
+    def of_argument(self, argument: BlockArgument, wanted: Dims | None = None) -> list[Cure]:
+        """Return other layouts of an argument, of the arguments like it, and of the constraints with its layout."""
+        before = dims_of(get_sharding(argument), argument)
+        dims = [wanted] if wanted is not None else []
+        dims += [*self.siblings_layouts(argument), None, *self.moved(argument, before)]
+        if not any(before):
+            dims += self.extended(argument, before)
+        alike = [each for each in self._alike(argument) if each is not argument]
+        constraints = self._constraints_like(argument, before)
+        group = [argument, *alike]
+        groups = [(group, constraints), ([argument], constraints), (group, []), ([argument], [])]
+        cures = (
+            Cure((*(self.shard(each, new) for each in arguments), *(ChangeConstraint(each, new) for each in changed)))
+            for arguments, changed in groups
+            for new in dict.fromkeys(dims)
+            if new != before
+        )
+        return [*dict.fromkeys(cures)]
+
+    def shard(self, argument: BlockArgument, dims: Dims | None) -> ShardArgument:
+        """Return the edit that gives an argument a layout."""
+        return ShardArgument(argument.index, self._program.names[argument.index], dims)
+
+    def of_constraint(self, op: ReshardOp, wanted: Dims | None = None) -> list[Cure]:
+        """Return other layouts of the constraints of a line, and their removal."""
+        before = dims_of(op.sharding.data, op.result)
+        constraint = Constraint.of(op, before)
+        if constraint is None:
+            return []
+        dims = [wanted] if wanted is not None else []
+        given = dims_of(get_sharding(op.input), op.input)
+        dims += [given, *_parts(given), None, *self.moved(op.result, before)]
+        return [Cure((ChangeConstraint(constraint, new),)) for new in dict.fromkeys(dims) if new != before]
+
+    def of_result(self, value: SSAValue, wanted: Dims | None = None) -> list[Cure]:
+        """Return constraints on a value that an operation computes."""
+        results = Results.of(value)
+        if results is None:
+            return []
+        before = dims_of(get_sharding(value), value)
+        given = [wanted] if wanted is not None else []
+        layouts = dict.fromkeys([*given, *self._batch_layouts(value), *self.moved(value, before)])
+        return [Cure((AddConstraint(results, dims),)) for dims in layouts if dims != before]
+
+    def moved(self, value: SSAValue, before: Dims) -> Iterator[Dims]:
+        """Yield layouts that move the axes of a dimension of a value to another one."""
+        for source, axes in enumerate(before):
+            for target in range(len(before)) if axes else ():
+                moved = [[*each] for each in before]
+                moved[source] = []
+                moved[target] = [*moved[target], *axes]
+                if target != source and self._divides(value, moved):
+                    yield tuple(map(tuple, moved))
+
+    def extended(self, value: SSAValue, before: Dims) -> Iterator[Dims]:
+        """Yield layouts that split a dimension of a value over one more axis."""
+        used = {axis.name for axes in before for axis in axes}
+        free = [AxisRef(name) for name, size in self._program.mesh.axes if size > 1 and name not in used]
+        for axis, target in product(free, range(len(before))):
+            added = [[*each] for each in before]
+            added[target].append(axis)
+            if self._divides(value, added):
+                yield tuple(map(tuple, added))
+
+    def _divides(self, value: SSAValue, dims: Iterable[Sequence[AxisRef]]) -> bool:
+        sizes = zip(shape_of(value), dims, strict=True)
+        return all(size % total_size(axes, self._program.mesh) == 0 for size, axes in sizes)
+
+    def _batch_layouts(self, value: SSAValue) -> Iterator[Dims]:
+        """Yield layouts that split the first dimension of a value as arguments have their first dimension split."""
+        for argument in self._program.main.args:
+            sharding = get_sharding(argument)
+            if sharding and sharding.dims and sharding.dims[0].axes:
+                dims: Dims = (sharding.dims[0].axes, *((),) * (rank(value.type) - 1))
+                if rank(value.type) and self._divides(value, dims):
+                    yield dims
+
+    def siblings_layouts(self, argument: BlockArgument) -> list[Dims]:
+        """Return the layouts of arguments with the same path in other layers."""
+        return [*dict.fromkeys(dims_of(get_sharding(each), each) for each in self.siblings(argument))]
+
+    def siblings(self, argument: BlockArgument) -> list[BlockArgument]:
+        """Return the arguments with the same path in other layers, and this one."""
+        return self._by_pattern.get(self.pattern(argument), [argument])
+
+    def pattern(self, argument: BlockArgument) -> tuple[str, object]:
+        """Return the path of an argument without numbers, and its type."""
+        name = given_name(argument)
+        return re.sub(r"\d+", "*", name) if name else str(argument.index), argument.type
+
+    @cached_property
+    def _by_pattern(self) -> dict[tuple[str, object], list[BlockArgument]]:
+        found: dict[tuple[str, object], list[BlockArgument]] = {}
+        for argument in self._program.main.args:
+            found.setdefault(self.pattern(argument), []).append(argument)
+        return found
+
+    def _alike(self, argument: BlockArgument) -> list[BlockArgument]:
+        """Return the arguments of the type and layout of an argument whose paths begin alike."""
+        root, dims = tree(argument), dims_of(get_sharding(argument), argument)
+        return [
+            each
+            for each in self._program.main.args
+            if each.type == argument.type and tree(each) == root and dims_of(get_sharding(each), each) == dims
+        ]
+
+    def _constraints_like(self, argument: BlockArgument, dims: Dims) -> list[Constraint]:
+        """Return the constraints of values of the type of an argument to its layout."""
+        found = (
+            Constraint.of(op, dims)
+            for op in self._program.operations
+            if isinstance(op, ReshardOp)
+            and op.result.type == argument.type
+            and dims_of(op.sharding.data, op.result) == dims
+        )
+        return [*dict.fromkeys(each for each in found if each is not None)]
+
+    def _origins(self, value: SSAValue) -> Iterator[SSAValue]:
+        """Yield the arguments and the constraints that axes of a value stem from."""
+        for chain in self._program.chains(value):
+            origin = chain.origin
+            for argument, name in zip(self._program.main.args, self._program.names, strict=True):
+                number, result = name.partition(" (")[0], next_value(self._program.main, argument.index)
+                if origin.text.startswith((f"given to {number} ", f"given to result {result} ")):
+                    yield argument
+            for op in self._constraints_at.get(origin.where, ()) if len(chain.hops) <= 1 else ():
+                yield op.result
+
+    @cached_property
+    def _constraints_at(self) -> dict[Location | None, list[ReshardOp]]:
+        found: dict[Location | None, list[ReshardOp]] = {}
+        for op in self._program.operations:
+            if isinstance(op, ReshardOp) and (where := location_of(op)):
+                found.setdefault(where, []).append(op)
+        return found
+
+
+def tree(argument: BlockArgument) -> str:
+    """Return the name of the parameter of the function that an argument is a leaf of, such as `params`."""
+    return re.split(r"[\[.]", given_name(argument), maxsplit=1)[0]
+
+
+def _parts(dims: Dims) -> Iterator[Dims]:
+    """Yield `dims` with some of its dimensions unsplit."""
+    split = [index for index, axes in enumerate(dims) if axes]
+    for index in split:
+        if len(split) > 1:
+            yield tuple(axes if other == index else () for other, axes in enumerate(dims))

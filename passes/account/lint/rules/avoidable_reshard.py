@@ -1,0 +1,43 @@
+"""A tensor is resharded in each step, though another layout of an argument or a constraint avoids it.
+
+The rule tries other layouts of the arguments and the constraints that the shardings of a resharded tensor, and of the
+operation that requires it, stem from: an axis in another dimension, an axis more, no sharding at all. It reports only a
+layout with which a device receives less, and needs no more memory or time.
+
+Before::
+
+    state = device_put(state, P("batch", None, None, "model"))  # the heads of q, k and v are sharded over "model"
+
+After::
+
+    state = device_put(state, P("batch", "model"))
+"""
+
+from collections.abc import Iterator
+
+from sdy.passes.account.causes import Purpose
+from sdy.passes.account.lint.candidates import Candidates
+from sdy.passes.account.lint.findings import GivenBy, Suspicion
+from sdy.passes.account.lint.program import LintedProgram
+from sdy.passes.account.lint.wording import from_to
+
+
+def check(program: LintedProgram) -> Iterator[Suspicion]:
+    """Find reshards of tensors that are not all-gathers of an argument, which fully sharded parameters need."""
+    candidates = Candidates(program)
+    for cause, collectives in program.collectives_by_cause.items():
+        received = sum(each.bytes for each in collectives)
+        if cause.purpose is not Purpose.RESHARD or cause.tensor is None:
+            continue
+        if program.is_argument(cause.tensor) and all(each.kind == "all-gather" for each in collectives):
+            continue
+        yield Suspicion(
+            cause.tensor,
+            f"{program.called(cause.tensor)}, {cause.tensor.type}, is resharded {from_to(cause.before, cause.after)} "
+            f"for {cause.operation.name}",
+            "",
+            [(program.place(cause.operation), "this operation requires it"), GivenBy(cause.tensor)],
+            received=received,
+            collectives=[each.op for each in collectives],
+            cures=candidates.of_cause(cause) if received >= program.thresholds.large else (),
+        )

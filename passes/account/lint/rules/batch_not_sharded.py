@@ -1,0 +1,120 @@
+"""The batch is not sharded over a mesh axis, so that devices along the axis repeat the same computation.
+
+The rule finds axes over which most of the arithmetic of a step is repeated, or that are named after a batch, but shard
+no argument that is data: one of integers, or the first operand of a product. It tries to shard their first dimension,
+or another one.
+
+Before::
+
+    x = jax.device_put(x, P())  # the mesh is ("data", "model"), and parameters are sharded over "model"
+
+After::
+
+    x = jax.device_put(x, P("data"))
+"""
+
+from collections.abc import Iterator
+
+from xdsl.dialects.builtin import IntegerType, TensorType
+from xdsl.ir import BlockArgument, Operation
+
+from sdy.axes import AxisRef
+from sdy.dialect.shardings import get_sharding
+from sdy.ir.shapes import is_static_tensor, shape_of
+from sdy.passes.account.lint.candidates import Candidates, tree
+from sdy.passes.account.lint.cures import Cure, Dims, dims_of, several
+from sdy.passes.account.lint.findings import Suspicion
+from sdy.passes.account.lint.program import LintedProgram
+from sdy.passes.auto.state import find_state
+from sdy.passes.spmd.costs.arithmetic import arithmetic_of
+from sdy.stablehlo.convolution import ConvolutionOp
+from sdy.stablehlo.dot import DotGeneralOp
+
+_MOST = 0.5
+"""The part of the arithmetic of a step that is repeated over an axis that the batch does not use."""
+
+_BATCH_AXES = {"batch", "data", "dp", "fsdp", "replica"}
+"""Names of axes that the batch is usually sharded over."""
+
+_MOST_DIMENSIONS = 3
+"""Number of leading dimensions that may be that of the batch."""
+
+
+def check(program: LintedProgram) -> Iterator[Suspicion]:
+    """Find axes over which arithmetic is repeated, and arguments that could be sharded over them."""
+    operations = {op: arithmetic_of(op).operations for op in program.operations}
+    total = sum(operations.values())
+    data = _data(program)
+    used = {axis.name for arguments in data.values() for each in arguments for axis in _all_axes(each)}
+    candidates = Candidates(program)
+    for name, size in program.mesh.axes:
+        repeated = sum(count for op, count in operations.items() if name not in _axes(op))
+        if size == 1 or name in used or not total or (repeated < _MOST * total and name not in _BATCH_AXES):
+            continue
+        for index, arguments in _batches(program, data, AxisRef(name)):
+            names = several([program.names[each.index] for each in arguments])
+            edits = tuple(candidates.shard(each, _with(each, index, AxisRef(name))) for each in arguments)
+            yield Suspicion(
+                arguments[0],
+                f'dimension {index} of {names} is not sharded over axis "{name}", along which devices repeat '
+                f"{repeated / total:.0%} of the arithmetic",
+                "",
+                held=program.thresholds.large,
+                cures=[Cure(edits)],
+            )
+
+
+def _axes(op: Operation) -> set[str]:
+    shardings = [get_sharding(value) for value in (*op.operands, *op.results)]
+    return {axis.name for sharding in shardings if sharding for axis in sharding.axes()}
+
+
+def _data(program: LintedProgram) -> dict[str, list[BlockArgument]]:
+    """Return the arguments that are data rather than parameters or state, by their tree."""
+    state = find_state(program.main)
+    firsts = {
+        at
+        for op in program.operations
+        if isinstance(op, DotGeneralOp | ConvolutionOp)
+        for at in program.use_def.trace(op.operands[0])
+    }
+    trees: dict[str, list[BlockArgument]] = {}
+    for argument in program.main.args:
+        if is_static_tensor(argument.type) and shape_of(argument):
+            trees.setdefault(tree(argument), []).append(argument)
+    return {
+        name: arguments
+        for name, arguments in trees.items()
+        if not any(each.index in state for each in arguments)
+        and any(_is_integer(each) or each in firsts for each in arguments)
+    }
+
+
+def _is_integer(argument: BlockArgument) -> bool:
+    return isinstance(argument.type, TensorType) and isinstance(argument.type.element_type, IntegerType)
+
+
+def _batches(
+    program: LintedProgram, data: dict[str, list[BlockArgument]], axis: AxisRef
+) -> Iterator[tuple[int, list[BlockArgument]]]:
+    """Yield groups of arguments with a dimension of the same size, and the dimension."""
+    size = axis.size_in(program.mesh)
+    for index in range(_MOST_DIMENSIONS):
+        sizes: dict[int, list[BlockArgument]] = {}
+        for arguments in data.values():
+            lengths = {shape_of(each)[index] if index < len(shape_of(each)) else 0 for each in arguments}
+            if len(lengths) == 1 and (length := lengths.pop()) and length % size == 0:
+                sizes.setdefault(length, []).extend(arguments)
+        for arguments in sizes.values():
+            yield index, arguments
+
+
+def _all_axes(argument: BlockArgument) -> list[AxisRef]:
+    sharding = get_sharding(argument)
+    return [*sharding.axes()] if sharding else []
+
+
+def _with(argument: BlockArgument, index: int, axis: AxisRef) -> Dims:
+    dims = [*dims_of(get_sharding(argument), argument)]
+    dims[index] = (*dims[index], axis)
+    return tuple(dims)

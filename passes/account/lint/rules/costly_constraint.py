@@ -1,0 +1,109 @@
+"""A sharding constraint gathers or moves a tensor that was sharded well without it.
+
+The usual reason is a forgotten axis: `P()` and `P("data")` replicate every dimension that they do not name, while
+`P.UNCONSTRAINED` leaves it to the compiler. A finding has the constraint that was tried and that costs the least; where
+no other constraint is cheaper, as in sequence parallelism, nothing is reported.
+
+Before::
+
+    h = jax.lax.with_sharding_constraint(jnp.tanh(x @ w), P())  # x is sharded as P("data")
+
+After::
+
+    h = jax.lax.with_sharding_constraint(jnp.tanh(x @ w), P("data"))
+"""
+
+from collections.abc import Callable, Iterator
+from math import prod
+
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from sdy.diagnostics import Location, location_of
+from sdy.dialect.axis_syntax import format_dims
+from sdy.dialect.ops import ReshardOp
+from sdy.passes.account.causes import Purpose
+from sdy.passes.account.collectives import Collective
+from sdy.passes.account.lint.candidates import Candidates
+from sdy.passes.account.lint.findings import Suspicion
+from sdy.passes.account.lint.program import LintedProgram
+from sdy.passes.common.properties import is_elementwise
+
+_Step = Callable[[SSAValue], Iterator[tuple[Operation, list[SSAValue]]]]
+"""Yields the operations beside a value, each with the values on its other side."""
+
+
+def check(program: LintedProgram) -> Iterator[Suspicion]:
+    """Find constraints near reshards: of the constrained tensor, or in the elementwise operations around it."""
+    lines: dict[tuple[Location | None, object], list[ReshardOp]] = {}
+    for op in program.operations:
+        if isinstance(op, ReshardOp):
+            lines.setdefault((location_of(op), op.sharding.data), []).append(op)
+    candidates = Candidates(program)
+    for (_, sharding), constraints in lines.items():
+        near = {op for constraint in constraints for op in _around(constraint)}
+        collectives = [each for each in program.collectives if _is_reshard_of(each, near)]
+        worst = constraints[0]
+        received = sum(each.bytes for each in collectives)
+        repeated = 0 if received else _repeated_bytes(program, worst)
+        if received or repeated:
+            cures = candidates.of_constraint(worst)
+            yield Suspicion(
+                worst,
+                f"the sharding constraint {format_dims(sharding)} on {worst.result.type} reshards tensors that are "
+                "sharded well without it",
+                "",
+                received=received,
+                held=repeated,
+                collectives=[each.op for each in collectives],
+                cures=cures if received else cures[:_FEW],
+            )
+
+
+_FEW = 3
+"""Number of fixes that are tried for a constraint that reshards nothing."""
+
+
+def _repeated_bytes(program: LintedProgram, constraint: ReshardOp) -> int:
+    """Return the bytes of a constrained tensor that devices repeat along axes that the constraint does not name."""
+    value, sharding = constraint.result, constraint.sharding.data
+    used = {axis.name for axis in sharding.axes()}
+    free = prod(size for name, size in program.mesh.axes if name not in used)
+    local = program.local_bytes(value, sharding)
+    return local - local // free
+
+
+def _is_reshard_of(collective: Collective, near: set[Operation]) -> bool:
+    cause = collective.cause
+    if cause is None or cause.purpose is not Purpose.RESHARD:
+        return False
+    tensor = cause.tensor
+    return cause.operation in near or (isinstance(tensor, OpResult) and tensor.op in near)
+
+
+def _around(constraint: ReshardOp) -> Iterator[Operation]:
+    """Yield a constraint, the elementwise operations before and after it, and the operations at their ends."""
+    yield constraint
+    yield from _closure([constraint.input], _before)
+    yield from _closure([constraint.result], _after)
+
+
+def _closure(values: list[SSAValue], step: _Step) -> Iterator[Operation]:
+    seen: set[Operation] = set()
+    pending = [*values]
+    while pending:
+        for op, further in step(pending.pop()):
+            if op not in seen:
+                seen.add(op)
+                yield op
+                if is_elementwise(op):
+                    pending += further
+
+
+def _before(value: SSAValue) -> Iterator[tuple[Operation, list[SSAValue]]]:
+    if isinstance(value, OpResult):
+        yield value.op, [*value.op.operands]
+
+
+def _after(value: SSAValue) -> Iterator[tuple[Operation, list[SSAValue]]]:
+    for use in value.uses:
+        yield use.operation, [*use.operation.results]

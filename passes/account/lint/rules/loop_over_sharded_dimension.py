@@ -1,0 +1,108 @@
+"""A loop slices a tensor along a dimension that is sharded.
+
+An iteration reads one part of the dimension, which is on one device: the others receive it, in each iteration or all of
+it before the loop, and then all devices compute the same. Another dimension can be sharded instead, that of the batch
+or of the features; microbatches of a sharded batch keep the batch sharded where the batch is the minor dimension.
+
+Before::
+
+    xs = jax.device_put(xs, P("data"))  # (time, batch, width)
+    jax.lax.scan(cell, state, xs)
+
+After::
+
+    xs = jax.device_put(xs, P(None, "data"))
+    jax.lax.scan(cell, state, xs)
+"""
+
+from collections.abc import Iterator
+
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from sdy.axes import AxisRef
+from sdy.dialect.axis_syntax import axes_text
+from sdy.dialect.shardings import get_sharding
+from sdy.ir.shapes import rank, shape_of
+from sdy.ir.walking import operations_of
+from sdy.passes.account.causes import Purpose
+from sdy.passes.account.collectives import Collective
+from sdy.passes.account.lint.candidates import Candidates
+from sdy.passes.account.lint.findings import GivenBy, Suspicion
+from sdy.passes.account.lint.program import LintedProgram
+from sdy.passes.common.loops import carried_unchanged
+from sdy.stablehlo.control_flow import WhileOp
+from sdy.stablehlo.slicing import DynamicSliceOp, DynamicUpdateSliceOp
+
+
+def check(program: LintedProgram) -> Iterator[Suspicion]:
+    """Find loops whose body slices a loop-invariant tensor, or updates a carried one, along a sharded dimension."""
+    candidates = Candidates(program)
+    for loop in operations_of(program.module, WhileOp):
+        for position, index in sorted(_walked(loop).items()):
+            begin = loop.operands[position]
+            sources = [*program.use_def.trace(begin)]
+            axes = _axes_at(sources, index)
+            collectives = [each for each in program.collectives if _moves(each, loop, position, sources)]
+            if axes and collectives:
+                yield Suspicion(
+                    begin if isinstance(begin.owner, Operation) else loop,
+                    f"a loop walks over dimension {index} of {program.called(begin)}, {begin.type}, which "
+                    f"{axes_text(axes)} shards: devices receive the parts of the others and compute alike",
+                    "",
+                    [GivenBy(begin, axes)],
+                    received=sum(each.bytes for each in collectives),
+                    collectives=[each.op for each in collectives],
+                    cures=[cure for value in sources for cure in _cures(candidates, value)]
+                    + candidates.of_origins(begin),
+                )
+
+
+def _cures(candidates: Candidates, value: SSAValue) -> Iterator[object]:
+    yield from candidates.of_value(value) or candidates.of_result(value)
+
+
+def _walked(loop: WhileOp) -> dict[int, int]:
+    """Return the positions of the carried values that the body slices or updates, with the dimension."""
+    found: dict[int, int] = {}
+    unchanged = carried_unchanged(loop)
+    for argument in loop.body.block.args:
+        for use in argument.uses:
+            op = use.operation
+            if isinstance(op, DynamicSliceOp) and argument in unchanged:
+                part = shape_of(op.result)
+            elif isinstance(op, DynamicUpdateSliceOp) and op.operands[0] is argument:
+                part = shape_of(op.operands[1])
+            else:
+                continue
+            sizes = zip(part, shape_of(argument), strict=True)
+            cut = [index for index, (size, whole) in enumerate(sizes) if size < whole]
+            if len(cut) == 1:
+                found[argument.index] = cut[0]
+    return found
+
+
+def _axes_at(values: list[SSAValue], index: int) -> tuple[AxisRef, ...]:
+    """Return the axes of dimension `index` of the first of `values` that has some."""
+    for value in values:
+        sharding = get_sharding(value)
+        if rank(value.type) == rank(values[0].type) and sharding and sharding.dims[index].axes:
+            return sharding.dims[index].axes
+    return ()
+
+
+def _moves(collective: Collective, loop: WhileOp, position: int, sources: list[SSAValue]) -> bool:
+    """Return whether a collective reshards the tensor before the loop, or a slice of it in the loop."""
+    cause = collective.cause
+    if cause is None or cause.purpose is not Purpose.RESHARD or cause.tensor is None:
+        source = collective.source
+        return isinstance(source, DynamicSliceOp | DynamicUpdateSliceOp) and _is_carried(
+            source.operands[0], loop, position
+        )
+    if cause.tensor in sources or _is_carried(cause.tensor, loop, position):
+        return True
+    owner = cause.tensor.owner
+    return isinstance(owner, DynamicSliceOp) and _is_carried(owner.operands[0], loop, position)
+
+
+def _is_carried(value: SSAValue, loop: WhileOp, position: int) -> bool:
+    return isinstance(value, BlockArgument) and value.owner is loop.body.block and value.index == position

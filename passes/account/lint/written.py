@@ -1,0 +1,175 @@
+"""Programs before propagation, and trials of suggested fixes on copies of them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from sdy.diagnostics import DiagnosticError, capture
+from sdy.dialect.meshes import main_mesh
+from sdy.formatting import format_bytes, format_seconds
+from sdy.ir.companions import clone
+from sdy.ir.walking import operations
+from sdy.passes.account.lint.cures import Cure
+from sdy.passes.account.partitioned_program import Program, propagated_program
+from sdy.passes.common.inline import inline_calls
+from sdy.passes.layouts import PropagatedLayout, cheapest, is_propagated, propagated_layouts
+from sdy.passes.policy import Policy
+from sdy.passes.spmd.costs.communication import bytes_received
+from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
+from sdy.passes.spmd.costs.step_time import StepCost, step_cost
+
+
+def written_program(
+    program: Program, *args: Any, **kwargs: Any
+) -> "tuple[Sequence[PropagatedLayout], WrittenProgram | None]":
+    """Return the propagated layouts of a program, and the program before propagation.
+
+    The latter is None for a module that is propagated already.
+
+    Args:
+        program: A function, a lowered program or a module.
+        *args: The positional arguments of a function: arrays or `jax.ShapeDtypeStruct`s.
+        **kwargs: The keyword arguments of a function.
+
+    Raises:
+        TypeError: Arguments are given for a lowered program or a module.
+        DiagnosticError: The program cannot be propagated.
+    """
+    if isinstance(program, ModuleOp):
+        if args or kwargs or is_propagated(program):
+            return propagated_program(program, *args, **kwargs), None
+        module = clone(program)
+        inline_calls(module)
+        written = WrittenProgram(module)
+        return written.layouts(), written
+    from sdy.passes.jax.stages import lowered
+
+    stage = lowered(program, *args, **kwargs)
+    if isinstance(stage, ModuleOp):
+        inline_calls(stage)
+        written = WrittenProgram(stage)
+        return written.layouts(), written
+    return propagated_program(stage), WrittenProgram(*stage.before_propagation())
+
+
+HARDWARE = "h100"
+"""The preset for which times are predicted: trials compare layouts, whose order differs little between devices."""
+
+
+@dataclass(frozen=True)
+class WrittenProgram:
+    """A program before propagation, with the options of its propagation."""
+
+    module: ModuleOp
+    policy: Policy | None = None
+    compare: bool = True
+
+    def layouts(self) -> list[PropagatedLayout]:
+        """Propagate a copy.
+
+        Raises:
+            DiagnosticError: The program cannot be propagated.
+        """
+        return propagated_layouts(clone(self.module), self.policy, self.compare)
+
+    def with_cure(self, cure: Cure) -> "WrittenProgram | None":
+        """Return a copy with the edits of `cure`; None if the program lacks one of their targets."""
+        module = clone(self.module)
+        return WrittenProgram(module, self.policy, self.compare) if cure.apply(module) else None
+
+    @cached_property
+    def size(self) -> int:
+        """The number of operations."""
+        return len(operations(self.module))
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Predicted costs of a step on each device."""
+
+    received: float
+    """Bytes received."""
+    memory: int
+    """Peak memory in bytes."""
+    compute: float
+    """Seconds of computation."""
+    seconds: float
+    """The step time."""
+
+    @classmethod
+    def of(cls, local: ModuleOp) -> "Costs":
+        """Predict the costs of a partitioned module."""
+        cost: StepCost = step_cost(local, main_mesh(local), _hardware())
+        return cls(bytes_received(local), cost.memory, cost.compute, cost.seconds)
+
+    @property
+    def rank(self) -> tuple[float, float, float]:
+        """The order of preference, to two digits: the time, then the bytes received, then the memory."""
+        return _rounded(self.seconds), _rounded(self.received), _rounded(self.memory)
+
+    def compared(self, before: "Costs") -> str:
+        """Format the costs beside those of another layout."""
+        changes = [
+            f"receives {_change(before.received, self.received, format_bytes)}",
+            f"needs {_change(before.memory, self.memory, format_bytes)} of memory",
+            f"takes {_change(before.seconds, self.seconds, format_seconds)} (predicted for {HARDWARE})",
+        ]
+        return f"with it, a device {', '.join(changes[:-1])} and {changes[-1]}"
+
+
+def _rounded(number: float) -> float:
+    return float(f"{number:.1e}")
+
+
+def _change(before: float, after: float, form: Callable[[float], str]) -> str:
+    old, new = form(before), form(after)
+    return f"as before {new}" if old == new else f"{new} instead of {old}"
+
+
+@lru_cache(maxsize=1)
+def _hardware() -> Hardware:
+    return hardware_of(HARDWARE)
+
+
+_MOST_OPERATIONS = 40_000
+_FEWEST, _MOST = 8, 32
+"""The number of trials: few enough to partition `_MOST_OPERATIONS` operations, between these two."""
+
+
+class Trials:
+    """Propagates and partitions programs with suggested fixes, within a budget."""
+
+    @classmethod
+    def of(cls, program: WrittenProgram | None) -> "Trials":
+        """Return the trials of a program; fewer of a larger one."""
+        return cls(min(max(_MOST_OPERATIONS // program.size, _FEWEST), _MOST) if program else 0)
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+        """The number of fixes that may still be tried."""
+        self.skipped = 0
+        """The number of fixes that were not tried."""
+        self._known: dict[tuple[ModuleOp, Cure], Costs | None] = {}
+
+    def costs(self, program: WrittenProgram, cure: Cure) -> Costs | None:
+        """Return the costs of `program` with `cure`; None if it cannot be compiled, or is not tried."""
+        key = program.module, cure
+        if key not in self._known:
+            if not self.left:
+                self.skipped += 1
+                return None
+            self.left -= 1
+            self._known[key] = _costs(program, cure)
+        return self._known[key]
+
+
+def _costs(program: WrittenProgram, cure: Cure) -> Costs | None:
+    try:
+        with capture():
+            cured = program.with_cure(cure)
+            return cured and Costs.of(cheapest(cured.layouts()).local)
+    except DiagnosticError:
+        return None
