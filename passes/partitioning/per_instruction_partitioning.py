@@ -7,7 +7,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.passes import ModulePass
+from xdsl.passes import ModulePass, PassPipeline
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from sdy.diagnostics import error, warn
@@ -103,11 +103,9 @@ class PerInstructionPartitioningPass(ModulePass):
         inputs = [_sharding(value, mesh) for value in op.operands]
         outputs = [replace(_sharding(value, mesh), unreduced=()) for value in op.results]
         outlined, function = outline(module, op, inputs, outputs)
-        for step in self._until_padded():
-            step.apply(ctx, outlined)
+        self._pad_shards().apply(ctx, outlined)
         padded = function.function_type
-        for step in self._until_local():
-            step.apply(ctx, outlined)
+        self._make_local().apply(ctx, outlined)
         _renumber_channels(outlined, first_free_channel(operations(module)))
 
         emit = Emitter(InsertPoint.before(op), op)
@@ -120,20 +118,24 @@ class PerInstructionPartitioningPass(ModulePass):
         results = zip(op.results, computation.outputs, outputs, strict=True)
         Rewriter.replace_op(op, [], [_cut(emit, result, value, sharding) for result, value, sharding in results])
 
-    def _until_padded(self) -> Iterator[ModulePass]:
-        yield InsertExplicitReshardsPass(enable_full_version=True)
-        yield ResolvePermutationFactorsPass(self.enable_halo_exchange, self.replica_count, self.partition_count)
-        yield ReshardToCollectivesPass()
-        yield PadForDivisibilityPass(pad_function_io=True, preserve_semantics=True)
+    def _pad_shards(self) -> PassPipeline:
+        return PassPipeline(
+            (
+                InsertExplicitReshardsPass(enable_full_version=True),
+                ResolvePermutationFactorsPass(self.enable_halo_exchange, self.replica_count, self.partition_count),
+                ReshardToCollectivesPass(),
+                PadForDivisibilityPass(pad_function_io=True, preserve_semantics=True),
+            )
+        )
 
-    def _until_local(self) -> Iterator[ModulePass]:
-        yield ConvertGlobalToLocalPass(
+    def _make_local(self) -> PassPipeline:
+        to_local = ConvertGlobalToLocalPass(
             replica_count=self.replica_count,
             partition_count=self.partition_count,
             compute_whole=True,
             preserve_semantics=True,
         )
-        yield DropShardingAndMeshPass()
+        return PassPipeline((to_local, DropShardingAndMeshPass()))
 
 
 def _instructions(module: ModuleOp) -> Iterator[Operation]:
