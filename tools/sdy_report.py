@@ -25,7 +25,7 @@ _EXAMPLES = """\
 examples:
   sdy-report examples/transformer.mlir                 writes transformer.html here
   sdy-report step.mlir -o out/step.html                writes to the given file
-  sdy-report step.mlir --hardware h100-8               adds predicted times
+  sdy-report step.mlir --hardware h100-8               adds predicted times and a timeline
 """
 
 
@@ -36,8 +36,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("-o", "--output", metavar="FILE.html", help="the output file; - is standard output")
     add_hardware_option(parser, "predict times")
     parser.add_argument("--compile", action="store_true", help="compile with XLA, and add its bytes and memory")
+    parser.add_argument("--perfetto", metavar="FILE.json", help="also write the timeline, for https://ui.perfetto.dev")
     parser.add_argument("--force", action="store_true", help="replace a file that is not a report")
     arguments = parser.parse_args(argv)
+    if arguments.perfetto and not arguments.hardware:
+        parser.error("--perfetto needs --hardware, such as --hardware h100-8")
     return guarded(lambda: run(arguments))
 
 
@@ -60,6 +63,8 @@ def run(arguments: argparse.Namespace) -> int:
             enough_devices(module)
         page = report(module, hardware=arguments.hardware, compiled=arguments.compile)
         page.write(output, force=True)
+        if arguments.perfetto:
+            page.write_trace(arguments.perfetto)
     if output != STANDARD_STREAM:
         Terminal().print("\n".join([f"wrote {output}", *page.headline]))
     return 0

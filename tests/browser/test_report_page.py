@@ -130,7 +130,7 @@ def test_an_address_of_nothing_says_so(open_report: Open, transformer: Report) -
 
 @pytest.mark.parametrize(
     ("view", "wanted"),
-    [("collectives", "scatter"), ("memory", "dot_general"), ("arrays", "argument 6"), ("time", "reduce")],
+    [("collectives", "scatter"), ("memory", "dot_general"), ("arrays", "argument 6"), ("time", "scatter")],
 )
 def test_search_leaves_what_has_the_words(open_report: Open, transformer: Report, view: str, wanted: str) -> None:
     page = open_report(transformer, f"view={view}")
@@ -199,6 +199,22 @@ def test_the_chart_of_memory_is_read_by_keys(open_report: Open, transformer: Rep
     page.keyboard.press("End")
     page.keyboard.press("ArrowLeft")
     expect(slider).to_have_attribute("aria-valuenow", str(len(memory["bytes"]) - 2))
+
+
+def test_the_timeline_is_read_by_keys(open_report: Open, transformer: Report) -> None:
+    page = open_report(transformer, "view=time")
+    page.get_by_role("slider").focus()
+    page.keyboard.press("ArrowDown")
+    readout = page.locator(".readout")
+    expect(readout).to_contain_text("link of 8 devices, at ")
+    expect(readout).to_contain_text("all_reduce of stablehlo.")
+    first = readout.inner_text()
+    page.keyboard.press("ArrowRight")
+    expect(readout).not_to_have_text(first)
+    page.keyboard.press("Home")
+    expect(readout).to_have_text(first)
+    page.keyboard.press("Enter")
+    expect(page.locator("#details")).to_be_visible()
 
 
 def test_arrays_are_sorted_by_each_column_both_ways(open_report: Open, transformer: Report) -> None:

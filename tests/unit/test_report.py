@@ -1,6 +1,7 @@
 """`sdy.report` and `sdy-report`: the page agrees with the passes."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import jax
@@ -151,6 +152,29 @@ def test_the_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert notes.read_text() == "mine"
     assert sdy_report.main([str(EXAMPLE), "-o", str(notes), "--force"]) == 0
     assert notes.read_text().startswith("<!doctype html>")
+
+
+def test_the_tool_writes_the_timeline_for_perfetto(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert sdy_report.main([str(EXAMPLE), "--hardware", HARDWARE, "--perfetto", "trace.json"]) == 0
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    threads = {each["tid"]: each["args"]["name"] for each in events if each["name"] == "thread_name"}
+    assert set(threads.values()) == {"computation", "link of 8 devices"}
+    slices = [each for each in events if each["ph"] == "X"]
+    for thread in threads:
+        row = [each for each in slices if each["tid"] == thread]
+        assert all(one["ts"] + one["dur"] <= other["ts"] + 1e-6 for one, other in pairwise(row))
+    on_link = [each["name"] for each in slices if threads[each["tid"]] == "link of 8 devices"]
+    assert on_link == ["all_reduce"] * 37
+    assert all(":" in each["args"]["source"] for each in slices)
+
+
+def test_a_timeline_needs_hardware(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        sdy_report.main([str(EXAMPLE), "--perfetto", "trace.json"])
+    assert "--perfetto needs --hardware" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="hardware="):
+        sdy.report(sdy.parse(EXAMPLE.read_text())).write_trace(tmp_path / "trace.json")
 
 
 @pytest.mark.parametrize(

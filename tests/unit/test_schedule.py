@@ -1,14 +1,17 @@
 """Simulated execution: collectives beside computation, by hand."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
+from xdsl.dialects.builtin import ModuleOp
 
 import sdy
 from sdy.diagnostics import capture
 from sdy.dialect.meshes import main_mesh
 from sdy.passes.spmd.costs.hardware import Hardware, Link, hardware_of
-from sdy.passes.spmd.costs.step_time import StepCost, step_cost
+from sdy.passes.spmd.costs.schedule import Row, Slice
+from sdy.passes.spmd.costs.step_time import StepCost, step_cost, timeline
 
 DEVICE = replace(hardware_of("h100"), overhead=0.0, links=[(8, Link(200e9, 1e-9))])
 SHARDED = '{sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}'
@@ -16,12 +19,22 @@ W = "tensor<4096x4096xbf16>"
 DOT = f"stablehlo.dot %{{}}, %{{}} : ({W}, {W}) -> {W}"
 
 
-def cost(text: str, hardware: Hardware = DEVICE) -> StepCost:
+def partitioned(text: str) -> ModuleOp:
     module = sdy.parse(f'sdy.mesh @mesh = <["x"=4]>\n{text}')
     with capture():
         sdy.propagate(module)
         sdy.partition(module)
+    return module
+
+
+def cost(text: str, hardware: Hardware = DEVICE) -> StepCost:
+    module = partitioned(text)
     return step_cost(module, main_mesh(module), hardware)
+
+
+def rows_of(text: str) -> Mapping[Row, Sequence[Slice]]:
+    module = partitioned(text)
+    return timeline(module, main_mesh(module), DEVICE)
 
 
 def products(count: int) -> str:
@@ -97,3 +110,39 @@ def test_consecutive_iterations_overlap() -> None:
     """The parameters of the next iteration are gathered during the product, so that one gather of eight is exposed."""
     looped = cost(LOOP)
     assert 7 / 8 <= looped.overlap / looped.communication["x",] < 1
+
+
+def test_a_timeline_has_a_row_for_computation_and_one_for_the_link() -> None:
+    rows = rows_of(products(2))
+    assert {name: [each.operation.name.partition(".")[2] for each in row] for name, row in rows.items()} == {
+        "computation": ["dot", "dot"],
+        "link of 8 devices": ["all_gather", "all_gather"],
+    }
+    (first, second), (gather, of_second) = rows["computation"], rows["link of 8 devices"]
+    assert (gather.start, of_second.start) == (0, gather.seconds)
+    assert first.start == gather.seconds
+    assert second.start == max(of_second.start + of_second.seconds, first.start + first.seconds)
+
+
+def test_a_timeline_shows_the_first_iteration_of_a_loop_and_the_others_as_one() -> None:
+    text = f"""
+func.func @main(%a: {W}) -> {W} {{
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %many = stablehlo.constant dense<5> : tensor<i32>
+  %0:2 = stablehlo.while(%i = %zero, %x = %a) : tensor<i32>, {W}
+   cond {{
+    %less = stablehlo.compare LT, %i, %many : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %less : tensor<i1>
+  }} do {{
+    %next = stablehlo.add %i, %one : tensor<i32>
+    %y = {DOT.format("x", "x")}
+    stablehlo.return %next, %y : tensor<i32>, {W}
+  }}
+  return %0#1 : {W}
+}}"""
+    *_, product, others = sorted(rows_of(text)["computation"], key=lambda each: each.start)
+    assert product.operation.name == "stablehlo.dot"
+    assert (others.operation.name, others.iterations) == ("stablehlo.while", 4)
+    assert others.seconds == pytest.approx(4 * product.seconds, rel=1e-3)
+    assert others.start == pytest.approx(product.start + product.seconds)

@@ -25,6 +25,7 @@ _SCRIPTS = (
     "memory.js",
     "arrays.js",
     "program.js",
+    "timeline.js",
     "time.js",
     "page.js",
 )

@@ -26,6 +26,7 @@ from sdy.passes.account.report.numbering import Json, Numbers
 from sdy.passes.account.report.page import GENERATOR, page
 from sdy.passes.account.report.reasons import Reasons
 from sdy.passes.account.report.sources import source_lines
+from sdy.passes.account.report.timeline import Timeline, perfetto_trace, timeline_as_json
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.driver import write
 from sdy.passes.layouts import is_propagated
@@ -35,7 +36,7 @@ from sdy.passes.propagation.provenance.present_names import PresentNames
 from sdy.passes.spmd.costs.footprint import footprint
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
 from sdy.passes.spmd.costs.network import Network
-from sdy.passes.spmd.costs.step_time import compute_times, step_cost
+from sdy.passes.spmd.costs.step_time import compute_times, step_cost, timeline
 
 if TYPE_CHECKING:
     from sdy.passes.account.account import Compiled
@@ -54,6 +55,8 @@ class Report:
     title: str
     data: Json
     """The data of the page."""
+    trace: str | None = None
+    """The predicted timeline of a step in the Trace Event Format, if hardware was given."""
 
     @cached_property
     def html(self) -> str:
@@ -83,6 +86,20 @@ class Report:
         if not force:
             check_replaceable(path)
         write(str(path), self.html)
+
+    def write_trace(self, path: str | Path) -> None:
+        """Write the predicted timeline of a step to a JSON file, which https://ui.perfetto.dev opens.
+
+        Args:
+            path: The file; an existing file is replaced.
+
+        Raises:
+            ValueError: The report was made without hardware.
+            DiagnosticError: The file cannot be written.
+        """
+        if self.trace is None:
+            raise ValueError("a report without hardware has no timeline: give sdy.report the argument hardware=")
+        write(str(path), self.trace)
 
     def _repr_html_(self) -> str:
         """Return the page in an iframe, for notebooks."""
@@ -124,7 +141,10 @@ def report(
         program, args, kwargs = lowered(program, *args, **kwargs), (), {}
     traced = traced_program(propagated_program(program, *args, **kwargs))
     costs = _compiled(program, traced.local) if compiled else None
-    return Report(_title(traced.module), _page_data(traced, device, costs, _notes(traced.module, was_propagated)))
+    title, notes = _title(traced.module), _notes(traced.module, was_propagated)
+    rows = timeline(traced.local, main_mesh(traced.local), device) if device else {}
+    trace = perfetto_trace(title, rows, traced) if rows else None
+    return Report(title, _page_data(traced, device, rows, costs, notes), trace)
 
 
 def _compiled(program: Program, local: ModuleOp) -> "Compiled | None":
@@ -146,7 +166,11 @@ def check_replaceable(path: str | Path) -> None:
 
 
 def _page_data(
-    traced: TracedProgram, hardware: Hardware | None, compiled: "Compiled | None", notes: Sequence[str]
+    traced: TracedProgram,
+    hardware: Hardware | None,
+    rows: Timeline,
+    compiled: "Compiled | None",
+    notes: Sequence[str],
 ) -> Json:
     module = traced.module
     main = main_function(module)
@@ -174,6 +198,7 @@ def _page_data(
         **listed,
         **_reasons(module, [*main.args, *largest], listing, numbers),
         "seconds": seconds,
+        "timeline": timeline_as_json(rows, traced, listing, numbers) if rows else None,
         "hardware": hardware and escape_line(hardware.name),
         "compiled": compiled and {"received": compiled.bytes_received, "memory": compiled.memory},
     }

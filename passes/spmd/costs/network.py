@@ -132,6 +132,14 @@ class Network:
         levels = self.levels(axes, devices)
         return frozenset([(level.link, ring.place) for level in levels for ring in level.rings or (Ring(1, True),)])
 
+    def name_of(self, channel: Channel) -> str:
+        """Return the name of a channel: the mesh axis, or the number of devices, that its link connects."""
+        link, place = channel
+        shared = [f"link of {devices} devices" for devices, each in self._hardware.links if each == link]
+        own = [f'link of axis "{axis}"' for axis, each in self._hardware.axes.items() if each == link]
+        name = (own or shared)[0]
+        return f"{name}, torus axis {place}" if link.torus else name
+
     def _levels(self, axes: AxisNames, devices: int) -> tuple[Level, ...]:
         """Return the levels of a group, the innermost first; `devices` is less than the axes have for sub-axes."""
         levels: list[Level] = []

@@ -15,8 +15,8 @@ a loop is that of its first iteration, and what the third one adds for each of t
 """
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 
 from xdsl.dialects.builtin import ModuleOp
@@ -30,8 +30,8 @@ from sdy.passes.common.loops import loop_trips
 from sdy.passes.common.symbols import Symbols
 from sdy.stablehlo import CaseOp, IfOp, WhileOp
 
-Row = Hashable
-"""Computation, or a channel of a link."""
+Row = str
+"""Computation, or the name of a channel of a link."""
 
 _REPEATED = (2, 3)
 """The numbers of iterations that are simulated: the difference is the time of each further iteration."""
@@ -45,8 +45,37 @@ class Occupation:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """The time in which an operation, or further iterations of a loop, occupy rows."""
+
+    operation: Operation
+    rows: frozenset[Row]
+    start: float
+    """Seconds since the start of the program."""
+    seconds: float
+    iterations: int = 0
+    """The number of iterations after the first one that the slice stands for; 0 for an operation other than a loop."""
+
+
+@dataclass(slots=True)
+class Execution:
+    """The simulated execution of some operations."""
+
+    seconds: float = 0.0
+    """The time from its start to its end."""
+    slices: list[Slice] = field(default_factory=list[Slice])
+    """In the order in which they start."""
+
+    def append(self, other: "Execution") -> None:
+        """Append an execution that starts at the end of this one."""
+        self.slices += [replace(each, start=self.seconds + each.start) for each in other.slices]
+        self.seconds += other.seconds
+
+
 @dataclass(slots=True)
 class _Task:
+    operation: Operation
     occupation: Occupation
     waits_for: int = 0
     """The number of unfinished tasks that it depends on."""
@@ -65,32 +94,33 @@ class Schedule:
         self._module = module
         self._occupations = occupations
         self._symbols = Symbols(module)
-        self._of_block: dict[tuple[Block, int], float] = {}
+        self._of_block: dict[tuple[Block, int], Execution] = {}
 
-    def seconds(self) -> float:
-        """Return the time from the start of the program to its end."""
+    def execution(self) -> Execution:
+        """Return the execution of the whole program."""
         return self._repeated(main_function(self._module).body.block, 1)
 
-    def _repeated(self, block: Block, times: int) -> float:
-        """Return the time of consecutive executions of `block`, each with the results of the one before."""
+    def _repeated(self, block: Block, times: int) -> Execution:
+        """Simulate consecutive executions of `block`, each with the results of the one before."""
         key = block, times
         if key not in self._of_block:
             self._of_block[key] = self._simulated(block, times)
         return self._of_block[key]
 
-    def _simulated(self, block: Block, times: int) -> float:
-        graph = _Graph()
-        total = 0.0
+    def _simulated(self, block: Block, times: int) -> Execution:
+        graph, whole = _Graph(), Execution()
         for _ in range(times):
             for op in self._operations(block):
-                barrier = self._barrier_seconds(op)
+                barrier = self._barrier(op)
                 if barrier is None:
                     graph.add(op, self._occupations.get(op))
                 else:
-                    total += makespan(graph.tasks) + barrier
+                    whole.append(executed(graph.tasks))
+                    whole.append(barrier)
                     graph = _Graph()
             graph.carry(block)
-        return total + makespan(graph.tasks)
+        whole.append(executed(graph.tasks))
+        return whole
 
     def _operations(self, block: Block) -> Iterator[Operation]:
         for op in block.ops:
@@ -98,23 +128,31 @@ class Schedule:
                 yield from self._operations(callee(op, self._symbols).body.block)
             yield op
 
-    def _barrier_seconds(self, op: Operation) -> float | None:
-        """Return the time of a loop or of the slowest branch; None for other operations."""
+    def _barrier(self, op: Operation) -> Execution | None:
+        """Return the execution of a loop or of the slowest branch; None for other operations."""
         match op:
             case WhileOp():
                 known = loop_trips(op)
-                trips = 1 if known is None else known
-                body = op.body.block
-                first = self._repeated(body, 1) if trips else 0.0
-                if trips < 2:
-                    return first
-                less, more = (self._repeated(body, times) for times in _REPEATED)
-                return first + (trips - 1) * max(more - less, 0.0)
+                return self._loop(op, 1 if known is None else known)
             case CaseOp() | IfOp():
                 blocks = [block for region in op.regions for block in region.blocks]
-                return max([self._repeated(block, 1) for block in blocks], default=0.0)
+                branches = [self._repeated(block, 1) for block in blocks]
+                return max(branches, key=lambda each: each.seconds, default=Execution())
             case _:
                 return None
+
+    def _loop(self, op: WhileOp, trips: int) -> Execution:
+        body = op.body.block
+        if trips < 2:
+            return self._repeated(body, trips)
+        less, more = (self._repeated(body, times).seconds for times in _REPEATED)
+        first = self._repeated(body, 1)
+        rows = frozenset[Row]().union(*(each.rows for each in first.slices))
+        others = (trips - 1) * max(more - less, 0.0)
+        whole = Execution()
+        whole.append(first)
+        whole.append(Execution(others, [Slice(op, rows, 0.0, others, trips - 1)]))
+        return whole
 
 
 class _Graph:
@@ -133,7 +171,7 @@ class _Graph:
         waits = frozenset([task for value in operands for task in self._makers.get(value, ())])
         if occupation is not None and occupation.seconds:
             number = len(self.tasks)
-            self.tasks.append(_Task(occupation, len(waits)))
+            self.tasks.append(_Task(op, occupation, len(waits)))
             for other in waits:
                 self.tasks[other].users.append(number)
             waits = frozenset([number])
@@ -150,12 +188,13 @@ class _Graph:
             self._makers[argument] = makers
 
 
-def makespan(tasks: Sequence[_Task]) -> float:
-    """Return the time in which the rows finish all tasks, each starting the first task that is ready."""
+def executed(tasks: Sequence[_Task]) -> Execution:
+    """Execute all tasks: each row starts the first one, in program order, that is ready."""
     waits_for = [task.waits_for for task in tasks]
     ready: dict[frozenset[Row], list[int]] = defaultdict(list)
     busy: set[Row] = set()
     running: list[tuple[float, int]] = []
+    slices: list[Slice] = []
     now = 0.0
 
     def start(numbers: Iterable[int]) -> None:
@@ -170,8 +209,9 @@ def makespan(tasks: Sequence[_Task]) -> float:
                 heappop(ready[rows])
                 busy |= rows
                 heappush(running, (now + seconds, number))
+                slices.append(Slice(tasks[number].operation, rows, now, seconds))
         if not running:
-            return now
+            return Execution(now, slices)
         now, finished = heappop(running)
         busy -= tasks[finished].occupation.rows
         for user in tasks[finished].users:

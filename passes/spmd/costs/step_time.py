@@ -26,12 +26,14 @@ from sdy.passes.spmd.costs.footprint import host_bytes, peak_bytes
 from sdy.passes.spmd.costs.fusion import FusedValues
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.network import AxisNames, Message, Network
-from sdy.passes.spmd.costs.schedule import Occupation, Schedule
+from sdy.passes.spmd.costs.schedule import Occupation, Row, Schedule, Slice
 from sdy.passes.spmd.costs.work import seconds_of
 from sdy.stablehlo import CaseOp, CollectivePermuteOp, IfOp, WhileOp
 
-_COMPUTATION = frozenset(["computation"])
+COMPUTATION = "computation"
 """The row of computation in a schedule."""
+
+_COMPUTATION = frozenset([COMPUTATION])
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +57,37 @@ class StepCost:
         return self.compute + sum(self.communication.values()) - self.overlap
 
 
+class _Times(NamedTuple):
+    """The times of a program's operations, each on its own."""
+
+    compute: float
+    communication: Mapping[AxisNames, float]
+    occupations: Mapping[Operation, Occupation]
+
+
 def step_cost(local: ModuleOp, mesh: Mesh, hardware: Hardware) -> StepCost:
     """Estimate the cost on `hardware` of one step of `local`, the per-device program for `mesh`."""
+    compute, communication, occupations = _times(local, mesh, hardware)
+    exchanged = sum(communication.values())
+    seconds = Schedule(local, occupations).execution().seconds
+    overlap = min(max(compute + exchanged - seconds, 0.0), exchanged)
+    return StepCost(compute, communication, peak_bytes(local), host_bytes(local), overlap)
+
+
+def timeline(local: ModuleOp, mesh: Mesh, hardware: Hardware) -> dict[Row, list[Slice]]:
+    """Return what computation and each link do in one step of `local`, the per-device program for `mesh`.
+
+    Returns:
+        For "computation" and each link by its name, slices in the order in which they start.
+    """
+    rows: dict[Row, list[Slice]] = {COMPUTATION: []}
+    for each in Schedule(local, _times(local, mesh, hardware).occupations).execution().slices:
+        for row in sorted(each.rows):
+            rows.setdefault(row, []).append(each)
+    return rows
+
+
+def _times(local: ModuleOp, mesh: Mesh, hardware: Hardware) -> _Times:
     grid, network = Grid(1, device_count(local)), Network(mesh, hardware)
     communication: dict[AxisNames, float] = defaultdict(float)
     occupations: dict[Operation, Occupation] = {}
@@ -66,15 +97,14 @@ def step_cost(local: ModuleOp, mesh: Mesh, hardware: Hardware) -> StepCost:
             seconds = network.seconds(message)
             communication[message.axes] += seconds
             is_asynchronous = message.kind in hardware.asynchronous
-            rows = network.channels(message.axes, message.devices) if is_asynchronous else _COMPUTATION
+            channels = network.channels(message.axes, message.devices)
+            rows = frozenset(map(network.name_of, channels)) if is_asynchronous else _COMPUTATION
             occupations[each.collective] = Occupation(rows, seconds / each.times)
     compute = 0.0
     for op, seconds, times in _Compute(local, hardware).times():
         compute += times * seconds
         occupations.setdefault(op, Occupation(_COMPUTATION, seconds))
-    exchanged = sum(communication.values())
-    overlap = min(max(compute + exchanged - Schedule(local, occupations).seconds(), 0.0), exchanged)
-    return StepCost(compute, dict(communication), peak_bytes(local), host_bytes(local), overlap)
+    return _Times(compute, dict(communication), occupations)
 
 
 def message_of(each: CollectiveBytes, axes: AxisNames) -> Message:

@@ -13,7 +13,7 @@ function timeView(search) {
   const find = (text) => list.show(groups.filter((group) => timeText(group).includes(text.toLowerCase())));
   find(search);
   return {
-    element: list.element,
+    element: make("div", { class: "timed" }, timelineElement(), list.element),
     find,
     refresh: () => list.redraw(),
     none: "No operation takes time.",
