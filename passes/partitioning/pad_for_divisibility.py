@@ -133,7 +133,7 @@ def _compute_without_padding(
     """Replicate the uneven dimensions of an operation and compute it without padding, with a warning."""
     op = conversion.op
     if rule is not None and _loses_partial_results(conversion, rule):
-        raise op_error(op, "cannot be computed in parts, as the collective behind it expects: they are uneven")
+        raise op_error(op, "has uneven dimensions that cannot be padded, but a collective needs its partial results")
     if op.operands:
         before, after = (
             LocalBytes(*(sum(map(bytes_of, layouts)) for layouts in (conversion.operands, conversion.results)))

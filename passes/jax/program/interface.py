@@ -155,8 +155,8 @@ class Interface:
             )
         types = dict(zip(devices.mesh.axis_names, devices.mesh.axis_types, strict=True))
         if any(types[axis] is not AxisType.Explicit for axis in devices.unreduced_axes(placed)):
-            advice = "arrays are so only along axes whose type is jax.sharding.AxisType.Explicit"
-            raise error(self.main, f"{name} is still to be reduced, so it cannot be passed: {advice}")
+            advice = "arrays have unreduced axes only of type jax.sharding.AxisType.Explicit"
+            raise error(self.main, f"{name} has unreduced axes, so it cannot be passed: {advice}")
 
     def _whole(self, type_: Attribute, placed: PlacedSharding | None) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
         shape, dtype = array_type(type_, self.main)
@@ -181,7 +181,7 @@ def _placed(main: FuncOp, name: str, sharding: TensorSharding | None) -> PlacedS
         return None
     mesh = mesh_of(sharding, main)
     if mesh.is_maximal:
-        raise error(main, f"{name} is on one device of many, which cannot be passed yet")
+        raise error(main, f"{name} has a single-device sharding, which is not supported for arguments and results")
     if not mesh.axes:
         return None
     return PlacedSharding(sharding, mesh)

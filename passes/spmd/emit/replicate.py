@@ -125,6 +125,6 @@ def _summed_axes(result: OpResult, illegality: Illegality) -> list[AxisRef]:
     if not collectives:
         return []
     if len(collectives) < len(users):
-        raise op_error(result.op, f"cannot be computed in parts, as the collective behind it expects: {illegality}")
+        raise op_error(result.op, f"cannot be partitioned, but a collective needs its partial results: {illegality}")
     first = collectives[0]
     return [*(combined_axes(first) if first.reduction == "sum" else ()), *_summed_axes(first.result, illegality)]
