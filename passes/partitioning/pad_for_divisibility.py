@@ -77,7 +77,8 @@ class PadForDivisibilityPass(ModulePass):
         if not layouts.any_uneven:
             return
         planner = planner_of(self.least_communication, self.preserve_semantics)
-        layouts.pad_alike(where_resharded=planner.minimizes_padding)
+        if not planner.minimizes_padding:
+            layouts.pad_alike()
         if not self.pad_function_io:
             for function in layouts.functions.values():
                 _check_function(function, layouts)

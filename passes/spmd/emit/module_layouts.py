@@ -1,15 +1,14 @@
 """Layouts of all values of a module, and the conversion of their types."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import combinations
 from math import lcm
 
 from xdsl.dialects.builtin import FunctionType, ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from sdy.dialect.collectives import CollectiveOp
 from sdy.dialect.shardings import func_result_sharding, get_sharding
 from sdy.ir.editing import change_type
 from sdy.ir.walking import operations, operations_at_top, values_in
@@ -20,10 +19,6 @@ from sdy.sharding import TensorSharding
 
 TypeOf = Callable[[Layout, SSAValue | Operation], Attribute]
 """Returns the new type of a value, or of a function result."""
-
-
-_Split = tuple[int, int]
-"""The size of a dimension and its number of shards."""
 
 
 class Layouts:
@@ -51,31 +46,20 @@ class Layouts:
         results = (layout for function in self.functions.values() for layout in self.of_function_results(function))
         return any(layout.uneven_dims for layout in (*results, *self._shared.values()))
 
-    def pad_alike(self, where_resharded: bool = False) -> None:
+    def pad_alike(self) -> None:
         """Give dimensions of equal size but different numbers of shards one padded size, so that they can be resharded.
 
         The sizes are unified in each function separately, because values that cross functions are not padded.
-
-        Args:
-            where_resharded: Only unify the splits between which a collective reshards, so that no value has more
-                padding, which collectives would send, than it needs.
         """
         for function in self.functions.values():
             uneven = {value: layout for value in values_in(function) if (layout := self._layouts[value]).uneven_dims}
-            splits = {
-                (layout.shape[dim], layout.parts(dim)) for layout in uneven.values() for dim in layout.uneven_dims
-            }
-            multiples = _multiples(splits, self._resharded(function) if where_resharded else combinations(splits, 2))
+            parts_of = defaultdict[int, set[int]](set)
+            for layout in uneven.values():
+                for dim in layout.uneven_dims:
+                    parts_of[layout.shape[dim]].add(layout.parts(dim))
+            multiples = {(size, each): lcm(*parts) for size, parts in parts_of.items() for each in parts}
             padded = {layout: replace(layout, multiples=multiples) for layout in {*uneven.values()}}
             self._layouts.update({value: padded[layout] for value, layout in uneven.items()})
-
-    def _resharded(self, function: FuncOp) -> Iterator[tuple[_Split, _Split]]:
-        """Yield the splits of each dimension before and after each collective."""
-        for op in operations(function):
-            if isinstance(op, CollectiveOp):
-                before, after = self._layouts[op.tensor], self._layouts[op.result]
-                for dim, size in enumerate(before.shape):
-                    yield (size, before.parts(dim)), (size, after.parts(dim))
 
     def of_all(self, values: Sequence[SSAValue]) -> tuple[Layout, ...]:
         """Return the layouts of `values`."""
@@ -118,16 +102,3 @@ class Layouts:
             layout = Layout(type_, sharding, mesh_of_devices(sharding, self._module)) if sharding else Layout(type_)
             self._shared[id(type_), sharding] = layout
         return layout
-
-
-def _multiples(splits: Collection[_Split], pairs: Iterable[tuple[_Split, _Split]]) -> dict[_Split, int]:
-    """Return the multiple to which each split is padded: the lcm of the shard counts that reshards connect it to.
-
-    Pairs of different dimension sizes, or with a split that is not among `splits`, are ignored.
-    """
-    groups = {split: {split} for split in splits}
-    for one, other in pairs:
-        if one[0] == other[0] and one in groups and other in groups:
-            joined = groups[one] | groups[other]
-            groups.update(dict.fromkeys(joined, joined))
-    return {split: lcm(*(parts for _, parts in joined)) for split, joined in groups.items()}

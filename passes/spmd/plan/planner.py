@@ -54,8 +54,8 @@ class Planner(ABC):
     module that next becomes a single-device program."""
 
     minimizes_padding: ClassVar[bool]
-    """True if a dimension is padded to a common size only where a collective reshards it, and devices exchange the rows
-    that a change of its padded size moves. Otherwise all dimensions of one size get one padded size."""
+    """True if a dimension is padded to a multiple of its number of shards, and devices exchange the rows that a change
+    of its padded size moves. Otherwise all dimensions of one size get one padded size."""
 
     preserves_semantics: bool = True
     """True if no result changes: padding is masked wherever an operation reads it, and no device computes an operation

@@ -71,8 +71,7 @@ def collective_size(size: int, new_size: int, parts: int, new_parts: int) -> int
 def _padded_sizes(size: int, parts: int, new_parts: int) -> _PaddedSizes:
     before, after = round_up(size, parts), round_up(size, new_parts)
     between = collective_size(before, after, parts, new_parts)
-    # `Layouts.pad_alike` gives both sides of a collective one size if both are uneven.
-    return _PaddedSizes(between, between, between) if before > size < after else _PaddedSizes(before, between, after)
+    return _PaddedSizes(before, between, after)
 
 
 def _resize(local: list[int], d: int, size: int, parts: int, new_size: int, devices: int) -> int:

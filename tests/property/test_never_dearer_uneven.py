@@ -1,4 +1,4 @@
-"""Programs with dimensions of fewer rows than shards receive no more bytes than under `jax.jit`."""
+"""Programs with uneven dimensions, or fewer rows than shards, receive no more bytes than under `jax.jit`."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -28,6 +28,13 @@ CASES: dict[str, tuple[str, list[str], list[str], Function[Any]]] = {
         ["9, 8", "9, 1/y.x"],
         ["9, 1/y.x"],
         lambda x, y: jnp.take_along_axis(x, y.astype(int) * 0, 1),
+    ),
+    "shifts before another split": ("2x4", ["5/x, 8/y"], ["5/y, 8/x"], lambda x: jnp.pad(x, ((1, 0), (0, 0)))[:-1]),
+    "windows before another split": (
+        "2x2x2",
+        ["9/z, 8"],
+        ["9/y.x, 8"],
+        jax.grad(lambda x: (lax.reduce_window(x, 0.0, lax.add, (2, 1), (1, 1), "VALID") ** 2).sum()),
     ),
     "index of the only element, of top_k": ("8", ["5, 9/x, 1"], ["5, 9, 1/x"], lambda x: lax.top_k(x, 1)[1]),
     "index of the only element, of argsort": ("8", ["64/x, 1"], ["64, 1"], lambda x: jnp.argsort(x, 1)),
