@@ -1,10 +1,10 @@
-"""Run the tests with several pairs of Python and jax, each in a virtual environment of its own, and show a table.
+"""Run the tests with several pairs of Python and jax, each in its own virtual environment, and print a table.
 
     python .ci/python_and_jax.py [--if-found] [PAIR ...] [-- PYTEST ARGUMENTS]
 
-A PAIR is written 3.13+0.12; without any, all are run whose Python is found: as python3.13 on the path, or among those
-of pyenv. Where none of them is, this Python is taken, with the jax that pip takes for it, but not with --if-found.
-Exits with 1 if a test fails.
+A PAIR is of the form 3.13+0.12. The default is all pairs whose Python is found, as python3.13 on the path or in pyenv.
+If none is, the tests run with the current Python and the jax that pip installs for it, except with --if-found. The exit
+status is 1 if a test fails.
 """
 
 import os
@@ -18,13 +18,13 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 PAIRS = ("3.11+0.10", "3.12+0.10", "3.12+0.11", "3.12+0.12", "3.13+0.10", "3.13+0.11", "3.13+0.12")
-"""The supported ones. jax 0.10.2 is the last for Python 3.11."""
+"""The supported pairs. jax 0.10.2 is the last version for Python 3.11."""
 
 CHECKOUT = Path(__file__).parent.parent
 
 
 class Outcome(NamedTuple):
-    """How many tests of a pair came out how."""
+    """The numbers of tests of a pair, by outcome."""
 
     pair: str
     passed: int
@@ -33,7 +33,7 @@ class Outcome(NamedTuple):
 
 
 def find_python(version: str) -> str | None:
-    """The command of a Python of this version, which is written 3.13; None where there is none."""
+    """Return the path of a Python of a version such as 3.13; None if it is not installed."""
     if sys.version_info[:2] == tuple(map(int, version.split("."))):
         return sys.executable
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
@@ -47,7 +47,7 @@ def run_tests(pair: str, python: str, jax: str, arguments: Sequence[str]) -> Out
         environment, report = Path(folder, "environment"), Path(folder, "report.xml")
         subprocess.run([python, "-m", "venv", environment], check=True)
         inside = environment / "bin" / "python"
-        # Python compiles what is imported, in less time than pip takes to compile all.
+        # Python compiles modules on import, in less time than pip takes to compile all modules.
         install = [inside, "-m", "pip", "install", "--quiet", "--no-compile", f"{CHECKOUT}[test]", jax]
         subprocess.run(install, check=True)
         tests = [inside, "-m", "pytest", "-n", "auto", f"--junitxml={report}", *arguments]

@@ -15,8 +15,13 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).parents[2]
-FOLDERS = ("sdy", "passes", "tools", "bench", "examples", "tests", "docs")
+FOLDERS = (".ci", "sdy", "passes", "tools", "bench", "examples", "tests", "docs")
 PAGES = [*CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").rglob("*.md")]
+COMMENTED = [
+    *(CHECKOUT / name for name in (".ci/run", "CMakeLists.txt", "mkdocs.yml", "pyproject.toml")),
+    *(CHECKOUT / "passes").rglob("*.toml"),
+]
+"""Configuration and data files whose comments begin with `#`."""
 README_LINES = 150
 
 FIRST_WORD = re.compile(r"(What|Which|How|Whether|Where|Those|That|Such|Who|Whoever)\b(?!-)|As `")
@@ -95,6 +100,13 @@ def test_docstrings_comments_and_messages_use_the_words_of_the_field(folder: str
 def test_pages_use_the_words_of_the_field(page: Path) -> None:
     prose = re.sub(r"```.*?```|^#.*?$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
     found = list(problems(re.sub(r"^[-*|>] ?", "", prose, flags=re.MULTILINE), page.name))
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("file", COMMENTED, ids=lambda file: file.name)
+def test_comments_of_other_files_use_the_words_of_the_field(file: Path) -> None:
+    text = "\n\n".join(line.partition("# ")[2] for line in file.read_text().splitlines())
+    found = list(problems(text, file.name))
     assert not found, "\n".join(found)
 
 
