@@ -6,34 +6,31 @@ as after `sdy-merge-equal-collectives`.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from math import prod
 from operator import itemgetter
 
 import numpy as np
 import numpy.typing as npt
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from sdy.box import Ints
 from sdy.dialect.meshes import named_meshes
 from sdy.ir.shapes import shape_of
 from sdy.mesh import Mesh
 from sdy.passes.auto.folded_program import FoldedOperation, FoldedProgram
-from sdy.passes.auto.operation_cost import OperandReshard, OperationCost, OperationCosts, Seconds
+from sdy.passes.auto.operation_cost import OperandReshard, OperationCost, OperationCosts, Seconds, Shardings
 from sdy.passes.auto.overlap import Overlap
+from sdy.passes.auto.shared_propagation import Layout, SharedPropagation
 from sdy.passes.common.properties import value_bytes
-from sdy.passes.propagation.rounds import Rounds
 from sdy.passes.propagation.solver import Solver
 from sdy.passes.propagation.step import Steps
-from sdy.passes.propagation.user_priority_propagate import UserPriorityPropagatePass
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.network import AxisNames
 from sdy.passes.spmd.costs.step_time import StepCost
+from sdy.passes.spmd.costs.work import OperationWork
 from sdy.sharding import TensorSharding, equivalent
-
-Layout = Mapping[int, TensorSharding]
-"""Shardings of nodes of a folded program, before propagation."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -57,8 +54,6 @@ class Estimate:
     cost: StepCost
     is_exact: bool
 
-
-_PROPAGATE = UserPriorityPropagatePass()
 
 _VISITS_PER_PARTITION = 5_000
 """The visits of operations that take as long as to partition one operation."""
@@ -84,7 +79,7 @@ class Estimator:
         self._steps = Steps(program.snapshot.meshes)
         """Interned shardings, which the numbers in `_known` and `_bytes` refer to. They are not those of the process,
         since a cleared table would change in which order costs are added and so which bounds are known."""
-        self._rounds = Rounds(self._steps, program.snapshot.kinds)
+        self._propagation = SharedPropagation(program.snapshot, self._steps)
         self._alive = program.alive.counts.astype(np.float64)  # products of one type are fast
         self._overlap = Overlap()
         self._visits = 0
@@ -96,7 +91,7 @@ class Estimator:
     @property
     def work(self) -> int:
         """The work so far, in visits of an operation by propagation: equal on all machines, unlike the time."""
-        return self._visits + _VISITS_PER_PARTITION * self._costs.partitioned
+        return self._visits + self._propagation.visits + _VISITS_PER_PARTITION * self._costs.partitioned
 
     def estimate(self, layout: Layout, is_too_much: Callable[[StepCost], bool] = lambda _: False) -> Estimate:
         """Estimate the cost of a step with a layout.
@@ -117,25 +112,38 @@ class Estimator:
         alive = self._alive @ self._bytes_of_nodes(numbers)
         sum_ = _Sum(alive, self._program.alive.times, self._is_asynchronous)
         sum_.add([cost for cost in costs if cost is not None])
+        unknown = [index for index, cost in enumerate(costs) if cost is None]
+        found = [self._find_cost(index, numbers, self._costs.of_unpartitioned) for index in unknown]
+        sum_.add([cost for cost in found if cost is not None])
         # The operations with the largest lower bounds come first.
-        unknown = sorted([index for index, cost in enumerate(costs) if cost is None], key=lambda i: -self._least[i])
-        sum_.least = sum(map(self._least.__getitem__, unknown))
-        for index in unknown:
+        unpartitioned = [index for index, cost in zip(unknown, found, strict=True) if cost is None]
+        unpartitioned.sort(key=lambda index: -self._least[index])
+        sum_.least = sum(map(self._least.__getitem__, unpartitioned))
+        for index in unpartitioned:
             if is_too_much(least := sum_.cost()):
                 return Estimate(least, is_exact=False)
             sum_.least -= self._least[index]
-            sum_.add([self._compute_cost(index, numbers)])
+            cost = self._find_cost(index, numbers, self._costs.of)
+            assert cost is not None
+            sum_.add([cost])
         sum_.least = 0.0
         for argument, (value, _) in self._program.returned.items():
             next_value = self._resharded(value, sharding_of(numbers[value]), sharding_of(numbers[argument]))
             sum_.send(len(self._program.arguments[argument]), next_value, is_awaited=False)
         return Estimate(sum_.cost(), is_exact=True)
 
-    def _compute_cost(self, index: int, numbers: Sequence[int]) -> "_GroupCost":
-        """Compute and memoize the cost of the equal operations at `index` with new shardings."""
+    def _find_cost(
+        self,
+        index: int,
+        numbers: Sequence[int],
+        cost_of: Callable[[Operation, int, OperationWork, Shardings], OperationCost | None],
+    ) -> "_GroupCost | None":
+        """Find and memoize the cost of the equal operations at `index` with new shardings by `cost_of`."""
         each = self._program.operations[index]
         shardings = tuple([self._steps.shardings[numbers[node]] for node in each.nodes])
-        cost = self._costs.of(each.operation, each.key, each.work, shardings)
+        cost = cost_of(each.operation, each.key, each.work, shardings)
+        if cost is None:
+            return None
         is_local = not (cost.communication or cost.reshards)
         waits = not is_local and not self._overlap.runs_behind(each.operation)
         ahead = tuple([self._overlap.runs_ahead(each.operation, reshard.operand) for reshard in cost.reshards])
@@ -148,10 +156,8 @@ class Estimator:
         return self._solved(layout).solution().shardings
 
     def _solved(self, layout: Layout) -> Solver:
-        solver = Solver(self._program.snapshot, layout, self._rounds)
-        _PROPAGATE.propagate(solver)
-        self._visits += solver.visits + len(self._program.operations)
-        return solver
+        self._visits += len(self._program.operations)
+        return self._propagation.solve(layout)
 
     def largest(self, layout: Layout) -> list[Held]:
         """Return the values that are live at peak memory, the largest first."""

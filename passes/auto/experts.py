@@ -42,12 +42,29 @@ def expert_layouts(choices: Sequence[Choice], mesh: Mesh, search: Search) -> Ite
                     f"data parallel over {over}": parallel,
                     f"fully sharded over {over}": {**_with_axes(state, {}, axes), **parallel},
                 }
-                yield from layouts.items()
+                # Both are estimated precisely: with tensor parallelism, a slow one may become the fastest.
                 best = min(starmap(search.candidate, layouts.items()), key=search.rank)
+                yield from layouts.items()
                 parallels.append(_DataParallel(axes, over, parallel, best))
+                yield from _in_another_dim(data, state, parallel, over, dim, mesh)
     for data_parallel in _best_of_each(parallels, search):
         for others in _tensor_axes(mesh, data_parallel.axes):
             yield from _with_tensors(choices, state, data_parallel, others, search)
+
+
+def _in_another_dim(
+    data: Sequence[Choice], state: Sequence[Choice], parallel: Assignment, over: str, dim: int, mesh: Mesh
+) -> Iterator[tuple[str, Assignment]]:
+    """Yield the layouts that shard data as `parallel`, and a dimension behind `dim` over all other axes.
+
+    Images are sharded by batch and by rows, and sequences by batch and by position.
+    """
+    for other in range(dim + 1, max(len(choice.shape) for choice in data)):
+        if added := _with_axes(data, parallel, mesh.axis_names, [other]):
+            layout = {**parallel, **added}
+            both = f"{over} and dimension {other}"
+            yield f"data parallel over {both}", layout
+            yield f"fully sharded over {both}", {**_with_axes(state, {}, mesh.axis_names), **layout}
 
 
 @dataclass(frozen=True)
@@ -138,13 +155,14 @@ def _tensor_parallel(choices: Sequence[Choice], parallel: Assignment, axes: _Axe
     """Return the best layout that shards one dimension of some arrays over `axes`, in addition to `parallel`.
 
     The other arrays are left to propagation, or replicated: propagation finds more, but also shards data where that
-    conflicts with `parallel`.
+    conflicts with `parallel`, as it does if the data use the axes too.
     """
     restricted = [replace(choice, options=_options(choice, parallel.get(choice.node), axes)) for choice in choices]
     replicated = {choice.node: choice.options[0] for choice in choices}
+    of_data = {ref.name for option in parallel.values() for ref in option.axes()}
+    begins = [{**replicated, **parallel}, *([parallel] if of_data.isdisjoint(axes) else [])]
     layouts = [
-        search.settled(search.descend(search.candidate("tensor parallel", begin), restricted))
-        for begin in (parallel, {**replicated, **parallel})
+        search.settled(search.descend(search.candidate("tensor parallel", begin), restricted)) for begin in begins
     ]
     return min(layouts, key=search.rank).assignment
 

@@ -12,7 +12,7 @@ from typing import Literal
 
 Limit = Literal["budget", "time limit", "interrupt"]
 
-BUDGET = 100_000_000
+BUDGET = 30_000_000
 """Maximum work of a search, in visits of an operation by propagation. A core does about a million of them a second."""
 
 _SEARCHING = 0.8

@@ -8,7 +8,7 @@ are memoized for equal operations.
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -24,6 +24,7 @@ from sdy.mesh import Mesh
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.properties import value_bytes
 from sdy.passes.driver import partition
+from sdy.passes.exporting.close_shardings import close_sharding
 from sdy.passes.spmd.costs.communication import received
 from sdy.passes.spmd.costs.fusion import FusedValues
 from sdy.passes.spmd.costs.hardware import Hardware
@@ -35,6 +36,7 @@ from sdy.passes.spmd.plan.operation_plan import Tensors, plan_operation
 from sdy.rules import sharding_rule
 from sdy.sharding import TensorSharding
 from sdy.stablehlo import AllGatherOp, AllToAllOp, CollectivePermuteOp, DynamicSliceOp
+from sdy.stablehlo.control_flow import OptimizationBarrierOp
 from sdy.stablehlo.shape import ReshapeOp
 
 _RESHARDING = AllGatherOp | AllToAllOp | CollectivePermuteOp | DynamicSliceOp | ReshapeOp
@@ -79,6 +81,9 @@ class OperationCosts:
         self._network = Network(mesh, hardware)
         self._reshards: dict[tuple[Attribute, TensorSharding | None, TensorSharding | None], Seconds] = {}
         self._costs: dict[tuple[int, OperationWork, Shardings], OperationCost] = {}
+        self._moves: dict[tuple[Attribute, Shardings], OperationCost] = {}
+        """The costs of barriers of one value, by its type and its shardings before and after."""
+        self._after_propagation: dict[TensorSharding, TensorSharding] = {}
         self.partitioned = 0
         """The number of operations that were partitioned."""
 
@@ -91,11 +96,29 @@ class OperationCosts:
             work: The work of the operation.
             shardings: The shardings of the operands, then of the results.
         """
-        cost = self._costs.get((key, work, shardings))
+        cost = self.of_unpartitioned(op, key, work, shardings)
         if cost is None:
-            cost = self._of_compatible(op, work, shardings) or self._of_partitioned(op, shardings)
-            self._costs[key, work, shardings] = cost
+            closed = self._closed(shardings)
+            cost = self._costs[key, work, closed] = self._of_incompatible(op, closed)
         return cost
+
+    def of_unpartitioned(
+        self, op: Operation, key: int, work: OperationWork, shardings: Shardings
+    ) -> OperationCost | None:
+        """Return the cost of `op`, as `of` does, or None if the operation must be partitioned to find it."""
+        closed = self._closed(shardings)
+        cost = self._costs.get((key, work, closed))
+        if cost is None and (cost := self._of_compatible(op, work, closed)):
+            self._costs[key, work, closed] = cost
+        return cost
+
+    def _closed(self, shardings: Shardings) -> Shardings:
+        """Return the shardings that costs depend on: open dimensions are as closed ones after propagation."""
+        closed = [each and self._after_propagation.get(each) for each in shardings]
+        for index, sharding in enumerate(shardings):
+            if sharding and closed[index] is None:
+                closed[index] = self._after_propagation[sharding] = close_sharding(sharding)
+        return tuple(closed)
 
     def of_reshard(self, value: SSAValue, source: TensorSharding | None, target: TensorSharding | None) -> Seconds:
         """Return the communication seconds of resharding `value` from `source` to `target`."""
@@ -158,6 +181,30 @@ class OperationCosts:
         if sharding is None or not total:
             return total
         return total * math.prod(self._local_shape(value, sharding)) / math.prod(shape_of(value))
+
+    def _of_incompatible(self, op: Operation, shardings: Shardings) -> OperationCost:
+        """Return the cost of a partitioned operation; of a barrier, the sum over its values, which move one by one."""
+        if not isinstance(op, OptimizationBarrierOp):
+            return self._of_partitioned(op, shardings)
+        count = len(op.operands)
+        compute, communication = 0.0, dict[AxisNames, float]()
+        reshards: list[OperandReshard] = []
+        for index, value in enumerate(op.operands):
+            moved = self._of_moved(value, (shardings[index], shardings[count + index]))
+            compute += moved.compute
+            for axes, seconds in moved.communication.items():
+                communication[axes] = communication.get(axes, 0.0) + seconds
+            reshards += [replace(each, operand=index) for each in moved.reshards]
+        return OperationCost(compute, communication, tuple(reshards))
+
+    def _of_moved(self, value: SSAValue, shardings: Shardings) -> OperationCost:
+        """Return the cost of a barrier of one value, given its shardings before and after."""
+        key = value.type, shardings
+        if key not in self._moves:
+            barrier = OptimizationBarrierOp.build(operands=[[value]], result_types=[[value.type]])
+            self._moves[key] = self._of_partitioned(barrier, shardings)
+            barrier.drop_all_references()
+        return self._moves[key]
 
     def _of_partitioned(self, op: Operation, shardings: Shardings) -> OperationCost:
         """Partition `op` in a function of its own and return its cost.

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from sdy.passes.auto.choices import Assignment, Choice
-from sdy.passes.auto.estimate import Estimate, Estimator, Held, Layout
+from sdy.passes.auto.estimate import Estimate, Estimator, Held
 from sdy.passes.auto.limits import LimitReachedError, Limits
+from sdy.passes.auto.shared_propagation import Layout
 from sdy.passes.spmd.costs.step_time import StepCost
 from sdy.sharding import TensorSharding, equivalent
 
@@ -34,6 +35,9 @@ _BEGINS = 4
 
 _WORTH_A_START = 1.25
 """The search starts from no layout that is slower than another one by this factor."""
+
+_FAR_OFF = 2.0
+"""A layout is not estimated precisely if it is slower by this factor, unless the search goes on from it."""
 
 _PROMISING = 3
 """Number of the best options of a choice that are tried again after the first sweep."""
@@ -94,11 +98,12 @@ class Search:
         self._best: Candidate | None = None
 
     def estimated(self, layouts: Iterable[tuple[str, Assignment]]) -> list[Candidate]:
-        """Estimate the costs of layouts, given with their names; those past a limit are left out."""
+        """Estimate the costs of layouts, given with their names, without those that are far off or past a limit."""
         candidates: list[Candidate] = []
         with self._limits.obeyed():
             for name, layout in layouts:
-                candidates.append(self.settled(self.candidate(name, layout)))
+                if (candidate := self.unless_far_off(name, layout)).is_exact:
+                    candidates.append(self.settled(candidate))
         return candidates
 
     def run(self, starts: Sequence[Candidate]) -> list[Candidate]:
@@ -155,16 +160,27 @@ class Search:
     def _single_choices(self, known: Candidate) -> Iterator[Candidate]:
         """Yield the layouts with a single choice made that are not much slower than a known one.
 
-        A batch that the mesh does not divide can be sharded at an intermediate value only, with padding.
+        A batch that the mesh does not divide can be sharded at an intermediate value only, with padding. The choice is
+        not one of state unless all are.
         """
-        for choice in (*self._choices, *self.choices_of_results({})):
+        data = [choice for choice in self._choices if not choice.is_state]
+        for choice in (*(data or self._choices), *self.choices_of_results({})):
             for each in self._others(choice, _NOTHING_CHOSEN, choice.options, self.rank_of(known.cost, _WORTH_A_START)):
                 if each.is_exact:
                     yield each
 
+    def unless_far_off(self, name: str, assignment: Assignment) -> Candidate:
+        """Estimate the cost of a layout; the estimate stops where it is `_FAR_OFF` times as slow as one that fits."""
+        known = self._best
+        far_off = _FAR_OFF * known.cost.seconds if known is not None and known.cost.memory <= self._memory else math.inf
+        return self._candidate(name, assignment, lambda cost: cost.seconds > far_off)
+
     def candidate(self, name: str, assignment: Assignment, to_beat: Rank | None = None) -> Candidate:
         """Estimate the cost of a layout; the estimate may stop at a lower bound that is not below `to_beat`."""
-        estimate = self._estimate(assignment, to_beat)
+        return self._candidate(name, assignment, lambda cost: to_beat is not None and self.rank_of(cost) >= to_beat)
+
+    def _candidate(self, name: str, assignment: Assignment, is_too_much: Callable[[StepCost], bool]) -> Candidate:
+        estimate = self._estimate(assignment, is_too_much)
         candidate = Candidate(name, assignment, estimate.cost, estimate.is_exact)
         if candidate.is_exact and self._is_better_than_all(candidate):
             self._best = candidate
@@ -216,8 +232,9 @@ class Search:
         settled = self.settled(begin)
         largest = sorted(self._choices, key=lambda choice: -math.prod(choice.shape))[:_PAIRED]
         best, options = begin, dict[int, list[TensorSharding | None]]()
+        far_off = self.rank_of(settled.cost, _FAR_OFF)
         for choice in largest:
-            others = self.different([*self._others(choice, settled, self._options(choice))])[:_PROMISING]
+            others = self.different([*self._others(choice, settled, self._options(choice), far_off)])[:_PROMISING]
             options[choice.node] = [each.assignment.get(choice.node) for each in others]
         for one, other in combinations(largest, 2):
             for first in self._others(one, settled, options[one.node], self.rank(best)):
@@ -289,18 +306,18 @@ class Search:
                 assignment = rest if option is None else {**rest, choice.node: option}
                 yield self.candidate(present.name, assignment, to_beat)
 
-    def _estimate(self, assignment: Assignment, to_beat: Rank | None) -> Estimate:
-        """Return the memoized estimate of a layout, precise enough to decide whether its rank is below `to_beat`."""
+    def _estimate(self, assignment: Assignment, is_too_much: Callable[[StepCost], bool]) -> Estimate:
+        """Return the memoized estimate of a layout, which is exact unless `is_too_much`."""
         key = frozenset(assignment.items())
 
-        def is_too_much(cost: StepCost) -> bool:
+        def stops(cost: StepCost) -> bool:
             self._limits.check(self._estimator.work)
-            return to_beat is not None and self.rank_of(cost) >= to_beat
+            return is_too_much(cost)
 
         known = self._known.get(key)
         if known is None or not (known.is_exact or is_too_much(known.cost)):
             self._limits.check(self._estimator.work)
-            known = self._known[key] = self._estimator.estimate(self._layout(assignment), is_too_much)
+            known = self._known[key] = self._estimator.estimate(self._layout(assignment), stops)
         return known
 
     def _layout(self, assignment: Assignment) -> Layout:

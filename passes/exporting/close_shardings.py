@@ -25,8 +25,9 @@ class CloseShardingsPass(AnalysisPreservingPass):
     name = "sdy-close-shardings"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        transform_shardings(op, _close)
+        transform_shardings(op, close_sharding)
 
 
-def _close(sharding: TensorSharding) -> TensorSharding:
+def close_sharding(sharding: TensorSharding) -> TensorSharding:
+    """Return `sharding` with all dimensions closed and without replicated axes."""
     return replace(sharding.close().map_dims(DimSharding.without_idle_priority), replicated=())

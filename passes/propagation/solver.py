@@ -18,6 +18,7 @@ its module.
 """
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from itertools import compress
 from operator import ne
 
@@ -50,7 +51,9 @@ class Solver:
     ) -> None:
         self.snapshot = snapshot
         changed = {**snapshot.initial, **(initial or {})}
-        self.initial = {node: sharding for node, sharding in changed.items() if sharding is not None}
+        self.initial: Mapping[int, TensorSharding] = {
+            node: sharding for node, sharding in changed.items() if sharding is not None
+        }
         """The initial shardings of nodes."""
         self._rounds = rounds or Rounds(memoized_steps(snapshot.meshes), snapshot.kinds)
         self.steps = self._rounds.steps
@@ -83,6 +86,18 @@ class Solver:
         self._position = 0
         self._stack: list[int] = []
         self._stacked = [False] * len(self._kinds)
+
+    def fork(self, initial: Mapping[int, TensorSharding]) -> "Solver":
+        """Return a copy between two runs, with other initial shardings: those of priorities that it has not reached.
+
+        The snapshot has no dead code, since forks share what erasures change.
+        """
+        other = copy(self)
+        other.initial = initial
+        other.visits = 0
+        other._numbers, other._state = self._numbers.copy(), self._state.copy()
+        other._log, other._milestones = self._log.copy(), self._milestones.copy()
+        return other
 
     @property
     def numbers(self) -> Sequence[int]:

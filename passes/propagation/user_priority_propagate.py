@@ -1,6 +1,6 @@
 """`sdy-user-priority-propagate`: propagate the shardings of one user priority after the other."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import ModuleOp
@@ -37,21 +37,29 @@ class UserPriorityPropagatePass(OpPriorityPropagatePass):
     but the last."""
 
     def propagate(self, solver: Solver) -> None:
+        self.propagate_first(solver)
+        last_priority = 0
+        for priority in later_priorities(solver.initial.values()):
+            solver.add_milestone(last_priority)
+            self.propagate_priority(solver, priority)
+            last_priority = priority
+
+    def propagate_first(self, solver: Solver) -> None:
+        """Propagate the dimension shardings of priority 0."""
         initial = solver.initial
         ranked = {each for each in set(initial.values()) if any(dim.priority is not None for dim in each.dims)}
         for node, sharding in initial.items():
             if sharding in ranked:
                 solver.assign(node, _initial(sharding, solver.steps.mesh_of(sharding)))
         super().propagate(solver)
-        last_priority = 0
-        for priority in sorted({priority for sharding in ranked for priority in _later_priorities(sharding)}):
-            solver.add_milestone(last_priority)
-            for node, sharding in initial.items():
-                present = solver.sharding(node)
-                if present is not None and priority in _later_priorities(sharding):
-                    solver.assign(node, _with_priority(present, sharding, priority))
-            super().propagate(solver)
-            last_priority = priority
+
+    def propagate_priority(self, solver: Solver, priority: int) -> None:
+        """Restore the dimension shardings of a priority after 0, and propagate them."""
+        for node, sharding in solver.initial.items():
+            present = solver.sharding(node)
+            if present is not None and priority in _later_priorities(sharding):
+                solver.assign(node, _with_priority(present, sharding, priority))
+        super().propagate(solver)
 
     def write(self, solution: Solution, binding: Binding, module: ModuleOp) -> None:
         written = None
@@ -61,6 +69,11 @@ class UserPriorityPropagatePass(OpPriorityPropagatePass):
             name = f"propagation_after_user_priority_{priority}"
             save_module(module, self.module_dump_directory, name, self.dump_index)
         write(solution, binding, since=written)
+
+
+def later_priorities(shardings: Iterable[TensorSharding]) -> list[int]:
+    """Return the priorities after 0 of dimension shardings in order."""
+    return sorted({priority for sharding in set(shardings) for priority in _later_priorities(sharding)})
 
 
 def _later_priorities(sharding: TensorSharding) -> Iterator[int]:
