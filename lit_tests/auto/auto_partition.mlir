@@ -7,7 +7,7 @@ sdy.mesh @mesh = <["data"=8]>
 // LITTLE: error: found no layout that fits into 1,048,576 bytes: the best one needs {{[0-9,]+}} bytes per device
 // SIZE: error: 'much' is not a size: bytes, or a number with K, M, G or T
 
-// The rows are many, and each device computes its own; what is given stays.
+// The batch is large, so that its rows are sharded; existing shardings are kept.
 // CHECK: func.func @main(%arg0: tensor<65536x4096xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>},
 // CHECK-SAME: %arg1: tensor<4096x4096xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>},
 // CHECK-SAME: %arg2: tensor<4096xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>})

@@ -3,7 +3,7 @@
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
-// The contracted dimension, split in two by "x", becomes two parts. Without a sharding it is cut by the option alone.
+// The contracted dimension is split in two by "x". Without a sharding, the option determines the number of parts.
 // CHECK-LABEL: func.func @contraction
 // CHECK-NEXT:    %[[A:.*]] = stablehlo.reshape %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"y"}, {"x"}, {}]>]>} : (tensor<8x64xf32>) -> tensor<8x2x32xf32>
 // CHECK-NEXT:    %[[B:.*]] = stablehlo.reshape %arg1 : (tensor<64x16xf32>) -> tensor<2x32x16xf32>
@@ -26,7 +26,7 @@ func.func @contraction(%a: tensor<8x64xf32> {sdy.sharding = #sdy.sharding<@mesh,
 
 sdy.mesh @mesh = <["x"=2, "y"=2]>
 
-// A maximum may be regrouped too. Each of two split dimensions gets a stage of its own.
+// A maximum is associative too. Each of two split dimensions gets its own stage.
 // CHECK-LABEL: func.func @maximum
 // CHECK:         stablehlo.reshape {{.*}} -> tensor<2x4x6xf32>
 // CHECK-NEXT:    stablehlo.reshape {{.*}} -> tensor<2x4x2x3xf32>
@@ -44,8 +44,8 @@ func.func @maximum(%a: tensor<8x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x
 
 sdy.mesh @mesh = <["x"=4]>
 
-// What is reduced whole stays one operation: here the dimension is split elsewhere, or the axis does not divide it. So
-// does a reduction of which it is not known what its parts could start from.
+// Unchanged: reductions of a dimension that is not sharded, or not evenly, and a reduction whose initial value is unknown,
+// so that the identity element from which its parts would start is unknown too.
 // CHECK-LABEL: func.func @whole
 // CHECK-NOT:     reshape
 // CHECK:         stablehlo.dot %arg0, %arg1

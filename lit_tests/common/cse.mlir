@@ -13,7 +13,7 @@ func.func @equal_operations(%arg0: tensor<8xf32>) -> tensor<8xf32> {
   return %2 : tensor<8xf32>
 }
 
-// A sharding makes a difference, and barriers stay.
+// Operations with different shardings, and barriers, are not merged.
 // CHECK-LABEL: func.func @different_operations
 func.func @different_operations(%arg0: tensor<8xf32>) -> tensor<8xf32> {
   // CHECK-NEXT: %0 = stablehlo.negate %arg0 : tensor<8xf32>
@@ -30,7 +30,7 @@ func.func @different_operations(%arg0: tensor<8xf32>) -> tensor<8xf32> {
   return %6 : tensor<8xf32>
 }
 
-// What is computed outside is known in a region, and what is computed in a region is unknown outside.
+// An operation in a region is merged with an equal one before the region, but not the other way round.
 // CHECK-LABEL: func.func @regions
 func.func @regions(%arg0: tensor<8xf32>, %arg1: tensor<i1>) -> (tensor<8xf32>, tensor<8xf32>) {
   // CHECK-NEXT: %0 = stablehlo.negate %arg0

@@ -1,7 +1,7 @@
 // RUN: sdy-opt %s | filecheck %s
 // RUN: sdy-opt %s --mlir-print-op-generic | sdy-opt | filecheck %s
 
-// Each attribute of the dialect, where it stands alone.
+// Each attribute of the dialect, in its long form.
 
 // CHECK:      func.func private @alone() attributes {
 // CHECK-SAME:   a = #sdy<axis_ref"x":(2)4>,

@@ -12,7 +12,7 @@ func.func @reshard_of_reshard(%arg0: tensor<8x8xf32>) -> tensor<8x8xf32> {
   return %1 : tensor<8x8xf32>
 }
 
-// A single device shares only whole tensors, that all devices have.
+// Reshards to and from a single device are kept, with a replicated tensor in between.
 // CHECK-LABEL: func.func @reshard_by_way_of_all_devices
 func.func @reshard_by_way_of_all_devices(%arg0: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
   // CHECK-NEXT: %[[WHOLE:.*]] = sdy.reshard %arg0 <@mesh, [{}]>
@@ -57,7 +57,7 @@ func.func @reduce_scatter(%arg0: tensor<8x8xf32>) -> tensor<8x8xf32> {
   return %1 : tensor<8x8xf32>
 }
 
-// The whole sum has another use.
+// The all-reduce has another user.
 // CHECK-LABEL: func.func @no_reduce_scatter
 func.func @no_reduce_scatter(%arg0: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
   // CHECK-NEXT: sdy.all_reduce

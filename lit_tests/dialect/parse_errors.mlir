@@ -12,7 +12,7 @@ sdy.mesh @twice = <["x"=2, "x"=2]>
 
 // -----
 
-// An attribute in its long form is not read by the operation, whose name is not said.
+// An attribute in its long form is not parsed by the operation: the message does not name the operation.
 // expected-error-re @+2 {{{{^}}expected integer value}}
 // expected-error-re @+1 {{{{^}}failed to parse Sdy_Mesh parameter 'device_ids'}}
 sdy.mesh @no_devices = #sdy.mesh<["x"=2], device_ids=[]>
@@ -52,5 +52,5 @@ func.func @other_types(%arg0: tensor<8xf32>) -> tensor<4xf32> {
 
 // -----
 
-// What is written in the long form stands as well where the short one does.
+// The long form of an attribute is accepted in place of the short one.
 module attributes {mhlo.a = #sdy.sharding_per_value<[#sdy.sharding<@mesh, []>, <@mesh, []>]>} {}

@@ -1,7 +1,7 @@
 // RUN: sdy-opt %s -mlir-print-op-generic --for-jaxlib=0.11 | filecheck %s
 // RUN: sdy-opt %s -mlir-print-op-generic --for-jaxlib=0.11 | sdy-opt | filecheck %s --check-prefix=CUSTOM
 
-// A sum goes without saying in the collectives' own form alone.
+// Only the custom syntax of collectives omits a sum.
 
 sdy.mesh @mesh = <["x"=2]>
 

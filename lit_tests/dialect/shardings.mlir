@@ -8,7 +8,7 @@
 // CHECK-NEXT: sdy.mesh @"two words" = <["an axis"=2]>
 sdy.mesh @empty = <[]>
 sdy.mesh @device = <[], device_ids=[3]>
-// The order that devices have anyway is not kept.
+// Device ids in the default order are dropped.
 sdy.mesh @mesh = <["x"=4, "y"=2], device_ids=[0, 1, 2, 3, 4, 5, 6, 7]>
 sdy.mesh @turned = <["x"=4], device_ids=[3, 2, 1, 0]>
 sdy.mesh @"two words" = <["an axis"=2]>

@@ -1,6 +1,6 @@
 // RUN: sdy-opt %s -split-input-file -verify-diagnostics
 
-// What a constant says is checked of each operation, also of one that is like another before it.
+// A constant operand is checked for each operation, even if an equal operation precedes it.
 func.func @two_constants(%arg0: tensor<12xf32>) {
   %0 = stablehlo.constant dense<[3, 4]> : tensor<2xi64>
   %1 = stablehlo.constant dense<[2, 6]> : tensor<2xi64>

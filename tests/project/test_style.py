@@ -17,11 +17,8 @@ import pytest
 CHECKOUT = Path(__file__).parents[2]
 FOLDERS = (".ci", "sdy", "passes", "tools", "bench", "examples", "tests", "docs")
 PAGES = [*CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").rglob("*.md")]
-COMMENTED = [
-    *(CHECKOUT / name for name in (".ci/run", "CMakeLists.txt", "mkdocs.yml", "pyproject.toml")),
-    *(CHECKOUT / "passes").rglob("*.toml"),
-]
-"""Configuration and data files whose comments begin with `#`."""
+COMMENTED = (".ci/run", "CMakeLists.txt", "mkdocs.yml", "pyproject.toml", "passes/**/*.toml", "lit_tests/**/*.mlir")
+"""Other files with comments, which begin with `#` or `//`."""
 README_LINES = 150
 
 FIRST_WORD = re.compile(r"(What|Which|How|Whether|Where|Those|That|Such|Who|Whoever)\b(?!-)|As `")
@@ -103,10 +100,12 @@ def test_pages_use_the_words_of_the_field(page: Path) -> None:
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("file", COMMENTED, ids=lambda file: file.name)
-def test_comments_of_other_files_use_the_words_of_the_field(file: Path) -> None:
-    text = "\n\n".join(line.partition("# ")[2] for line in file.read_text().splitlines())
-    found = list(problems(text, file.name))
+@pytest.mark.parametrize("pattern", COMMENTED)
+def test_comments_of_other_files_use_the_words_of_the_field(pattern: str) -> None:
+    files = list(CHECKOUT.glob(pattern))
+    text = {file: re.findall(r"(?:#|//) (.*)", file.read_text()) for file in files}
+    found = [problem for file, lines in text.items() for line in lines for problem in problems(line, file.name)]
+    assert files
     assert not found, "\n".join(found)
 
 
