@@ -29,6 +29,8 @@ CASES: dict[str, tuple[str, list[str], list[str], Function[Any]]] = {
         ["9, 1/y.x"],
         lambda x, y: jnp.take_along_axis(x, y.astype(int) * 0, 1),
     ),
+    "one column to rows": ("4", ["5/x, 9, 1"], ["9, 5, 1/x"], lambda x: x.transpose(1, 0, 2) * 2),
+    "rows to one column": ("2x4", ["1/x, 3, 5/y"], ["5, 1/y, 3"], lambda x: x.transpose(2, 0, 1) * 2),
     "shifts before another split": ("2x4", ["5/x, 8/y"], ["5/y, 8/x"], lambda x: jnp.pad(x, ((1, 0), (0, 0)))[:-1]),
     "windows before another split": (
         "2x2x2",

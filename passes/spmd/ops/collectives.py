@@ -53,7 +53,9 @@ from sdy.passes.spmd.plan.unreduced_plan import in_mesh_order
 from sdy.passes.spmd.shards.layout import Layout
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.control_flow import OptimizationBarrierOp
 from sdy.stablehlo.emitter import with_shape
+from sdy.stablehlo.padding import PadOp
 from sdy.stablehlo.slicing import DynamicUpdateSliceOp, SliceOp
 
 
@@ -169,6 +171,10 @@ def _lower_all_to_all(conversion: OpConversion[dialect.AllToAllOp]) -> None:
     groups = replica_groups([axis for param in params for axis in param.axes], layout, conversion.target)
 
     def exchange(value: SSAValue, split_dim: int, concat_dim: int, shape: Sequence[int]) -> SSAValue:
+        if isinstance(value.owner, PadOp):
+            # XLA's CPU backend splits the operand into parts, replaces those of padding by constants with another
+            # layout, and then refuses the all-to-all.
+            value = emit.insert(OptimizationBarrierOp.create(operands=[value], result_types=[value.type]))
         properties: dict[str, Attribute] = {
             "split_dimension": IntegerAttr(split_dim, i64),
             "concat_dimension": IntegerAttr(concat_dim, i64),
