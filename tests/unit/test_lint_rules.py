@@ -65,8 +65,7 @@ def test_the_line_of_a_mistake_is_found(name: str) -> None:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_cure_is_told(name: str) -> None:
-    planted = PROGRAMS[name]
-    assert any(CURES[name] in finding.cure for finding in found_in(name) if finding.rule == planted.rule)
+    assert any(CURES[name] in finding.cure for finding in found_in(name))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

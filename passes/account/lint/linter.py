@@ -62,6 +62,12 @@ class Match:
         """The costliest one."""
         return max(self.alike, key=lambda each: each.cost)
 
+    def may_be_reduced(self, before: Costs) -> bool:
+        """Return whether the cost is a part of that of a step which a fix has to save."""
+        received, held = sum(each.received for each in self.alike), sum(each.held for each in self.alike)
+        share = self.rule.share
+        return self.rule.is_unmeasured or received >= share * before.received > 0 or held >= share * before.memory
+
     def is_reduced(self, before: Costs, after: Costs, part: float) -> bool:
         """Return whether a fix saves this part of the cost."""
         saved = max(before.received - after.received, 0) + max(before.memory - after.memory, 0)
@@ -121,7 +127,8 @@ def findings(program: LintedProgram, rules: Sequence[Rule], is_wanted: Callable[
     while (best := _best_cure(program, left, trials)) is not None:
         match, cure, before, after = best
         cured = _cured(program, cure)
-        cure, after = _named(program, cured, cure, after, trials)
+        cure = _named(program, cured, cure, after, trials)
+        after = cured.costs
         program = cured
         every = matches(program, rules)
         remaining = _wanted([each for each in every if each.is_large and each.key in known], is_wanted)
@@ -181,14 +188,12 @@ def _cured(program: LintedProgram, cure: Cure) -> LintedProgram:
     return LintedProgram(traced, program.thresholds, written)
 
 
-def _named(
-    program: LintedProgram, cured: LintedProgram, cure: Cure, after: Costs, trials: Trials
-) -> tuple[Cure, Costs]:
+def _named(program: LintedProgram, cured: LintedProgram, cure: Cure, after: Costs, trials: Trials) -> Cure:
     """Return the fix with the layouts that it leaves to propagation named, if that costs no more."""
     assert program.written is not None
     named = Cure(tuple(_with_name(edit, cured) for edit in cure.edits))
     costs = trials.costs(program.written, named) if named != cure else None
-    return (named, costs) if costs and costs.rank <= after.rank else (cure, after)
+    return named if costs and costs.rank <= after.rank else cure
 
 
 def _with_name(edit: Edit, cured: LintedProgram) -> Edit:
@@ -205,7 +210,7 @@ def _best_cure(
     if program.written is None:
         return None
     before, thresholds = program.costs, program.thresholds
-    fixes_of = [(match, match.worst.cures) for match in candidates]
+    fixes_of = [(match, match.worst.cures) for match in candidates if match.may_be_reduced(before)]
     # The first fix of each match, then the second of each, within the budget.
     fixes = [
         (match, cures[number]) for number in range(_MOST_TRIES) for match, cures in fixes_of if number < len(cures)

@@ -47,6 +47,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
                 [*places],
                 received=sum(each.bytes for each in collectives),
                 collectives=[each.op for each in collectives],
+                needs_cure=True,
                 cures=Candidates(program).of_constraint(constraint, dims_of(uses[0].after, constraint.result)),
             )
 
