@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Mapping
 from difflib import get_close_matches
+from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from xdsl.passes import ModulePass
@@ -37,6 +38,8 @@ def create_pass(name: str, options: Mapping[str, str | None]) -> ModulePass:
 
 def _convert(pass_name: str, option: str, text: str | None, kind: Any) -> Any:
     where = f"option '{option}' of pass '{pass_name}'"
+    if get_origin(kind) is UnionType:  # optional
+        (kind,) = (part for part in get_args(kind) if part is not NoneType)
     if kind is bool:
         if text is None:
             return True

@@ -69,8 +69,9 @@ def test_an_elementwise_one_is_computed_in_parts_of_uneven_sizes(tmp_path: Path)
     installed(tmp_path, "twice-it", ELEMENTWISE, "sdy.dialects", twice="twice_it:load")
     uneven = """
 sdy.mesh @mesh = <["x"=4]>
-func.func @main(%x: tensor<10xf32>) -> tensor<10xf32> {
-  %0 = stablehlo.negate %x {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<10xf32>
+func.func @main(%x: tensor<12xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<10xf32> {
+  %0 = stablehlo.slice %x [0:10] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>}
+      : (tensor<12xf32>) -> tensor<10xf32>
   %1 = twice.it %0 : tensor<10xf32>
   return %1 : tensor<10xf32>
 }

@@ -33,7 +33,7 @@ func.func @main(%x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
 }
 """
 
-TEXTS = {"hardware": "h100-8", "memory": "16000000000"}
+TEXTS = {"hardware": "h100-8", "memory": "16000000000", "time_limit": "2"}
 """Values of the options that do not accept any text."""
 
 
