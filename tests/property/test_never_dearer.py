@@ -9,11 +9,6 @@ from samples import sample
 
 SEED = 0
 
-DEARER = {
-    "shift": "gradient of shifts of a pad by 1 on 2x2x2: float32[9/x.z, 8/y] -> float32[9/y, 8/z.x]",
-}
-"""Programs of the sample that receive more bytes, by family. All have uneven shards."""
-
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_program_receives_no_more_than_under_jax_jit(family: str) -> None:
@@ -21,4 +16,4 @@ def test_a_program_receives_no_more_than_under_jax_jit(family: str) -> None:
     meshes = sample([*MESHES][turn % len(MESHES) :] + [*MESHES][: turn % len(MESHES)], one_in=3)
     cases = [case for mesh in meshes for case in draw(family, mesh, SEED, count=1)]
     problems = {case.text: measured.problem for case in cases if (measured := measure(case)).problem}
-    assert problems == {case.text: "dearer" for case in cases if case.text == DEARER.get(family)}
+    assert not problems
