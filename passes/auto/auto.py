@@ -157,7 +157,7 @@ def _best_when_partitioned(
     Returns:
         The best one, and the partitioned programs by the estimates of their costs.
     """
-    fastest = sorted(candidates, key=lambda each: each.cost.seconds)
+    fastest = sorted([*candidates, *search.front()], key=lambda each: each.cost.seconds)
     # A layout that is estimated not to fit may need less memory once it is partitioned.
     almost_fit = [each for each in fastest if each.cost.memory <= _ALMOST_FITS * limit]
     promising = [*search.different(candidates)[:most], expert, *(almost_fit or fastest)[:most]]

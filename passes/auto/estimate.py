@@ -80,6 +80,8 @@ class Estimator:
         """Interned shardings, which the numbers in `_known` and `_bytes` refer to. They are not those of the process,
         since a cleared table would change in which order costs are added and so which bounds are known."""
         self._propagation = SharedPropagation(program.snapshot, self._steps)
+        self._rows = [_rows(program.alive.times, each.span) for each in program.operations]
+        """For each operation, the times in `alive` at which it can run."""
         self._alive = program.alive.counts.astype(np.float64)  # products of one type are fast
         self._overlap = Overlap()
         self._visits = 0
@@ -110,7 +112,7 @@ class Estimator:
         sharding_of = self._steps.shardings.__getitem__
         costs = [find(numbers_of(numbers)) for find, numbers_of in zip(self._find, self._numbers_of, strict=True)]
         alive = self._alive @ self._bytes_of_nodes(numbers)
-        sum_ = _Sum(alive, self._program.alive.times, self._is_asynchronous)
+        sum_ = _Sum(alive, self._is_asynchronous)
         sum_.add([cost for cost in costs if cost is not None])
         unknown = [index for index, cost in enumerate(costs) if cost is None]
         found = [self._find_cost(index, numbers, self._costs.of_unpartitioned) for index in unknown]
@@ -144,10 +146,10 @@ class Estimator:
         cost = cost_of(each.operation, each.key, each.work, shardings)
         if cost is None:
             return None
-        is_local = not (cost.communication or cost.reshards)
+        is_local = not (cost.communication or cost.reshards or cost.scratch)
         waits = not is_local and not self._overlap.runs_behind(each.operation)
         ahead = tuple([self._overlap.runs_ahead(each.operation, reshard.operand) for reshard in cost.reshards])
-        total = _GroupCost(each, cost, each.times * cost.compute, is_local, ahead, waits)
+        total = _GroupCost(each, self._rows[index], cost, each.times * cost.compute, is_local, ahead, waits)
         self._known[index][self._numbers_of[index](numbers)] = total
         return total
 
@@ -190,17 +192,19 @@ class Estimator:
         return self._costs.of_reshard(value, source, target)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _GroupCost:
     """Cost of a group of equal operations with the same shardings."""
 
     operation: FoldedOperation
+    rows: slice
+    """The times at which they run."""
     cost: OperationCost
     """The cost of each operation."""
     compute: float
     """The compute seconds of all operations."""
     is_local: bool
-    """True if they do not communicate. This is most operations, and their costs are cheap to add."""
+    """True if they neither communicate nor need temporaries. This is most operations, whose costs are cheap to add."""
     ahead: tuple[bool, ...]
     """For each reshard of an operand, true if it can run beside products."""
     is_awaited: bool
@@ -210,12 +214,11 @@ class _GroupCost:
 class _Sum:
     """Accumulator for the cost of a step."""
 
-    def __init__(self, memory: Floats, times: Ints, is_asynchronous: bool) -> None:
+    def __init__(self, memory: Floats, is_asynchronous: bool) -> None:
         self.least = 0.0
         """A lower bound of the seconds of the operations that have not been added."""
         self._memory = memory
-        """The bytes of all live values, before reshards, at each of `times`."""
-        self._times = times
+        """The bytes of all live values at each time, without temporaries of operations and reshards of operands."""
         self._compute = 0.0
         self._is_asynchronous = is_asynchronous
         self._ahead: set[tuple[int, tuple[str, ...]]] = set()
@@ -223,20 +226,21 @@ class _Sum:
         self._hideable = 0.0
         """The seconds of communication that can run beside products."""
         self._communication: dict[AxisNames, float] = defaultdict(float)
-        self._reshards: dict[tuple[int, tuple[str, ...]], list[tuple[FoldedOperation, OperandReshard]]] = defaultdict(
-            list
-        )
+        self._scratch: dict[_GroupCost, int] = {}
+        """The temporaries of operations that communicate."""
+        self._reshards: dict[tuple[int, tuple[str, ...]], list[tuple[_GroupCost, OperandReshard]]] = defaultdict(list)
 
     def add(self, costs: Sequence[_GroupCost]) -> None:
         """Add the costs of operations."""
         self._compute += sum([each.compute for each in costs])
         for each in [each for each in costs if not each.is_local]:
             self.send(each.operation.times, each.cost.communication, is_awaited=each.is_awaited)
+            self._scratch[each] = each.cost.scratch
             for reshard, is_ahead in zip(each.cost.reshards, each.ahead, strict=True):
                 key = each.operation.nodes[reshard.operand], reshard.steps
                 if is_ahead and key not in self._reshards:
                     self._ahead.add(key)
-                self._reshards[key].append((each.operation, reshard))
+                self._reshards[key].append((each, reshard))
 
     def send(self, times: int, seconds: Seconds, *, is_awaited: bool) -> None:
         """Add the communication of `times` runs."""
@@ -250,7 +254,7 @@ class _Sum:
         communication = self._communication.copy()
         hideable = self._hideable
         for key, users in self._reshards.items():
-            times = max(operation.times for operation, _ in users)
+            times = max(user.operation.times for user, _ in users)
             for axes, each in users[0][1].communication.items():
                 communication[axes] += times * each
                 if key in self._ahead:
@@ -260,24 +264,32 @@ class _Sum:
         return StepCost(compute, dict(communication), self._peak_memory(), overlap=overlap)
 
     def _peak_memory(self) -> int:
-        """Return the peak memory in bytes, including resharded copies of values.
+        """Return the peak memory in bytes, including temporaries of operations and resharded copies of values.
 
         A copy with several users is live from the first to the last. If a user in the forward pass and one in the
         backward pass share it, the copies of all layers are live at the same time. A copy with one user is live only
         for that user.
         """
-        memory = self._memory.copy()
-        single_use = 0
+        memory, while_running = self._memory.copy(), self._scratch.copy()
         for users in self._reshards.values():
-            operation, reshard = users[0]
+            user, reshard = users[0]
             if len(users) == 1:
-                single_use = max(single_use, reshard.bytes)
+                while_running[user] += reshard.bytes
                 continue
-            begins, ends = zip(*[operation.span for operation, _ in users], strict=True)
-            times = operation.times if max(begins) > min(ends) else 1
-            begin, end = np.searchsorted(self._times, [min(begins), max(ends) + 1])
-            memory[begin:end] += times * reshard.bytes
-        return int(memory.max()) + single_use
+            begins, ends = zip(*[each.operation.span for each, _ in users], strict=True)
+            times = user.operation.times if max(begins) > min(ends) else 1
+            rows = slice(min(each.rows.start for each, _ in users), max(each.rows.stop for each, _ in users))
+            memory[rows] += times * reshard.bytes
+        most = np.zeros_like(memory)
+        for user, bytes_ in while_running.items():
+            most[user.rows] = np.maximum(most[user.rows], bytes_)
+        return int((memory + most).max())
+
+
+def _rows(times: Ints, span: tuple[int, int]) -> slice:
+    """Return the times from the first to the last position of `span`, or the last one before it."""
+    begin, end = np.searchsorted(times, [span[0], span[1] + 1]).tolist()
+    return slice(begin, end) if begin < end else slice(max(begin - 1, 0), max(begin, 1))
 
 
 def _getter(nodes: Sequence[int]) -> Callable[[Sequence[int]], Hashable]:

@@ -17,7 +17,7 @@ from sdy.passes.spmd.costs.result_buffers import outside_results
 
 @dataclass(frozen=True, eq=False)
 class LiveCounts:
-    """Numbers of live values of each node at some times, in the order in which operations run."""
+    """Numbers of live values of each node at some times, in the order of the operations in the program."""
 
     counts: Ints
     """The number of live values: shape (times, nodes)."""
@@ -60,4 +60,6 @@ def peak_candidates(
         for each in buffer.ranges:
             counts[bisect_left(times, each.begin) : bisect_right(times, each.end), node_of(each.value)] += 1
     materialized = {node_of(each.value) for buffer in allocation.buffers() for each in buffer.ranges}
-    return LiveCounts(counts, np.array([places[id(allocation.operations[time])] for time in times]), materialized)
+    place_of = np.array([places[id(allocation.operations[time])] for time in times])
+    order = np.argsort(place_of)
+    return LiveCounts(counts[order], place_of[order], materialized)

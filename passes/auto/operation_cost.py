@@ -26,6 +26,7 @@ from sdy.passes.common.properties import value_bytes
 from sdy.passes.driver import partition
 from sdy.passes.exporting.close_shardings import close_sharding
 from sdy.passes.spmd.costs.communication import received
+from sdy.passes.spmd.costs.footprint import peak_bytes
 from sdy.passes.spmd.costs.fusion import FusedValues
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.network import AxisNames, Message, Network
@@ -68,6 +69,8 @@ class OperationCost:
     communication: Seconds
     """The collectives other than reshards of operands, such as all-reduces of partial sums."""
     reshards: tuple[OperandReshard, ...] = ()
+    scratch: int = 0
+    """The bytes per device of temporaries while it runs, without resharded operands: partial sums, for example."""
 
 
 class OperationCosts:
@@ -152,7 +155,8 @@ class OperationCosts:
         num_shards = math.prod(map(_full_shards, rule.factor_sizes, shards_per_factor))
         result_bytes = sum(map(self.local_bytes, op.results, shardings[len(op.operands) :]))
         compute = self._seconds_per_shard(op, work, shardings, num_shards)
-        return OperationCost(compute, self._of_all_reduce(plan.reduction_axes, result_bytes))
+        partial_sums = int(result_bytes) if plan.reduction_axes else 0
+        return OperationCost(compute, self._of_all_reduce(plan.reduction_axes, result_bytes), scratch=partial_sums)
 
     def _seconds_per_shard(self, op: Operation, work: OperationWork, shardings: Shardings, num_shards: float) -> float:
         """Return the compute time in seconds of one of `num_shards` equal shards of the operation."""
@@ -188,14 +192,15 @@ class OperationCosts:
             return self._of_partitioned(op, shardings)
         count = len(op.operands)
         compute, communication = 0.0, dict[AxisNames, float]()
-        reshards: list[OperandReshard] = []
+        reshards, scratch = list[OperandReshard](), 0
         for index, value in enumerate(op.operands):
             moved = self._of_moved(value, (shardings[index], shardings[count + index]))
             compute += moved.compute
             for axes, seconds in moved.communication.items():
                 communication[axes] = communication.get(axes, 0.0) + seconds
             reshards += [replace(each, operand=index) for each in moved.reshards]
-        return OperationCost(compute, communication, tuple(reshards))
+            scratch += moved.scratch
+        return OperationCost(compute, communication, tuple(reshards), scratch)
 
     def _of_moved(self, value: SSAValue, shardings: Shardings) -> OperationCost:
         """Return the cost of a barrier of one value, given its shardings before and after."""
@@ -250,16 +255,22 @@ class OperationCosts:
                     axes = axes_of(inner, Grid(1, self._mesh.size), self._mesh)
                     seconds = self._network.seconds(message_of(traffic, axes))
                     (communication if operand is None else sent[operand])[axes] += seconds
-        return OperationCost(
-            compute_seconds(local, self._hardware),
-            dict(communication),
-            tuple([_reshard(operand, steps[operand], seconds) for operand, seconds in sent.items()]),
-        )
+        reshards = tuple([_reshard(operand, steps[operand], seconds) for operand, seconds in sent.items()])
+        scratch = max(_temporary_bytes(local) - sum(each.bytes for each in reshards), 0)
+        return OperationCost(compute_seconds(local, self._hardware), dict(communication), reshards, scratch)
 
 
 def _full_shards(size: int, count: int) -> float:
     """Return how many shards as large as the largest of `count` shards have `size` elements in total."""
     return size / -(-size // count) if size else 1.0
+
+
+def _temporary_bytes(local: ModuleOp) -> int:
+    """Return the peak bytes of a per-device program besides its arguments and results."""
+    main = main_function(local)
+    terminator = main.get_return_op()
+    assert terminator is not None
+    return peak_bytes(local) - sum(map(value_bytes, {*main.args, *terminator.operands}))
 
 
 def _reshard(operand: int, steps: Sequence[Operation], seconds: Seconds) -> OperandReshard:

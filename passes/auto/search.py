@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import combinations
+from operator import itemgetter
 
 from sdy.passes.auto.choices import Assignment, Choice
 from sdy.passes.auto.estimate import Estimate, Estimator, Held
@@ -59,6 +60,9 @@ Rank = tuple[float, float, int]
 
 _Key = frozenset[tuple[int, TensorSharding]]
 """Hashable form of an assignment."""
+
+_FRONT = "less memory"
+"""The name of the layouts that are chosen among all that were estimated."""
 
 _NOTHING_CHOSEN = Candidate("one choice", {}, StepCost(0.0, {}, 0))
 
@@ -203,6 +207,15 @@ class Search:
         """Return the candidates without those of equal cost, the best first."""
         ranked = sorted(candidates, key=self.rank, reverse=True)
         return list({(each.cost.seconds, each.cost.memory): each for each in ranked}.values())[::-1]
+
+    def front(self) -> list[Candidate]:
+        """Return the Pareto front of all estimated layouts, the fastest first: less time needs more memory."""
+        known = [(key, estimate.cost) for key, estimate in self._known.items() if estimate.is_exact]
+        front: list[Candidate] = []
+        for key, cost in sorted(known, key=lambda each: (each[1].seconds, each[1].memory)):
+            if not front or cost.memory < front[-1].cost.memory:
+                front.append(Candidate(_FRONT, dict(sorted(key, key=itemgetter(0))), cost))
+        return front
 
     def descend(self, begin: Candidate, choices: Sequence[Choice]) -> Candidate:
         """Coordinate descent: optimize one choice after the other until none improves clearly or a limit is reached.

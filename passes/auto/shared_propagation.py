@@ -22,7 +22,7 @@ _MOST_SOLVERS = 64
 """Number of solvers that are kept, the last ones used."""
 
 _Key = tuple[int, frozenset[tuple[int, TensorSharding]]]
-"""A priority, and the layout as it is until after this priority."""
+"""A priority, and the layout without the shardings of later priorities."""
 
 
 class SharedPropagation:
