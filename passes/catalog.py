@@ -90,6 +90,7 @@ _FOLDERS = {
         sdy-per-instruction-partitioning
         sdy-plain
         sdy-reduce-in-stages
+        sdy-rematerialize
         sdy-remove-propagation-barriers
         sdy-resolve-permutation-factors
         sdy-resolve-single-device-sharding

@@ -318,13 +318,15 @@ class PartitionPipeline(Pipeline):
     """Partition a propagated module into the per-device program, with explicit collectives.
 
     With `enable_rgv3`, replica groups refer to mesh axes instead of listing devices, where they correspond to full
-    axes.
+    axes. With `memory`, a size such as `2G`, values are recomputed until the predicted memory of a device is at most
+    that.
     """
 
     name = "sdy-partition-pipeline"
     first_dump = 4
     dump_directory: str = ""
     enable_rgv3: bool = False
+    memory: str = ""
 
     def passes(self, module: ModuleOp) -> Iterator[ModulePass]:
         from sdy.passes.partitioning.accumulate_in_stages import AccumulateInStagesPass
@@ -379,6 +381,10 @@ class PartitionPipeline(Pipeline):
         yield HoistInvariantCollectivesPass()
         yield MergeEqualCollectivesPass()
         yield SymbolDcePass()
+        if self.memory:
+            from sdy.passes.partitioning.rematerialize import RematerializePass
+
+            yield RematerializePass(self.memory)
 
 
 @dataclass(frozen=True)

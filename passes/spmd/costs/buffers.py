@@ -73,6 +73,8 @@ class Allocation:
 
     operations: Sequence[Operation]
     """The operation that runs at each time."""
+    kernels: Sequence[Kernel]
+    """The kernels of the main function, in the order in which they run."""
     arguments: Sequence[Buffer]
     """The buffers of the arguments of the main function."""
     aliased: Sequence[Buffer]
@@ -89,15 +91,22 @@ class Allocation:
         yield from self.temporaries
 
 
-def allocate(module: ModuleOp, host: Set[SSAValue], runs: Callable[[Operation], bool] = lambda op: True) -> Allocation:
+def allocate(
+    module: ModuleOp,
+    host: Set[SSAValue],
+    runs: Callable[[Operation], bool] = lambda op: True,
+    *,
+    in_order: bool = False,
+) -> Allocation:
     """Return the buffers of a program.
 
     Args:
         module: The module.
         host: The values in host memory; all values of a buffer are in one memory.
         runs: Returns whether an operation is part of the program.
+        in_order: Run the kernels of the main function in their order in the module, not in XLA's order.
     """
-    return _Allocator(module, host, runs).allocation()
+    return _Allocator(module, host, runs, in_order).allocation()
 
 
 def bytes_over_time(buffers: Iterable[Buffer], bytes_of: Callable[[SSAValue], int], num_times: int) -> Ints:
@@ -112,8 +121,11 @@ def bytes_over_time(buffers: Iterable[Buffer], bytes_of: Callable[[SSAValue], in
 
 
 class _Allocator:
-    def __init__(self, module: ModuleOp, host: Set[SSAValue], runs: Callable[[Operation], bool]) -> None:
+    def __init__(
+        self, module: ModuleOp, host: Set[SSAValue], runs: Callable[[Operation], bool], in_order: bool
+    ) -> None:
         self._main = main_function(module)
+        self._in_order = self._main.body.block if in_order else None
         self._symbols = Symbols(module)
         self._host = host
         self._runs = runs
@@ -133,7 +145,8 @@ class _Allocator:
         targets = [alias.get(index) or Buffer(value) for index, value in enumerate(returned)]
         self._run(block, {buffer.value for buffer in alias.values()}, targets)
         results = [target for index, target in enumerate(targets) if index not in alias]
-        return Allocation(self._operations, arguments, [*alias.values()], results, self._temporaries)
+        kernels = self._scheduled(block)
+        return Allocation(self._operations, kernels, arguments, [*alias.values()], results, self._temporaries)
 
     @property
     def _now(self) -> int:
@@ -165,7 +178,8 @@ class _Allocator:
 
     def _scheduled(self, block: Block) -> Sequence[Kernel]:
         if block not in self._kernels:
-            self._kernels[block] = scheduled(kernels_of([op for op in block.ops if self._runs(op)]))
+            kernels = kernels_of([op for op in block.ops if self._runs(op)])
+            self._kernels[block] = kernels if block is self._in_order else scheduled(kernels)
         return self._kernels[block]
 
     def _goals(

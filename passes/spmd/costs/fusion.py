@@ -1,9 +1,10 @@
 """Fused values: values that XLA computes inside the fusion of their users and never writes to memory."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 
+from sdy.dialect.attributes import ORDERS
 from sdy.rules import movement
 from sdy.rules.elementwise import POINTWISE
 
@@ -26,6 +27,7 @@ class FusedValues:
         self._is_fused: dict[SSAValue, bool] = {}
 
     def __contains__(self, value: SSAValue) -> bool:
+        value = before_ordering(value)
         is_fused = self._is_fused.get(value)
         if is_fused is None:
             is_fused = self._is_fused[value] = _is_fused(value)
@@ -37,8 +39,24 @@ def _is_fused(value: SSAValue) -> bool:
     return (
         isinstance(owner, Operation)
         and _fuses(owner.name, _FUSED)
-        and all(_fuses(use.operation.name, _FUSES) for use in value.uses)
+        and all(_fuses(user.name, _FUSES) for user in _users(value))
     )
+
+
+def _users(value: SSAValue) -> Iterator[Operation]:
+    """Yield the users of a value, those behind ordering barriers included."""
+    for use in value.uses:
+        if ORDERS in use.operation.attributes:
+            yield from _users(use.operation.results[use.index])
+        else:
+            yield use.operation
+
+
+def before_ordering(value: SSAValue) -> SSAValue:
+    """Return the value that an ordering barrier, which moves no data, passes on as `value`."""
+    while isinstance(value, OpResult) and ORDERS in value.op.attributes:
+        value = value.op.operands[value.index]
+    return value
 
 
 def _fuses(name: str, others: Collection[str]) -> bool:

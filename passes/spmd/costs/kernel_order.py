@@ -3,6 +3,7 @@
 The inputs of a kernel with the most other users come first, then those that need the most memory, as in XLA's
 `DFSMemoryScheduler` (`hlo_memory_scheduler.cc`). XLA on CPU by default takes a breadth-first order instead, which
 computes more at the same time and needs more memory, unless `--xla_cpu_enable_concurrency_optimized_scheduler=false`.
+A kernel that reads through an ordering barrier runs after the kernels that compute the operands of the barrier.
 """
 
 from collections.abc import Sequence
@@ -37,8 +38,8 @@ def scheduled(kernels: Sequence[Kernel]) -> list[Kernel]:
 
 
 def _inputs(kernel: Kernel, number: dict[Operation, int]) -> list[int]:
-    """Return the numbers of the kernels that compute what `kernel` reads."""
-    owners = [value.owner for value in kernel.reads]
+    """Return the numbers of the kernels that run before `kernel`."""
+    owners = [value.owner for value in (*kernel.reads, *kernel.follows)]
     return [*dict.fromkeys(number[owner] for owner in owners if isinstance(owner, Operation) and owner in number)]
 
 

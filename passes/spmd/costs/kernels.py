@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from xdsl.ir import Block, Operation, SSAValue, Use
 
+from sdy.dialect.attributes import ORDERS
 from sdy.dialect.ops import DataFlowEdgeOp, PropagationBarrierOp, ReshardOp, ShardingConstraintOp
 from sdy.ir.shapes import shape_of
 from sdy.rules import movement
@@ -48,7 +49,7 @@ _EXPENSIVE = _operations(
 _FREE = _operations("broadcast broadcast_in_dim constant iota")
 """Operations that every kernel computes for itself."""
 
-_IDENTITIES = DataFlowEdgeOp | OptimizationBarrierOp | PropagationBarrierOp | ReshardOp | ShardingConstraintOp
+_IDENTITIES = {DataFlowEdgeOp, OptimizationBarrierOp, PropagationBarrierOp, ReshardOp, ShardingConstraintOp}
 """Operations that XLA removes before it fuses."""
 
 
@@ -61,6 +62,8 @@ class Kernel:
     """The values that the kernel reads from memory, without constants."""
     elementwise: Sequence[SSAValue]
     """The values in `reads` from which elementwise operations alone compute the result."""
+    follows: Sequence[SSAValue] = ()
+    """The values that are computed before the kernel starts, because of the barriers that it reads through."""
 
 
 def kernels_of(operations: Sequence[Operation]) -> list[Kernel]:
@@ -86,12 +89,15 @@ class _Fusion:
         reads: dict[int, dict[SSAValue, bool]] = {
             index: {} for index, is_materialized in enumerate(self._is_materialized) if is_materialized
         }
+        follows: dict[int, list[SSAValue]] = {index: [] for index in reads}
         for index in reversed(range(len(self._operations))):
             if not (kernels := self._kernels_of[index]):
                 continue
             op = self._operations[index]
             read = [value for use, position in _uses(op) if self._reads(op, value := source(use), position)]
+            barred = [value for use, _ in _uses(op) for value in _barred(use)]
             for kernel in kernels:
+                follows[kernel] += barred
                 is_elementwise = self._is_elementwise_in(index, kernel)
                 for value in read:
                     reads[kernel][value] = is_elementwise and reads[kernel].get(value, True)
@@ -100,6 +106,7 @@ class _Fusion:
                 self._operations[index],
                 [*values],
                 [value for value, is_elementwise in values.items() if is_elementwise],
+                follows[index],
             )
             for index, values in reads.items()
         ]
@@ -204,7 +211,7 @@ def _can_be_fused(op: Operation) -> bool:
 
 def is_identity(op: Operation) -> bool:
     """Return whether each result of `op` is the operand at the same position."""
-    return isinstance(op, _IDENTITIES)
+    return type(op) in _IDENTITIES
 
 
 def source(value: SSAValue) -> SSAValue:
@@ -212,6 +219,14 @@ def source(value: SSAValue) -> SSAValue:
     while isinstance(owner := value.owner, Operation) and is_identity(owner):
         value = owner.operands[owner.results.index(value)]
     return value
+
+
+def _barred(value: SSAValue) -> Iterator[SSAValue]:
+    """Yield the values that XLA computes before `value`, because they pass through the same ordering barrier."""
+    while isinstance(owner := value.owner, Operation) and is_identity(owner):
+        if ORDERS in owner.attributes:
+            yield from map(source, owner.operands)
+        value = owner.operands[owner.results.index(value)]
 
 
 def uses_of(value: SSAValue) -> Iterator[Use]:

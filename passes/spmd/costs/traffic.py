@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
+from sdy.dialect.attributes import ORDERS
 from sdy.ir.fast_access import is_terminator
 from sdy.passes.common.donations import is_donated
 from sdy.passes.common.properties import value_bytes
@@ -40,9 +41,9 @@ Times = tuple[int, ...]
 def times_in_memory(op: Operation, fused: FusedValues) -> Times:
     """Return the number of memory reads of each operand and writes of each result, 0 for `fused` values.
 
-    A collective counts as communication only, and a terminator causes no traffic.
+    A collective counts as communication only; a terminator and an ordering barrier cause no traffic.
     """
-    if isinstance(op, _COLLECTIVES) or is_terminator(op):
+    if isinstance(op, _COLLECTIVES) or is_terminator(op) or ORDERS in op.attributes:
         return (0,) * (len(op.operands) + len(op.results))
     read, written = _in_memory(op.operands, fused), _in_memory(op.results, fused)
     match op:

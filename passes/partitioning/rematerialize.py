@@ -1,0 +1,67 @@
+"""`sdy-rematerialize`: recompute values of a per-device program, so that it needs less memory."""
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+
+from sdy.diagnostics import error, warn
+from sdy.formatting import format_bytes, parse_bytes
+from sdy.ir.editing import AnalysisPreservingPass
+from sdy.passes.common.call_graph import main_function
+from sdy.passes.spmd.costs.hardware import hardware_of
+from sdy.passes.spmd.remat.program import rematerialize
+
+
+@dataclass(frozen=True)
+class RematerializePass(AnalysisPreservingPass):
+    """Recompute values that would be kept in memory over the peak, until the predicted memory is at most `memory`.
+
+    Before, where `%1` is in memory until the backward pass::
+
+        %0 = stablehlo.dot_general %x, %w, ...
+        %1 = stablehlo.tanh %0
+        ...
+        %8 = stablehlo.multiply %7, %1
+
+    After, where `%x` is in memory anyway::
+
+        %0 = stablehlo.dot_general %x, %w, ...
+        %1 = stablehlo.tanh %0
+        ...
+        %8:2 = stablehlo.optimization_barrier %7, %x {sdy.orders}
+        %9 = stablehlo.dot_general %8#1, %w, ... {sdy.recomputes}
+        %10 = stablehlo.tanh %9 {sdy.recomputes}
+        %11 = stablehlo.multiply %8#0, %10
+
+    A program that fits is left alone. In other programs, barriers first make XLA run the operations in about the order
+    of the module, in which gradients of parameters are computed next to those of activations, and which often needs
+    less memory alone. Then those values are recomputed that free the most bytes at the peak for each second on
+    `hardware`; communication counts. Operations with side effects, custom calls, `stablehlo.rng`, results, and values
+    inside of loops and branches are not recomputed.
+
+    XLA removes barriers early on CPUs: there, the program has to be compiled with the options
+    `xla_disable_hlo_passes=cse_barrier_expander` and `xla_cpu_scheduler_type=CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED`.
+
+    The pass warns if the program needs more than `memory`, a size such as `2G`; without it, the pass does nothing.
+    """
+
+    name = "sdy-rematerialize"
+    memory: str = ""
+    hardware: str = "h100"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if not self.memory:
+            return
+        try:
+            limit = parse_bytes(self.memory)
+        except ValueError as problem:
+            raise error(op, f"option 'memory' of '{self.name}': {problem}") from None
+        result = rematerialize(op, limit, hardware_of(self.hardware))
+        if result.memory > limit:
+            needed, given = format_bytes(result.memory), format_bytes(limit)
+            warn(
+                main_function(op),
+                f"the program needs {needed} of memory with {result.num_values} values recomputed, more than {given}; "
+                "split its arguments along more axes, or raise the limit",
+            )

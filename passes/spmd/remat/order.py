@@ -1,0 +1,84 @@
+"""Optimization barriers that make XLA run the kernels of a program segment by segment.
+
+    segment 1     %y = dot %x, %w
+                  %0:2 = optimization_barrier %y, %x
+    segment 2     %z = dot %0#0, %v          follows %y
+                  %1 = tanh %0#1             follows %y, and is not merged with an equal operation of segment 1
+
+The barrier before a segment has the values that the segment before it leaves for later, and one read of each kernel
+that reads neither those nor results of its own segment. `jax.checkpoint` orders and protects what it recomputes so.
+"""
+
+from collections.abc import Set
+
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from sdy.dialect.attributes import ORDERS
+from sdy.ir.editing import insert
+from sdy.passes.common.properties import value_bytes
+from sdy.passes.spmd.costs.kernels import Kernel, kernels_of
+from sdy.passes.spmd.remat.kernel_editor import KernelEditor
+from sdy.stablehlo.control_flow import OptimizationBarrierOp
+
+_LENGTH = 16
+"""The most kernels of a segment."""
+
+
+def order(editor: KernelEditor, block: Block, starts: Set[Operation]) -> None:
+    """Insert barriers between the segments of the kernels of `block`, in the order of its operations.
+
+    Args:
+        editor: The editor of the block.
+        block: The block of the main function.
+        starts: The operations whose kernels start a segment; of several consecutive ones, the first.
+    """
+    kernels = kernels_of([*block.ops])
+    segments = _segments(kernels[:-1], starts)
+    number: dict[Operation | Block, int] = {
+        kernel.operation: index for index, segment in enumerate(segments) for kernel in segment
+    }
+    number[kernels[-1].operation] = len(segments)
+    last_read = {value: number[kernel.operation] for kernel in kernels for value in kernel.reads}
+    for index, segment in enumerate(segments[1:], 1):
+        results = [result for kernel in segments[index - 1] for result in kernel.operation.results]
+        passed = dict.fromkeys(result for result in results if last_read.get(result, -1) >= index)
+        if not passed:
+            continue
+        for kernel in segment:
+            if not any(read in passed or number.get(read.owner) == index for read in kernel.reads):
+                passed |= dict.fromkeys(sorted(kernel.reads, key=_price)[:1])
+        _insert(editor, segment, [*passed])
+
+
+def _segments(kernels: list[Kernel], starts: Set[Operation]) -> list[list[Kernel]]:
+    segments: list[list[Kernel]] = [[]]
+    was_start = False
+    for kernel in kernels:
+        is_start = kernel.operation in starts
+        if segments[-1] and ((is_start and not was_start) or len(segments[-1]) >= _LENGTH):
+            segments.append([])
+        segments[-1].append(kernel)
+        was_start = is_start
+    return segments
+
+
+def _price(read: SSAValue) -> tuple[bool, int]:
+    """Return the key by which the value is chosen through which a kernel follows a barrier: a small temporary."""
+    return isinstance(read, BlockArgument), value_bytes(read)
+
+
+def _insert(editor: KernelEditor, segment: list[Kernel], passed: list[SSAValue]) -> None:
+    first = segment[0].operation
+    barrier = OptimizationBarrierOp.create(
+        operands=passed,
+        result_types=[value.type for value in passed],
+        attributes={ORDERS: UnitAttr()},
+        location=first.location,
+    )
+    insert(barrier, InsertPoint.before(first))
+    new = dict(zip(passed, barrier.results, strict=True))
+    for kernel in segment:
+        if replaced := {value: result for value, result in new.items() if value in kernel.reads}:
+            editor.replace(kernel, replaced)

@@ -1,0 +1,129 @@
+"""Timeline: the memory of a per-device program and the reads of each value, by the number of the kernel that runs."""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+
+from sdy.box import Ints
+from sdy.dialect.meshes import device_count, named_meshes
+from sdy.interpreter.grid import Grid
+from sdy.passes.common.call_graph import main_function
+from sdy.passes.common.properties import value_bytes
+from sdy.passes.spmd.costs.buffers import Allocation, allocate, bytes_over_time
+from sdy.passes.spmd.costs.communication import received
+from sdy.passes.spmd.costs.hardware import Hardware
+from sdy.passes.spmd.costs.host_memory import host_values
+from sdy.passes.spmd.costs.in_place import views
+from sdy.passes.spmd.costs.kernels import source
+from sdy.passes.spmd.costs.network import Network
+from sdy.passes.spmd.costs.result_buffers import outside_results
+from sdy.passes.spmd.costs.step_time import axes_of, compute_times, message_of
+
+
+class Timeline:
+    """The kernels of a main function in the order in which they run, and the values that they write and read.
+
+    A time is the index of a kernel. A view has no memory: it is read with the value that it is a view of.
+
+    Attributes:
+        kernels: The kernels.
+        number: The time at which each kernel's operation runs.
+        bytes: The bytes of the temporaries at each time.
+        outside: The bytes of the arguments and results, which are live during the entire run.
+        ends: For each temporary, the last time at which it is in memory.
+    """
+
+    def __init__(self, module: ModuleOp) -> None:
+        host = host_values(module)
+        allocation = allocate(module, host, in_order=True)
+        self._block = main_function(module).body.block
+        begins = [time for time, op in enumerate(allocation.operations) if op.parent is self._block]
+
+        def size(value: SSAValue) -> int:
+            return 0 if value in host else value_bytes(value)
+
+        temporaries = outside_results(allocation, size)
+        bytes_ = bytes_over_time(temporaries, size, len(allocation.operations))
+        self.bytes: Ints = np.maximum.reduceat(bytes_, begins) if begins else bytes_
+        self.outside = sum(size(each.value) for each in (*allocation.arguments, *allocation.results))
+        self.kernels = allocation.kernels
+        self.number: dict[Operation | Block, int] = {kernel.operation: time for time, kernel in enumerate(self.kernels)}
+        self._viewed = {result: value for kernel in self.kernels for value, result in views(kernel)}
+        self._overwritten = _overwritten(allocation)
+        self._views: defaultdict[SSAValue, list[SSAValue]] = defaultdict(list)
+        for view in self._viewed:
+            self._views[self.viewed(view)].append(view)
+        self._last_read = {
+            self.viewed(value): time for time, kernel in enumerate(self.kernels) for value in kernel.reads
+        }
+        self.ends = {
+            each.value: bisect_right(begins, each.end) - 1
+            for buffer in temporaries
+            for each in buffer.ranges
+            if each.value.owner in self.number and size(each.value)
+        }
+
+    @property
+    def peak_bytes(self) -> int:
+        """The peak memory in bytes, arguments and results included."""
+        return self.outside + int(self.bytes.max(initial=0))
+
+    def viewed(self, value: SSAValue) -> SSAValue:
+        """Return the value that `value` is a view of, or `value`."""
+        while value in self._viewed:
+            value = self._viewed[value]
+        return value
+
+    def names_of(self, value: SSAValue) -> Sequence[SSAValue]:
+        """Return `value`, which is no view, and its views."""
+        return value, *self._views[value]
+
+    def is_kept(self, value: SSAValue, time: int) -> bool:
+        """Return whether `value`, or the argument or temporary that it is a view of, is in memory at `time`."""
+        value = self.viewed(value)
+        if isinstance(value, BlockArgument) and value not in self._overwritten:
+            return True
+        return time <= self._last_read.get(value, -1)
+
+    def operations_of(self, time: int) -> Iterator[Operation]:
+        """Yield the operations that the kernel at `time` computes."""
+        kernel = self.kernels[time]
+        reads = {*kernel.reads}
+        pending, visited = [kernel.operation], {kernel.operation}
+        while pending:
+            op = pending.pop()
+            yield op
+            for operand in map(source, op.operands):
+                owner = operand.owner
+                if operand not in reads and isinstance(owner, Operation) and owner not in visited:
+                    visited.add(owner)
+                    pending.append(owner)
+
+    def seconds(self, module: ModuleOp, hardware: Hardware) -> list[float]:
+        """Estimate the time of each kernel, communication included."""
+        of_operation: defaultdict[Operation, float] = defaultdict(float)
+        for op, seconds in compute_times(module, hardware):
+            of_operation[self._ancestor(op)] += seconds
+        meshes = [mesh for mesh in named_meshes(module).values() if mesh.axes]
+        if meshes:
+            grid, mesh = Grid(1, device_count(module)), meshes[0]
+            network = Network(mesh, hardware)
+            for each in received(module):
+                message = message_of(each, axes_of(each.collective, grid, mesh))
+                of_operation[self._ancestor(each.collective)] += network.seconds(message)
+        return [sum(of_operation[op] for op in self.operations_of(time)) for time in range(len(self.kernels))]
+
+    def _ancestor(self, op: Operation) -> Operation:
+        """Return the operation of the main function in which `op` is nested."""
+        while op.parent is not self._block and (parent := op.parent_op()) is not None:
+            op = parent
+        return op
+
+
+def _overwritten(allocation: Allocation) -> set[SSAValue]:
+    """Return the donated arguments whose buffers results take over."""
+    return {buffer.value for buffer in allocation.aliased}
