@@ -5,13 +5,11 @@ from itertools import accumulate
 
 from xdsl.ir import BlockArgument
 
-from sdy.axes import AxisRef
+from sdy.axes import Axes
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import shape_of
 from sdy.passes.account.lint.wording import spec
 from sdy.passes.common.argument_names import given_name
-
-_Axes = tuple[AxisRef, ...]
 
 
 @dataclass(frozen=True)
@@ -21,7 +19,7 @@ class FusedWeight:
     argument: BlockArgument
     index: int
     sizes: tuple[int, ...]
-    axes: _Axes
+    axes: Axes
     parts: int
 
     @property
@@ -55,7 +53,7 @@ class FusedWeight:
         return given_name(self.argument) or "w"
 
     @property
-    def _dim_axes(self) -> list[_Axes]:
+    def _dim_axes(self) -> list[Axes]:
         sharding = get_sharding(self.argument)
         return [*sharding.dim_axes] if sharding else [()] * len(shape_of(self.argument))
 
@@ -64,6 +62,6 @@ class FusedWeight:
         shape = shape_of(self.argument)
         return ", ".join(map(str, [*shape[: self.index], *sizes, *shape[self.index + 1 :]]))
 
-    def _spec_with(self, *dims: _Axes) -> str:
+    def _spec_with(self, *dims: Axes) -> str:
         before = self._dim_axes
         return spec([*before[: self.index], *dims, *before[self.index + 1 :]])
