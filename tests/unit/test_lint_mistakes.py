@@ -1,8 +1,9 @@
-"""Lint finds each planted mistake once, names its cause, and suggests a fix with which the program costs less."""
+"""Lint finds each planted mistake once, with its cause and a fix that helps, and nothing in good programs."""
 
 import pytest
 
 import sdy
+from lint_programs.good_libraries import LAYOUTS, LIBRARIES
 from lint_programs.mistakes import MISTAKES
 from sdy.diagnostics import capture
 
@@ -19,3 +20,11 @@ def test_mistake_is_found_once_with_its_cause_and_a_fix_that_helps(name: str) ->
     if finding.compared:
         assert finding.cure
         assert finding.received or finding.held
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_nothing_is_found_in_well_sharded_programs_of_libraries(library: str, layout: str) -> None:
+    step, arguments = LIBRARIES[library](LAYOUTS[layout])
+    with capture():
+        assert str(sdy.lint(step, *arguments)) == "no findings"

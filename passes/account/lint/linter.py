@@ -144,9 +144,18 @@ def findings(program: LintedProgram, rules: Sequence[Rule], is_wanted: Callable[
         )
         found.append(finding)
         left = [each for each in remaining if each.key != match.key]
-    found += (each.finding() for each in left if not each.needs_cure)
+    found += (_uncured(each) for each in left if not each.needs_cure)
     found.sort(key=lambda each: -each.cost)
     return Findings(found, _below(program, [each for each in every if is_wanted(each)]))
+
+
+def _uncured(match: Match) -> Finding:
+    """Return the finding of a match that no fix helps."""
+    finding = match.finding()
+    if not match.worst.cures or match.program.written is None:
+        return finding
+    note = Diagnostic(Severity.NOTE, finding.where, "no other layout that was tried costs less")
+    return replace(finding, reasons=(*finding.reasons, note))
 
 
 def _wanted(found: Sequence[Match], is_wanted: Callable[[Match], bool]) -> list[Match]:

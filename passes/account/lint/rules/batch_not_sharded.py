@@ -70,7 +70,10 @@ def _axes(op: Operation) -> set[str]:
 
 
 def _data(program: LintedProgram) -> dict[str, list[BlockArgument]]:
-    """Return the arguments that are data rather than parameters or state, by their tree."""
+    """Return the arguments that are data rather than parameters or state, by their tree.
+
+    Without state, data are the trees with integers, or with the first operand of a product.
+    """
     state = find_state(program.main)
     firsts = {
         at
@@ -86,7 +89,7 @@ def _data(program: LintedProgram) -> dict[str, list[BlockArgument]]:
         name: arguments
         for name, arguments in trees.items()
         if not any(each.index in state for each in arguments)
-        and any(_is_integer(each) or each in firsts for each in arguments)
+        and (state or any(_is_integer(each) or each in firsts for each in arguments))
     }
 
 

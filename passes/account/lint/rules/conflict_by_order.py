@@ -130,5 +130,4 @@ def _suspicion(
         received=sum(each.bytes for each in collectives),
         collectives=[each.op for each in collectives],
         cures=Candidates(program).of_cause(cause),
-        needs_cure=True,
     )
