@@ -52,7 +52,7 @@ _KINDS_BY_USE = {
 
 
 def kinds_by_use(conservative: bool) -> ByRule[KindsByUse]:
-    """Return the lookup of the kinds of an operation that has a rule, with conservative rules or normal ones."""
+    """Return the look-up of an operation's kinds by its sharding rule, built `conservative` or not."""
     return _KINDS_BY_USE[conservative]
 
 

@@ -129,7 +129,7 @@ def padding_pairs(padding: DenseIntOrFPElementsAttr | None) -> list[tuple[int, i
 
 
 def padding_elements(pairs: Sequence[tuple[int, int]]) -> DenseIntOrFPElementsAttr:
-    """Return the attribute of these pairs, the inverse of `padding_pairs`."""
+    """Return the padding attribute with these (low, high) pairs; the inverse of `padding_pairs`."""
     sizes = [size for pair in pairs for size in pair]
     return DenseIntOrFPElementsAttr.from_list(TensorType(i64, (len(pairs), 2)), sizes)
 
