@@ -140,7 +140,9 @@ def auto(
         report(diagnostic)
     largest = [_describe(held) for held in search.largest(best)[:_LARGEST]]
     least, estimated, reached = estimator.least_seconds, estimator.estimated, limits.reached
-    return Plan(target_mesh, device, limit, rows, cost_of(best), best.name, largest, others, least, estimated, reached)
+    front = [each.cost for each in search.front()]
+    cost = cost_of(best)
+    return Plan(target_mesh, device, limit, rows, cost, best.name, largest, others, least, estimated, reached, front)
 
 
 def _best_when_partitioned(

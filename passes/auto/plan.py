@@ -65,11 +65,25 @@ class Plan:
     """The number of layouts that the search estimated."""
     limit_reached: Limit | None = None
     """The limit that ended the search, or None if it converged."""
+    front: Sequence[StepCost] = ()
+    """The estimated costs of the layouts that no other estimated layout beats in both time and memory."""
 
     @property
     def fits(self) -> bool:
         """True if the program needs no more memory than a device may use."""
         return self.cost.memory <= self.memory
+
+    def pareto(self) -> Sequence[StepCost]:
+        """Return the Pareto front of step time against memory, the fastest first.
+
+        The points are this plan, whose cost is predicted from its partitioned program, and the layouts that the search
+        estimated: no new search runs. Of two points, the faster one needs more memory.
+        """
+        points: list[StepCost] = []
+        for cost in sorted([self.cost, *self.front], key=lambda each: (each.seconds, each.memory)):
+            if not points or cost.memory < points[-1].memory:
+                points.append(cost)
+        return points
 
     def __str__(self) -> str:
         return "\n\n".join([self._summary(), *([self._arguments()] if self.rows else []), self._comparison()])

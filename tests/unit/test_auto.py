@@ -126,6 +126,11 @@ def test_a_layout_that_fits_is_found_if_memory_is_short() -> None:
     assert scarce.fits
     assert ample.cost.seconds < scarce.cost.seconds < 1.2 * ample.cost.seconds
     assert any(map(any, argument_dims(module)[-2:]))
+    front = scarce.pareto()
+    assert len(front) > 1
+    assert [cost.seconds for cost in front] == sorted(cost.seconds for cost in front)
+    assert [cost.memory for cost in front] == sorted((cost.memory for cost in front), reverse=True)
+    assert not any(cost.seconds <= ample.cost.seconds and cost.memory < scarce.memory for cost in front)
 
 
 def test_partial_sums_and_gathered_operands_take_memory() -> None:
