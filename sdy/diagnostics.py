@@ -17,6 +17,7 @@ The location of a diagnostic is the location of an operation or value, as in MLI
 
 import logging
 import sys
+import sysconfig
 import warnings
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
+from pathlib import Path
 from threading import Lock
 from typing import Any, TypeAlias, cast
 
@@ -31,7 +33,6 @@ from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedL
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
 from sdy.formatting import escape_line, escape_lines
-from sdy.libraries import is_library
 
 _LOGGER = logging.getLogger("sdy")
 
@@ -331,3 +332,16 @@ def _warning_registry(filename: str) -> dict[Any, Any]:
 
 
 _handler: ContextVar[Callable[[Diagnostic], None]] = ContextVar("handler", default=_default_handler)
+
+
+_INSTALLED = {"site-packages", "dist-packages"}
+"""Folders of installed packages."""
+
+_OWN = tuple(f"{path}/" for path in (Path(__file__).parent, *map(sysconfig.get_path, ("stdlib", "platstdlib"))))
+"""Folders of this package and of the standard library."""
+
+
+@lru_cache(maxsize=1024)
+def is_library(filename: str) -> bool:
+    """Return whether a file belongs to an installed package, to the standard library or to this package."""
+    return not _INSTALLED.isdisjoint(Path(filename).parts) or filename.startswith((*_OWN, "<frozen"))

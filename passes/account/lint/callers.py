@@ -7,10 +7,9 @@ from typing import cast
 from xdsl.dialects.builtin import CallSiteLoc, FusedLoc, LocationAttr, ModuleOp, NameLoc
 from xdsl.ir import Attribute
 
-from sdy.diagnostics import Location, location_of
+from sdy.diagnostics import Location, is_library, location_of
 from sdy.ir.locations import fused_parts
 from sdy.ir.walking import operations
-from sdy.libraries import is_library
 
 
 class Callers:

@@ -68,7 +68,7 @@ class WrittenProgram:
     compare: bool = True
 
     def layouts(self, compare: bool = True) -> list[PropagatedLayout]:
-        """Propagate a copy; without `compare`, only as it is written, in half of the time.
+        """Propagate a copy; without `compare`, only the program as written, in half the time.
 
         Raises:
             DiagnosticError: The program cannot be propagated.
