@@ -89,6 +89,7 @@ CASES: dict[str, tuple[tuple[int, ...], Function[Any], Arguments, P]] = {
     ),
     "a kernel split by its rows": ((2,), convolved, [((1, 8, 8), P(None, None, "x")), ((8, 8, 8), P("x"))], P()),
     "a halo of most rows": ((2,), convolved, [((1, 8, 8), P(None, "x")), ((8, 8, 8), P())], P(None, "x")),
+    "windows of rows that all devices hold": ((4,), convolved, [((1, 8, 8), P()), ((8, 8, 8), P())], P(None, "x")),
     "every third window": ((4,), every_third, [((1, 16, 8), P(None, None, "x")), ((3, 8, 8), P())], P(None, "x")),
     "log-sum-exps split anew": ((2, 2), lax.cumlogsumexp, [((8, 16), P(("y", "x")))], P(None, "x")),
     "elements that all devices hold": ((8,), product_of_segments, [((16,), P()), ((16,), P("x"))], P()),

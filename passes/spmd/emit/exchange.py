@@ -52,6 +52,19 @@ class DimExchange:
             return needed
         return self._fill_outside(needed, exchange.ranges)
 
+    def take(self, value: SSAValue, ranges: ReadRanges) -> SSAValue:
+        """Emit the slice of the unsharded `value` that each device needs, without an exchange."""
+        reads = [start for start, places in zip(ranges.starts, ranges.matters, strict=True) if places] or [0]
+        low = max(0, -min(reads))
+        high = max(0, max(reads) + ranges.length - ((ranges.size - 1) * ranges.dilation + 1))
+        offsets = tuple(low + max(start, -low) if start <= max(reads) else 0 for start in ranges.starts)
+        lows, highs, interior = ([0] * len(shape_of(value)) for _ in range(3))
+        lows[self.dim], highs[self.dim], interior[self.dim] = low, high, ranges.dilation - 1
+        padded = self._emit.insert(PadOp(value, self.filler.value, lows, highs, interior))
+        sizes = list(shape_of(padded))
+        sizes[self.dim] = ranges.length
+        return self._from(padded, self.builder.by_part(self._axes, offsets), sizes)
+
     def _piece(self, value: SSAValue, piece: Piece) -> SSAValue:
         rows = self._rows(value, piece)
         return rows if piece.is_own else self.builder.permute(self._emit, rows, self._axes, piece.senders)

@@ -9,6 +9,7 @@ from sdy.mesh import Mesh
 from sdy.passes.spmd.plan.cheapest_plan import cheapest_plan
 from sdy.passes.spmd.plan.collective_cost import elements_received
 from sdy.passes.spmd.plan.collective_steps import AxesPerDim
+from sdy.passes.spmd.plan.reshard_cost import before_reshards, is_on_all_devices
 from sdy.passes.spmd.shards.halo import needed_rows
 from sdy.passes.spmd.shards.layout import Layout
 from sdy.passes.spmd.shards.reshaped_layouts import ReshapedLayouts
@@ -55,7 +56,8 @@ def elements_exchanged(op: PadOp | SliceOp, axes_per_dim: AxesPerDim, mesh: Mesh
 def elements_exchanged_in_windows(op: ConvolutionOp | ReduceWindowOp, layouts: Sequence[Layout]) -> int:
     """Return the number of elements that all devices receive of the operands of `op`, for halos of its windows.
 
-    If the partitioner cannot exchange halos, it gathers each operand along its windowed dimensions.
+    If the partitioner cannot exchange halos, it gathers each operand along its windowed dimensions. Devices receive
+    nothing of an operand that all of them hold.
 
     Args:
         op: A convolution or a window reduction.
@@ -63,6 +65,8 @@ def elements_exchanged_in_windows(op: ConvolutionOp | ReduceWindowOp, layouts: S
     """
     mesh = next((layout.mesh for layout in layouts if layout.is_split), None)
     if mesh is None or any(min(layout.shape, default=1) < 1 for layout in layouts):
+        return 0
+    if all(is_on_all_devices(before_reshards(value)) for value in op.operands[: num_windowed_operands(op)]):
         return 0
     windows = sliding_windows(op, layouts)
     exchanges = halo_exchanges(op, layouts, needed_rows, splits_windows=True)

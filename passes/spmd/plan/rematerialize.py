@@ -15,7 +15,7 @@ from functools import partial
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from sdy.dialect.collectives import AllReduceOp, AllSliceOp
+from sdy.dialect.collectives import AllSliceOp
 from sdy.dialect.interfaces import Elementwise
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ConstantOp as ShardedConstantOp
@@ -26,7 +26,7 @@ from sdy.ir.fast_access import has_trait
 from sdy.ir.shapes import is_scalar, num_elements, shape_of
 from sdy.passes.common.properties import num_bytes
 from sdy.passes.common.reshard_reuse import layout_before
-from sdy.passes.spmd.plan.reshard_cost import elements_resharded, is_substitute, shardings_of_copies
+from sdy.passes.spmd.plan.reshard_cost import elements_resharded, is_on_all_devices, is_substitute, shardings_of_copies
 from sdy.sharding import DimSharding, TensorSharding
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.constants import ConstantOp, IotaOp
@@ -124,7 +124,7 @@ class _RecipeSearch:
         op = value.owner
         if not isinstance(op, Operation) or not most_operations:
             return None
-        if isinstance(op, AllSliceOp | ReshardOp) and _is_on_all_devices(op.operands[0]):
+        if isinstance(op, AllSliceOp | ReshardOp) and is_on_all_devices(op.operands[0]):
             return self.cheapest(op.operands[0], sharding, most_operations - 1)
         layouts = _operand_layouts(op, sharding)
         if layouts is None:
@@ -152,15 +152,6 @@ class _RecipeSearch:
             if source_mesh.axes != target_mesh.axes:
                 return math.inf
         return elements_resharded(value, source, sharding, self._anchor)
-
-
-def _is_on_all_devices(value: SSAValue) -> bool:
-    """Return whether `value` is replicated, other than by an all-reduce, which becomes a reduce-scatter if sliced."""
-    sharding = get_sharding(value)
-    if sharding is None or isinstance(value.owner, AllReduceOp):
-        return sharding is None
-    # A single-device sharding has no dimensions.
-    return bool(sharding.dims) and sharding.is_fully_replicated and not sharding.unreduced
 
 
 def _operand_layouts(op: Operation, sharding: TensorSharding) -> Sequence[TensorSharding] | None:

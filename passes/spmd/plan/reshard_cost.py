@@ -98,6 +98,15 @@ def before_reshards(value: SSAValue) -> SSAValue:
     return value
 
 
+def is_on_all_devices(value: SSAValue) -> bool:
+    """Return whether `value` is replicated, other than by an all-reduce, which becomes a reduce-scatter if sliced."""
+    sharding = get_sharding(value)
+    if sharding is None or isinstance(value.owner, AllReduceOp):
+        return sharding is None
+    # A single-device sharding has no dimensions.
+    return bool(sharding.dims) and sharding.is_fully_replicated and not sharding.unreduced
+
+
 def shardings_of_copies(value: SSAValue, anchor: Operation) -> Iterator[TensorSharding]:
     """Yield the shardings to which other reshards in the block of `anchor` convert `value`.
 

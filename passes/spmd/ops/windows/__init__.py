@@ -6,7 +6,7 @@ have neither.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from sdy.axes import subtract
 from sdy.diagnostics import op_error
 from sdy.dialect.attributes import SHARDING, AxisRefListAttr
 from sdy.dialect.collectives import AllReduceOp
+from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import rank
 from sdy.mesh import Mesh
@@ -39,6 +40,7 @@ from sdy.passes.spmd.emit.resolution import (
     unpad,
     zero_filler,
 )
+from sdy.passes.spmd.plan.reshard_cost import before_reshards, is_on_all_devices
 from sdy.passes.spmd.plan.special_rules import rule_of_convolution
 from sdy.passes.spmd.shards.halo import Exchange
 from sdy.passes.spmd.shards.layout import Layout
@@ -50,11 +52,11 @@ from sdy.passes.spmd.shards.sliding_window import (
     windows_stay,
 )
 from sdy.rule import FactorKind, OpShardingRule
-from sdy.sharding import TensorSharding
+from sdy.sharding import DimSharding, TensorSharding
 from sdy.stablehlo.attributes.operation_attributes import i64_array
 from sdy.stablehlo.checks.windows import WindowDimension, padding_elements
 from sdy.stablehlo.convolution import ConvolutionOp
-from sdy.stablehlo.emitter import with_shape
+from sdy.stablehlo.emitter import before, with_shape
 from sdy.stablehlo.windows import ReduceWindowOp
 
 
@@ -108,11 +110,15 @@ class _WindowedOperation:
         op, input_sharding = self.op, get_sharding(self.operands[0])
         assert input_sharding is not None
         fillers = [filler_of(value) for value in self.padding_values] or [zero_filler(op, self.operands[0])]
+        held = self._held_operands(exchanges) if resolution.planner.trims_messages else {}
+        shardings_before = [_sharding(value, input_sharding.mesh) for value in self._tensors]
         tensors: list[Tensor] = []
-        windowed = zip(self._tensors, windowed_dims(op, exchanges), strict=True)
-        for (value, dims), filler in zip(windowed, fillers * 2, strict=False):
-            sharding = _sharding(value, input_sharding.mesh)
-            tensors.append((pad_to(op, value, padded_along(value, dims), filler, sharding), sharding))
+        windowed = zip(self._tensors, windowed_dims(op, exchanges), shardings_before, strict=True)
+        for index, ((value, dims, sharding), filler) in enumerate(zip(windowed, fillers * 2, strict=False)):
+            if index in held:
+                tensors.append(held[index])
+            else:
+                tensors.append((pad_to(op, value, padded_along(value, dims), filler, sharding), sharding))
         scalar = TensorSharding.replicated_open(input_sharding.mesh, 0)
         devices = resolution.devices(layout_of(self.operands[0]).mesh)
         all_tensors = [*tensors, *((filler.value, scalar) for filler in fillers)]
@@ -123,8 +129,11 @@ class _WindowedOperation:
         operands, inner_fillers = list(builder.arguments[:count]), builder.arguments[count:]
         for index, (filler, inner) in enumerate(zip(fillers, inner_fillers, strict=True)):
             for sliding, exchange in exchanges.items():
-                dim_exchange = DimExchange(builder, tensors[index][1], sliding.before, Filler(inner, filler.is_zero))
-                operands[index] = dim_exchange.run(operands[index], exchange)
+                along = DimExchange(builder, shardings_before[index], sliding.before, Filler(inner, filler.is_zero))
+                if index in held:
+                    operands[index] = along.take(operands[index], exchange.ranges)
+                else:
+                    operands[index] = along.run(operands[index], exchange)
         types = [
             with_shape(result, padded_along(result, [sliding.after for sliding in exchanges])) for result in op.results
         ]
@@ -140,6 +149,17 @@ class _WindowedOperation:
         padded_results = builder.finish(local.results, types, shardings)
         results = zip(padded_results, op.results, shardings, strict=True)
         Rewriter.replace_op(op, [], [unpad(op, value, shape_of(old), sharding) for value, old, sharding in results])
+
+    def _held_operands(self, windows: Collection[SlidingWindow]) -> dict[int, Tensor]:
+        """Return, by index, each operand that all devices hold, before it is sharded along `windows`."""
+        held: dict[int, Tensor] = {}
+        for index, value in enumerate(self.operands):
+            source, sharding = before_reshards(value), get_sharding(value)
+            if source is not value and sharding is not None and is_on_all_devices(source):
+                for sliding in windows:
+                    sharding = sharding.with_dim(sliding.before, DimSharding())
+                held[index] = before(self.op).insert(ReshardOp(source, sharding)), sharding
+        return held
 
     def _properties(self, windows: Sequence[WindowDimension]) -> dict[str, Attribute]:
         return {
