@@ -62,11 +62,11 @@ class Match:
         """The costliest one."""
         return max(self.alike, key=lambda each: each.cost)
 
-    def may_be_reduced(self, before: Costs) -> bool:
-        """Return whether the cost is a part of that of a step which a fix has to save."""
+    def is_share(self, costs: Costs, share: float) -> bool:
+        """Return whether the cost is at least this part of the bytes of a step, or is not one of layouts."""
         received, held = sum(each.received for each in self.alike), sum(each.held for each in self.alike)
-        share = self.rule.share
-        return self.rule.is_unmeasured or received >= share * before.received > 0 or held >= share * before.memory
+        is_measured = bool(self.worst.cures) and not self.rule.is_unmeasured
+        return not is_measured or received >= share * costs.received > 0 or held >= share * costs.memory
 
     def is_reduced(self, before: Costs, after: Costs, part: float) -> bool:
         """Return whether a fix saves this part of the cost."""
@@ -144,7 +144,8 @@ def findings(program: LintedProgram, rules: Sequence[Rule], is_wanted: Callable[
         )
         found.append(finding)
         left = [each for each in remaining if each.key != match.key]
-    found += (_uncured(each) for each in left if not each.needs_cure)
+    costs = program.costs
+    found += (_uncured(each) for each in left if not each.needs_cure and each.is_share(costs, _LEAST_UNCURED))
     found.sort(key=lambda each: -each.cost)
     return Findings(found, _below(program, [each for each in every if is_wanted(each)]))
 
@@ -169,6 +170,9 @@ def _wanted(found: Sequence[Match], is_wanted: Callable[[Match], bool]) -> list[
     rewritten = {op for each in wanted if not each.worst.cures and not each.needs_cure for op in each.collectives}
     return [each for each in wanted if not each.overlaps(allowed | rewritten if each.needs_cure else allowed)]
 
+
+_LEAST_UNCURED = 0.05
+"""The smallest part of the bytes of a step for which a match is a finding though no fix helps."""
 
 _LEAST_BELOW = 1 / 64
 """The smallest part of the bytes of a step that a match below the threshold is mentioned for."""
@@ -219,7 +223,7 @@ def _best_cure(
     if program.written is None:
         return None
     before, thresholds = program.costs, program.thresholds
-    fixes_of = [(match, match.worst.cures) for match in candidates if match.may_be_reduced(before)]
+    fixes_of = [(match, match.worst.cures) for match in candidates if match.is_share(before, match.rule.share)]
     # The first fix of each match, then the second of each, within the budget.
     fixes = [
         (match, cures[number]) for number in range(_MOST_TRIES) for match, cures in fixes_of if number < len(cures)
