@@ -70,6 +70,7 @@ class Candidates:
         alike = [each for each in self._alike(argument) if each is not argument]
         constraints = self._constraints_like(argument, before)
         group = [argument, *alike]
+        groups: list[tuple[list[BlockArgument], list[Constraint]]]
         groups = [(group, constraints), ([argument], constraints), (group, []), ([argument], [])]
         cures = (
             Cure((*(self.shard(each, new) for each in arguments), *(ChangeConstraint(each, new) for each in changed)))

@@ -145,17 +145,20 @@ def findings(program: LintedProgram, rules: Sequence[Rule], is_wanted: Callable[
         found.append(finding)
         left = [each for each in remaining if each.key != match.key]
     costs = program.costs
-    found += (_uncured(each) for each in left if not each.needs_cure and each.is_share(costs, _LEAST_UNCURED))
+    found += (
+        _uncured(each, trials.skipped) for each in left if not each.needs_cure and each.is_share(costs, _LEAST_UNCURED)
+    )
     found.sort(key=lambda each: -each.cost)
     return Findings(found, _below(program, [each for each in every if is_wanted(each)]))
 
 
-def _uncured(match: Match) -> Finding:
-    """Return the finding of a match that no fix helps."""
+def _uncured(match: Match, skipped: int) -> Finding:
+    """Return the finding of a match that none of the fixes helps, except maybe those that were skipped."""
     finding = match.finding()
     if not match.worst.cures or match.program.written is None:
         return finding
-    note = Diagnostic(Severity.NOTE, finding.where, "no other layout that was tried costs less")
+    left = f"; {skipped:,} were not tried, since the program is large" if skipped else ""
+    note = Diagnostic(Severity.NOTE, finding.where, f"no other layout that was tried costs less{left}")
     return replace(finding, reasons=(*finding.reasons, note))
 
 

@@ -1,5 +1,9 @@
 """Well-sharded programs of Equinox, Flax, Haiku and Optax, in which no rule finds anything."""
 
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownParameterType=false, reportUnknownLambdaType=false, reportArgumentType=false
+# pyright: reportMissingTypeStubs=false, reportAttributeAccessIssue=false, reportPrivateImportUsage=false
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

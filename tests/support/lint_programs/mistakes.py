@@ -93,8 +93,7 @@ def mapped(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
 
 def mapped_in_scan(ws: jax.Array, x: jax.Array) -> jax.Array:
     def layer(x: jax.Array, w: jax.Array) -> tuple[jax.Array, None]:
-        local = lambda x: jnp.tanh(x * 2)  # noqa: E731
-        y = jax.shard_map(local, in_specs=P("data"), out_specs=P("data"))(x * w)  # mistake
+        y = jax.shard_map(jnp.tanh, in_specs=P("data"), out_specs=P("data"))(x * w)  # mistake
         return y, None
 
     return lax.scan(layer, x, ws)[0]
@@ -140,6 +139,10 @@ def mlp(up: P, down: P) -> dict[str, Any]:
     return {"up": tensor(1024, 8192, split=up), "down": tensor(8192, 1024, split=down)}
 
 
+def infer(x: jax.Array, w: jax.Array) -> jax.Array:
+    return jnp.tanh(x @ w) @ w.T
+
+
 def token_loss(params: Any, batch: Any) -> jax.Array:
     x = params["table"][batch["tokens"]]
     logits = jnp.tanh(x @ params["up"]) @ params["out"]
@@ -176,6 +179,10 @@ def over_layers(ws: jax.Array, x: jax.Array) -> jax.Array:
     return lax.scan(lambda x, w: (jnp.tanh(x @ w), None), x, ws)[0]
 
 
+def layers_mean(ws: jax.Array, x: jax.Array) -> jax.Array:
+    return jnp.mean(over_layers(ws, x) ** 2)
+
+
 def over_time(w: jax.Array, xs: jax.Array) -> jax.Array:
     def cell(h: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
         h = jnp.tanh(h @ w + x)
@@ -185,7 +192,7 @@ def over_time(w: jax.Array, xs: jax.Array) -> jax.Array:
 
 
 def over_time_loss(params: Any, xs: jax.Array) -> jax.Array:
-    return jnp.mean(over_time(params["w"], jnp.swapaxes(xs @ params["in"], 0, 1)) ** 2)
+    return jnp.mean(over_time(params["w"], jnp.transpose(xs @ params["in"], (1, 0, 2))) ** 2)
 
 
 def over_chunks(x: jax.Array, w: jax.Array) -> jax.Array:
@@ -373,7 +380,7 @@ MISTAKES: dict[str, Mistake] = {
     "inference on a replicated batch": Mistake(
         "batch-not-sharded",
         Written(
-            lambda x, w: jnp.tanh(x @ w) @ w.T,
+            infer,
             (tensor(8192, 1024, split=P()), tensor(1024, 4096, split=P(None, "model"))),
         ),
         "x",
@@ -397,7 +404,7 @@ MISTAKES: dict[str, Mistake] = {
     "layers sharded by layer, their gradients": Mistake(
         "loop-over-sharded-dimension",
         Written(
-            descend(lambda ws, x: jnp.mean(over_layers(ws, x) ** 2)),
+            descend(layers_mean),
             (tensor(16, 1024, 1024, split=P("data")), DATA),
             mesh=EIGHT,
         ),

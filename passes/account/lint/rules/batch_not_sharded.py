@@ -15,8 +15,9 @@ After::
 
 from collections.abc import Iterator
 
-from xdsl.dialects.builtin import IntegerType, TensorType
+from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import BlockArgument, Operation
+from xdsl.utils.type import get_element_type_or_self
 
 from sdy.axes import AxisRef
 from sdy.dialect.shardings import get_sharding
@@ -94,7 +95,7 @@ def _data(program: LintedProgram) -> dict[str, list[BlockArgument]]:
 
 
 def _is_integer(argument: BlockArgument) -> bool:
-    return isinstance(argument.type, TensorType) and isinstance(argument.type.element_type, IntegerType)
+    return isinstance(get_element_type_or_self(argument.type), IntegerType)
 
 
 def _batches(

@@ -29,7 +29,7 @@ from sdy.passes.account.lint.cures import Cure
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import from_to, in_iterations, moves, spec_of
-from sdy.passes.common.loops import carried_unchanged, loop_trips, loops_around
+from sdy.passes.common.loops import carried_unchanged, loop_trips
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.control_flow import ReturnOp, WhileOp
 
@@ -92,11 +92,7 @@ def _constrained_differently(program: LintedProgram) -> Iterator[Suspicion]:
             if taken is None or not isinstance(given, ReshardOp):
                 continue
             before, after = given.sharding.data, taken.sharding.data
-            collectives = [
-                each
-                for each in program.collectives
-                if each.is_reshard and each.source in (taken, given) and loop in loops_around(each.source)
-            ]
+            collectives = [each for each in program.collectives if each.is_reshard and each.source in (taken, given)]
             if _refines(before, after) or _refines(after, before):
                 continue
             received = sum(each.bytes for each in collectives)

@@ -27,6 +27,7 @@ from sdy.passes.account.lint.candidates import Candidates
 from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.common.properties import is_elementwise
+from sdy.sharding import TensorSharding
 
 _Step = Callable[[SSAValue], Iterator[tuple[Operation, list[SSAValue]]]]
 """Yields the operations beside a value, each with the values on its other side."""
@@ -34,7 +35,7 @@ _Step = Callable[[SSAValue], Iterator[tuple[Operation, list[SSAValue]]]]
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
     """Find constraints near reshards: of the constrained tensor, or in the elementwise operations around it."""
-    lines: dict[tuple[Location | None, object], list[ReshardOp]] = {}
+    lines: dict[tuple[Location | None, TensorSharding], list[ReshardOp]] = {}
     for op in program.operations:
         if isinstance(op, ReshardOp):
             lines.setdefault((location_of(op), op.sharding.data), []).append(op)

@@ -27,6 +27,7 @@ from sdy.ir.walking import operations_of
 from sdy.passes.account.causes import Purpose
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.candidates import Candidates
+from sdy.passes.account.lint.cures import Cure
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.common.loops import carried_unchanged
@@ -57,7 +58,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
                 )
 
 
-def _cures(candidates: Candidates, value: SSAValue) -> Iterator[object]:
+def _cures(candidates: Candidates, value: SSAValue) -> Iterator[Cure]:
     yield from candidates.of_value(value) or candidates.of_result(value)
 
 

@@ -42,15 +42,15 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
         num_shards = prod(program.mesh.axis_size(name) for name in axes)
         dims = _with_axes(program, value, axes)
         suggestion = spec(dims)
-        is_argument = isinstance(value, BlockArgument) and value.owner is program.main.body.block
+        argument = value if isinstance(value, BlockArgument) and value.owner is program.main.body.block else None
         yield Suspicion(
             value,
             f"{program.called(value)}, {value.type}, is replicated over {quoted_axes(list(axes))}, which could shard "
             f"dimension {', '.join(map(str, sorted({*axes.values()})))}",
-            f"shard it as {suggestion}" if is_argument else f"jax.lax.with_sharding_constraint(..., {suggestion})",
+            f"shard it as {suggestion}" if argument else f"jax.lax.with_sharding_constraint(..., {suggestion})",
             [GivenBy(value)],
             held=local - local // num_shards,
-            cures=candidates.of_argument(value, dims) if is_argument else candidates.of_result(value, dims),
+            cures=candidates.of_argument(argument, dims) if argument else candidates.of_result(value, dims),
         )
 
 
