@@ -110,6 +110,17 @@ def partitioned_copy(module: ModuleOp) -> ModuleOp:
     return local
 
 
+def partitioner_for(memory: str) -> Partitioner:
+    """Return a partitioner to programs that need at most `memory`, a size such as "2G"; an empty one is no limit."""
+
+    def limited_copy(module: ModuleOp) -> ModuleOp:
+        local = clone_alone(module)
+        partition(local, memory=memory)
+        return local
+
+    return limited_copy if memory else partitioned_copy
+
+
 def cheapest(layouts: Sequence[PropagatedLayout], partitioner: Partitioner = partitioned_copy) -> PartitionedLayout:
     """Partition all layouts, and return the one with which devices receive the fewest bytes, the first of equals.
 

@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from xdsl.dialects.builtin import ModuleOp
 
-from sdy.passes.layouts import PartitionedLayout, PropagatedLayout, cheapest, layouts_of, propagated_layouts
+from sdy.passes.layouts import (
+    PartitionedLayout,
+    PropagatedLayout,
+    cheapest,
+    layouts_of,
+    partitioner_for,
+    propagated_layouts,
+)
 
 if TYPE_CHECKING:
     from sdy.passes.jax.stages import JaxProgram
@@ -26,7 +33,14 @@ def partitioned_program(program: Program, *args: Any, **kwargs: Any) -> Partitio
         TypeError: Arguments are given for a lowered program or a module.
         DiagnosticError: The program cannot be propagated or partitioned.
     """
-    return cheapest(propagated_program(program, *args, **kwargs))
+    if isinstance(program, ModuleOp):
+        return cheapest(propagated_program(program, *args, **kwargs))
+    from sdy.passes.jax.stages import Lowered, lowered
+
+    stage = lowered(program, *args, **kwargs)
+    if isinstance(stage, Lowered):
+        return cheapest(layouts_of(stage.module), partitioner_for(stage.memory_limit))
+    return cheapest(propagated_layouts(stage))
 
 
 def propagated_program(program: Program, *args: Any, **kwargs: Any) -> Sequence[PropagatedLayout]:

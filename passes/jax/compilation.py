@@ -21,13 +21,13 @@ from sdy.passes.common.inline import inline_calls
 from sdy.passes.jax.bindings.from_jax import module_of
 from sdy.passes.jax.bindings.to_bindings import module_to_bindings
 from sdy.passes.jax.callbacks.lowered_layouts import lowered_layouts
-from sdy.passes.jax.compiler_context import Compiler, compares_layouts, policy_of
+from sdy.passes.jax.compiler_context import Compiler, compares_layouts, memory_of, policy_of
 from sdy.passes.jax.device_mesh import AnyMesh, Device, name_mesh
 from sdy.passes.jax.jax_internals import ForXla, ToCompile
 from sdy.passes.jax.program.manual_program import make_manual
 from sdy.passes.jax.program.sharded_program import ShardedProgram
 from sdy.passes.jax.sharding_constraint import give_to_main
-from sdy.passes.layouts import PartitionedLayout, cheapest
+from sdy.passes.layouts import PartitionedLayout, cheapest, partitioner_for
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,9 @@ class Compilation:
             callbacks = list(lowered.callbacks)
             layouts = lowered_layouts(module, policy, compare, devices, lowered.kept_alive, callbacks)
         with elapsed_time_logged("partitioning", lowered.function):
-            return cls(declared, cheapest(layouts), devices, like, tuple(callbacks))
+            return cls(
+                declared, cheapest(layouts, partitioner_for(memory_of(compilers))), devices, like, tuple(callbacks)
+            )
 
     def before_propagation(self) -> ModuleOp:
         """Return a copy of the module before propagation, with calls inlined."""

@@ -6,17 +6,42 @@ from dataclasses import dataclass
 
 import jax
 
+from sdy.formatting import parse_bytes
 from sdy.passes.jax.device_mesh import AnyMesh
 from sdy.passes.policy import Policy, chain_policies
 
 
 @dataclass(frozen=True)
 class Compiler:
-    """Options of compiling a program: its mesh, if known, its policy, and whether layouts are compared."""
+    """Options of compiling a program.
+
+    Attributes:
+        mesh: The mesh, if known.
+        policy: The policy.
+        compare_layouts: Whether layouts are compared.
+        memory: The most memory of a device, a size such as "2G"; empty for no limit.
+    """
 
     mesh: AnyMesh | None = None
     policy: Policy | None = None
     compare_layouts: bool = True
+    memory: str = ""
+
+
+CPU_OPTIONS = {
+    "xla_disable_hlo_passes": "cse_barrier_expander",
+    "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED",
+}
+"""Options of XLA that keep optimization barriers on CPUs, where it removes them before it merges equal operations."""
+
+
+def memory_limit(memory: str | float | None) -> str:
+    """Return a memory limit, a number of bytes or a size such as "2G", as a text; an empty text for no limit.
+
+    Raises:
+        ValueError: `memory` is not a size.
+    """
+    return "" if memory is None else str(parse_bytes(memory if isinstance(memory, str) else str(int(memory))))
 
 
 _compilers = jax.make_user_context(())
@@ -36,6 +61,11 @@ def policy_of(compilers: Iterable[Compiler]) -> Policy | None:
     """Return a policy that calls the policies of `compilers` in order, or None if they have none."""
     policies = [compiler.policy for compiler in dict.fromkeys(compilers) if compiler.policy is not None]
     return chain_policies(policies) if policies else None
+
+
+def memory_of(compilers: Iterable[Compiler]) -> str:
+    """Return the least memory that one of `compilers` allows, or an empty text if none has a limit."""
+    return min((compiler.memory for compiler in compilers if compiler.memory), key=parse_bytes, default="")
 
 
 def compares_layouts(compilers: Iterable[Compiler]) -> bool:

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sdy.passes.jax.bindings.from_jax import from_jax
 from sdy.passes.jax.compilation import Compilation, inner_compilers
-from sdy.passes.jax.compiler_context import Compiler, compares_layouts, policy_of, use_compilers
+from sdy.passes.jax.compiler_context import Compiler, compares_layouts, memory_of, policy_of, use_compilers
 from sdy.passes.jax.device_mesh import AnyMesh, refuse_abstract
 from sdy.passes.jax.jax_internals import ToCompile, lower_with_placements, with_module
 from sdy.passes.jax.program.sharded_program import ShardedProgram
@@ -89,6 +89,11 @@ class Lowered:
         """Return a copy of the module before propagation, its policy, and whether to compare its HLO form."""
         module = self._compilation.before_propagation()
         return module, policy_of(self._compilers), compares_layouts(self._compilers)
+
+    @property
+    def memory_limit(self) -> str:
+        """The most memory that the program of a device may need, such as "2G"; empty without limit."""
+        return memory_of(self._compilers)
 
     @cached_property
     def _compilation(self) -> Compilation:

@@ -20,7 +20,7 @@ from sdy.mesh import Mesh
 from sdy.passes.jax.api.given_shardings import GivenShardings
 from sdy.passes.jax.api.persistent_cache import remembered
 from sdy.passes.jax.compilation import Compilation, inner_compilers
-from sdy.passes.jax.compiler_context import Compiler, active_compilers, use_compilers
+from sdy.passes.jax.compiler_context import Compiler, active_compilers, memory_limit, use_compilers
 from sdy.passes.jax.device_mesh import AnyMesh, refuse_abstract
 from sdy.passes.jax.jax_internals import ForXla, ToCompile, before_xla_compiles
 from sdy.passes.jax.program.local_program import LocalProgram
@@ -29,7 +29,11 @@ from sdy.passes.policy import Policy
 
 @contextmanager
 def compiler(
-    *, mesh: jax.sharding.Mesh | Mesh | None = None, policy: Policy | None = None, compare_layouts: bool = True
+    *,
+    mesh: jax.sharding.Mesh | Mesh | None = None,
+    policy: Policy | None = None,
+    compare_layouts: bool = True,
+    memory: str | float | None = None,
 ) -> Generator[None]:
     """Compile the programs of jax for several devices with sdy, in a `with` block or a decorated function.
 
@@ -41,13 +45,15 @@ def compiler(
             programs run on the devices of their arguments.
         policy: called for each program, as in `sdy.jit`.
         compare_layouts: as in `sdy.jit`.
+        memory: as in `sdy.jit`, but on CPUs, XLA needs the options in `sdy.passes.jax.compiler_context.CPU_OPTIONS`.
 
     Raises:
+        ValueError: `memory` is not a size.
         DiagnosticError: when a program in the block is compiled and cannot be partitioned.
     """
     of_jax = GivenShardings.of(mesh, None, None).mesh
     install_hook()
-    with use_compilers((Compiler(of_jax, policy, compare_layouts),)), _mesh_of_context(of_jax):
+    with use_compilers((Compiler(of_jax, policy, compare_layouts, memory_limit(memory)),)), _mesh_of_context(of_jax):
         yield
 
 

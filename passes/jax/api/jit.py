@@ -27,7 +27,7 @@ from sdy.passes.jax.api.compiler import install_hook
 from sdy.passes.jax.api.given_shardings import GivenShardings, Tree
 from sdy.passes.jax.api.marker_primitive import with_marker
 from sdy.passes.jax.api.positional_call import static_positions
-from sdy.passes.jax.compiler_context import Compiler, active_compilers, use_compilers
+from sdy.passes.jax.compiler_context import CPU_OPTIONS, Compiler, active_compilers, memory_limit, use_compilers
 from sdy.passes.jax.device_mesh import AnyMesh, refuse_abstract
 from sdy.passes.jax.jax_internals import on_devices
 from sdy.passes.jax.refused_kernels import explain_refused_kernels
@@ -51,6 +51,7 @@ def jit(
     out_shardings: Tree = None,
     policy: Policy | None = None,
     compare_layouts: bool = True,
+    memory: str | float | None = None,
     **options: Any,
 ) -> Any:
     """Compile `fun` as `jax.jit` does, but propagated and partitioned by sdy.
@@ -66,19 +67,25 @@ def jit(
         policy: called with the program's operations before propagation, as in `sdy.propagate`.
         compare_layouts: propagate both the program as written and its HLO form, and keep the layout that moves fewer
             bytes; otherwise the program as written alone.
+        memory: the bytes that a device may use, as a number or a size such as "2G". Values are recomputed instead of
+            kept until the predicted memory is at most that; a warning says if it is not.
         **options: options of `jax.jit`: static_argnums, static_argnames, donate_argnums, donate_argnames,
             keep_unused, inline, compiler_options.
 
     Returns:
         A `Jitted` function.
+
+    Raises:
+        ValueError: `memory` is not a size.
     """
+    limit = memory_limit(memory)
     if choice_in(in_shardings) is not None:
-        compiled = partial(jit, compare_layouts=compare_layouts)
+        compiled = partial(jit, compare_layouts=compare_layouts, memory=memory)
         trees = (in_shardings, out_shardings)
         make = partial(Planned, mesh=mesh, trees=trees, compiled=compiled, policy=policy, options=options)
         return make if fun is None else make(fun)
     trees = (mesh, in_shardings, out_shardings)
-    make = partial(Jitted, trees=trees, policy=policy, compare_layouts=compare_layouts, options=options)
+    make = partial(Jitted, trees=trees, policy=policy, compare_layouts=compare_layouts, memory=limit, options=options)
     return make if fun is None else make(fun)
 
 
@@ -98,6 +105,7 @@ class Jitted(Lowerable):
         trees: tuple[Any, Tree, Tree],
         policy: Policy | None,
         compare_layouts: bool,
+        memory: str,
         options: dict[str, Any],
     ):
         update_wrapper(self, fun, updated=())  # a copied __dict__ would share cached properties
@@ -106,6 +114,7 @@ class Jitted(Lowerable):
         self._trees = trees  # the mesh, in_shardings and out_shardings
         self._policy = policy
         self._compare_layouts = compare_layouts
+        self._memory = memory
         self._options = options
         if any(isinstance(leaf, Mesh | TensorSharding) for leaf in tree_leaves(trees)):
             jax.jit(fun, **options)  # raises for unknown options
@@ -164,13 +173,15 @@ class Jitted(Lowerable):
 
     @cached_property
     def _compiler(self) -> Compiler:
-        return Compiler(self._given.mesh, self._policy, self._compare_layouts)
+        return Compiler(self._given.mesh, self._policy, self._compare_layouts, self._memory)
 
     @cached_property
     def _by_jax(self) -> Any:
         """The function under `jax.jit`, for calls with sdy as the active compiler."""
         fun = self._constrained if self._given.ours else self._fun
-        return jax.jit(fun, **self._given.for_jax(), **self._options)
+        return jax.jit(
+            fun, **self._given.for_jax(), **(_kept_in_order(self._options) if self._memory else self._options)
+        )
 
     @cached_property
     def _nested(self) -> Any:
@@ -216,6 +227,13 @@ class Jitted(Lowerable):
         static = static_positions(names, len(args), self._options)
         positions = [index for index in range(len(args)) if index not in static]
         return positions, [names[index] if index < len(names) else f"args[{index}]" for index in positions]
+
+
+def _kept_in_order(options: dict[str, Any]) -> dict[str, Any]:
+    """Return options of `jax.jit` with which XLA keeps the order and the copies of recomputed operations on CPUs."""
+    if jax.default_backend() != "cpu":
+        return options
+    return {**options, "compiler_options": {**CPU_OPTIONS, **(options.get("compiler_options") or {})}}
 
 
 def _parameters(fun: Function[Any]) -> list[str]:

@@ -22,20 +22,18 @@ from sdy.passes.spmd.costs.kernels import Kernel, kernels_of
 from sdy.passes.spmd.remat.kernel_editor import KernelEditor
 from sdy.stablehlo.control_flow import OptimizationBarrierOp
 
-_LENGTH = 16
-"""The most kernels of a segment."""
 
-
-def order(editor: KernelEditor, block: Block, starts: Set[Operation]) -> None:
+def order(editor: KernelEditor, block: Block, starts: Set[Operation], length: int) -> None:
     """Insert barriers between the segments of the kernels of `block`, in the order of its operations.
 
     Args:
         editor: The editor of the block.
         block: The block of the main function.
         starts: The operations whose kernels start a segment; of several consecutive ones, the first.
+        length: The most kernels of a segment.
     """
     kernels = kernels_of([*block.ops])
-    segments = _segments(kernels[:-1], starts)
+    segments = _segments(kernels[:-1], starts, length)
     number: dict[Operation | Block, int] = {
         kernel.operation: index for index, segment in enumerate(segments) for kernel in segment
     }
@@ -52,12 +50,12 @@ def order(editor: KernelEditor, block: Block, starts: Set[Operation]) -> None:
         _insert(editor, segment, [*passed])
 
 
-def _segments(kernels: list[Kernel], starts: Set[Operation]) -> list[list[Kernel]]:
+def _segments(kernels: list[Kernel], starts: Set[Operation], length: int) -> list[list[Kernel]]:
     segments: list[list[Kernel]] = [[]]
     was_start = False
     for kernel in kernels:
         is_start = kernel.operation in starts
-        if segments[-1] and ((is_start and not was_start) or len(segments[-1]) >= _LENGTH):
+        if segments[-1] and ((is_start and not was_start) or len(segments[-1]) >= length):
             segments.append([])
         segments[-1].append(kernel)
         was_start = is_start

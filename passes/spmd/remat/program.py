@@ -10,17 +10,20 @@ from sdy.ir.companions import clone_alone
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.spmd.costs.footprint import peak_bytes
 from sdy.passes.spmd.costs.hardware import Hardware
-from sdy.passes.spmd.remat.choice import Recomputation, recomputation
+from sdy.passes.spmd.remat.choice import recomputation
 from sdy.passes.spmd.remat.kernel_editor import KernelEditor
 from sdy.passes.spmd.remat.order import order
 from sdy.passes.spmd.remat.recompute import recompute
 from sdy.passes.spmd.remat.timeline import Timeline
 
-_MAX_ATTEMPTS = 5
+_MAX_ATTEMPTS = 4
 """Maximum number of limits that are tried for the memory of temporaries."""
 
+_LENGTHS = (16, 4)
+"""The numbers of kernels between barriers: long segments leave XLA more freedom, in short ones it needs less memory."""
+
 _MIN_STEP = 0.01
-"""The least fraction of the limit by which the limit of an attempt is below that of the attempt before."""
+"""The least difference of the limits of two attempts, as a fraction of the memory limit."""
 
 
 @dataclass(frozen=True)
@@ -28,24 +31,26 @@ class Rematerialized:
     """The result of rematerialization.
 
     Attributes:
-        memory_before: The predicted peak memory in bytes without recomputation.
-        memory: The predicted peak memory in bytes with recomputation.
+        memory: The predicted peak memory in bytes.
         num_values: The number of values that are recomputed.
         seconds: The estimated time of the recomputation in a step.
+        target: The bytes of temporaries for which values were chosen.
+        length: The most kernels of a segment between barriers.
     """
 
-    memory_before: int
     memory: int
     num_values: int = 0
     seconds: float = 0.0
+    target: int = 0
+    length: int = 0
 
 
 def rematerialize(module: ModuleOp, limit: int, hardware: Hardware) -> Rematerialized:
     """Order the kernels of `module` and recompute values until its predicted peak memory is at most `limit`.
 
     Values are chosen for the memory that the kernels need in the order of the module. XLA may run the kernels of a
-    segment in another order, so that smaller limits are tried where the prediction for the result exceeds `limit`. If
-    no attempt fits, the one that needs the least memory is kept.
+    segment in another order, so that smaller limits are tried where the prediction for the result exceeds `limit`, and
+    the fastest result that fits is kept. If none fits, the one that needs the least memory is kept.
 
     Args:
         module: The per-device program, which is changed.
@@ -54,28 +59,34 @@ def rematerialize(module: ModuleOp, limit: int, hardware: Hardware) -> Remateria
     """
     before = peak_bytes(module)
     if before <= limit:
-        return Rematerialized(before, before)
+        return Rematerialized(before)
     timeline = Timeline(module)
     seconds = timeline.seconds(module, hardware)
-    target = limit - timeline.outside
-    results: dict[int, Rematerialized] = {}
-    while target > 0 and len(results) < _MAX_ATTEMPTS:
-        copy = clone_alone(module)
-        plan = _apply(copy, seconds, target)
-        paid = sum(each.seconds for each in plan.dropped.values())
-        results[target] = Rematerialized(before, peak_bytes(copy), len(plan.dropped), paid)
-        excess = results[target].memory - limit
-        if excess <= 0:
+    attempts: list[Rematerialized] = []
+    for length in _LENGTHS:
+        low, target, high = 0, limit - timeline.outside, limit
+        for _ in range(_MAX_ATTEMPTS):
+            if not low < target < high:
+                break
+            result = _apply(clone_alone(module), seconds, target, length)
+            attempts.append(result)
+            if result.memory > limit:
+                high = target
+                target -= max(result.memory - limit, int(limit * _MIN_STEP))
+                target = target if target > low else (low + high) // 2
+            elif not low and high == limit:
+                break
+            else:
+                low, target = target, (target + high) // 2
+        if low or high == limit:
             break
-        target -= max(excess, int(limit * _MIN_STEP))
-    best = min(results, key=lambda target: results[target].memory, default=None)
-    if best is None or results[best].memory >= before:
-        return Rematerialized(before, before)
-    _apply(module, seconds, best)
-    return results[best]
+    best = min(attempts, key=lambda result: (max(result.memory, limit), result.seconds), default=None)
+    if best is None or best.memory >= before:
+        return Rematerialized(before)
+    return _apply(module, seconds, best.target, best.length)
 
 
-def _apply(module: ModuleOp, seconds: Sequence[float], target: int) -> Recomputation:
+def _apply(module: ModuleOp, seconds: Sequence[float], target: int, length: int) -> Rematerialized:
     """Order the kernels of `module`, and recompute values until its temporaries need at most `target` bytes."""
     block = main_function(module).body.block
     timeline = Timeline(module)
@@ -84,6 +95,7 @@ def _apply(module: ModuleOp, seconds: Sequence[float], target: int) -> Recomputa
     copies = recompute(editor, timeline, plan)
     editor.erase_dead()
     editor = KernelEditor(block)
-    order(editor, block, {*copies})
+    order(editor, block, {*copies}, length)
     editor.erase_dead()
-    return plan
+    paid = sum(each.seconds for each in plan.dropped.values())
+    return Rematerialized(peak_bytes(module), len(plan.dropped), paid, target, length)
