@@ -62,7 +62,7 @@ def _in_another_dim(
     for other in range(dim + 1, max(len(choice.shape) for choice in data)):
         if added := _with_axes(data, parallel, mesh.axis_names, [other]):
             layout = {**parallel, **added}
-            both = f"{over} and dimension {other}"
+            both = f"{over}, and over all others in dimension {other}"
             yield f"data parallel over {both}", layout
             yield f"fully sharded over {both}", {**_with_axes(state, {}, mesh.axis_names), **layout}
 
