@@ -1,5 +1,6 @@
 """Automatic choice of shardings."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
@@ -22,8 +23,11 @@ from sdy.ir.walking import operations
 from sdy.passes.auto.auto import prepared
 from sdy.passes.auto.choices import find_choices
 from sdy.passes.auto.estimate import Estimator
+from sdy.passes.auto.experts import expert_layouts
 from sdy.passes.auto.folded_program import FoldedProgram, fold
+from sdy.passes.auto.limits import Limits
 from sdy.passes.auto.plan import Plan
+from sdy.passes.auto.search import Search
 from sdy.passes.auto.truth import LayoutOfModule, truth_of
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.spmd.costs.hardware import Link, hardware_of
@@ -264,6 +268,19 @@ def test_the_ends_of_a_stack_are_chosen_with_the_layers_in_between() -> None:
     choices = find_choices(fold(prepared(module)), "mesh", mesh)
     # The first layer passes nothing that it has learned to an earlier one.
     assert [choice.arguments for choice in choices] == [[*range(0, 24, 2)], [1], [*range(3, 24, 2)], [24]]
+
+
+def test_experts_shard_data_in_two_dimensions() -> None:
+    """A batch over one axis and positions over the other, as images are sharded by batch and rows."""
+    module, mesh = transformer_step(1, 4, 16, 32, 2), sdy.Mesh.of(MESH)
+    insert(MeshOp("mesh", mesh), InsertPoint.at_start(module.body.block))
+    program = fold(prepared(module))
+    *state, data = find_choices(program, "mesh", mesh)
+    search = Search(Estimator(program, "mesh", TPU), [*state, data], (), math.inf, Limits(), lambda _: None)
+    layouts = dict(expert_layouts([*state, data], mesh, search))
+    sharded = layouts["fully sharded over data, and over all others in dimension 1"]
+    assert format_dims(sharded[data.node]) == '[{"data"}, {"model"}, {}]'
+    assert all(not sharded[choice.node].is_fully_replicated for choice in state)
 
 
 def test_search_changes_two_dependent_arguments_together() -> None:
