@@ -40,7 +40,8 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
         counts = Counter(map(_dims, siblings))
         usual = max(counts, key=lambda each: (counts[each], each != dims))
         if dims != usual:
-            layers.setdefault(_numbers(argument), {})[argument] = usual
+            other = next(each for each in siblings if _dims(each) == usual)
+            layers.setdefault(_layer(argument, other), {})[argument] = usual
     for arguments in layers.values():
         first, *_ = arguments
         names = several([program.names[each.index] for each in arguments])
@@ -60,5 +61,7 @@ def _dims(argument: BlockArgument) -> Dims:
     return dims_of(get_sharding(argument), argument)
 
 
-def _numbers(argument: BlockArgument) -> tuple[str, ...]:
-    return tuple(re.findall(r"\d+", given_name(argument)))
+def _layer(argument: BlockArgument, sibling: BlockArgument) -> tuple[str, ...]:
+    """Return the numbers in the path of an argument that differ from those of a sibling."""
+    numbers = (re.findall(r"\d+", given_name(each)) for each in (argument, sibling))
+    return tuple(own for own, other in zip(*numbers, strict=True) if own != other)
