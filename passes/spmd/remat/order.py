@@ -9,7 +9,7 @@ The barrier before a segment has the values that the segment before it leaves fo
 that reads neither those nor results of its own segment. `jax.checkpoint` orders and protects what it recomputes so.
 """
 
-from collections.abc import Set
+from collections.abc import Iterator, Mapping, Set
 
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
@@ -19,6 +19,7 @@ from sdy.dialect.attributes import ORDERS
 from sdy.ir.editing import insert
 from sdy.passes.common.properties import value_bytes
 from sdy.passes.spmd.costs.kernels import Kernel, kernels_of
+from sdy.passes.spmd.local_module import COLLECTIVES
 from sdy.passes.spmd.remat.kernel_editor import KernelEditor
 from sdy.stablehlo.control_flow import OptimizationBarrierOp
 
@@ -40,14 +41,31 @@ def order(editor: KernelEditor, block: Block, starts: Set[Operation], length: in
     number[kernels[-1].operation] = len(segments)
     last_read = {value: number[kernel.operation] for kernel in kernels for value in kernel.reads}
     for index, segment in enumerate(segments[1:], 1):
-        results = [result for kernel in segments[index - 1] for result in kernel.operation.results]
-        passed = dict.fromkeys(result for result in results if last_read.get(result, -1) >= index)
+        passed = dict.fromkeys(_left(segments[index - 1], index, last_read))
         if not passed:
             continue
         for kernel in segment:
             if not any(read in passed or number.get(read.owner) == index for read in kernel.reads):
                 passed |= dict.fromkeys(sorted(kernel.reads, key=_price)[:1])
         _insert(editor, segment, [*passed])
+
+
+def _left(segment: list[Kernel], end: int, last_read: Mapping[SSAValue, int]) -> Iterator[SSAValue]:
+    """Yield the results of `segment` that are read from segment `end` on, or by collectives.
+
+    No barrier waits for a collective, so that collectives run beside the computation of later segments.
+    """
+    waiting: set[SSAValue] = set()
+    for kernel in segment:
+        if isinstance(kernel.operation, COLLECTIVES) or not waiting.isdisjoint(kernel.reads):
+            waiting.update(kernel.operation.results)
+    computed = [result for kernel in segment for result in kernel.operation.results if result not in waiting]
+    for_collectives = {
+        read for kernel in segment if not waiting.isdisjoint(kernel.operation.results) for read in kernel.reads
+    }
+    for result in computed:
+        if last_read.get(result, -1) >= end or result in for_collectives:
+            yield result
 
 
 def _segments(kernels: list[Kernel], starts: Set[Operation], length: int) -> list[list[Kernel]]:
