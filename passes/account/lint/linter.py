@@ -12,7 +12,8 @@ from sdy.dialect.shardings import get_sharding
 from sdy.formatting import format_bytes
 from sdy.passes.account.causes import traced_program
 from sdy.passes.account.lint.catalog import Rule
-from sdy.passes.account.lint.cures import Cure, Edit, ShardArgument, dims_of
+from sdy.passes.account.lint.cures import Cure
+from sdy.passes.account.lint.edits import Edit, ShardArgument, dims_of
 from sdy.passes.account.lint.findings import Finding, Findings, GivenBy, Reason, Suspicion, without_numbers
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.written import Costs, Trials

@@ -19,7 +19,7 @@ from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
 from sdy.passes.account.causes import Cause, Purpose
 from sdy.passes.account.lint.candidates import Candidates
-from sdy.passes.account.lint.cures import dims_of
+from sdy.passes.account.lint.edits import dims_of
 from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import moves, sharded_as

@@ -18,7 +18,8 @@ from sdy.diagnostics import location_of
 from sdy.dialect.ops import ManualComputationOp
 from sdy.ir.walking import operations_of
 from sdy.passes.account.causes import Purpose
-from sdy.passes.account.lint.cures import Cure, FreeManualAxes
+from sdy.passes.account.lint.body_edits import FreeManualAxes
+from sdy.passes.account.lint.cures import Cure
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import quoted_axes, spec_of

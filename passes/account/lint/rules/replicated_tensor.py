@@ -22,7 +22,7 @@ from sdy.axes import AxisRef, total_size
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import is_static_tensor, shape, shape_of
 from sdy.passes.account.lint.candidates import Candidates
-from sdy.passes.account.lint.cures import Dims
+from sdy.passes.account.lint.edits import Dims
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import quoted_axes, spec

@@ -1,0 +1,269 @@
+"""Edits of constraints, casts and manual computations of a program before propagation.
+
+An edit names its target by the source line. It changes all operations of that line, since a loop of Python traces a
+line several times.
+"""
+
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from sdy.axes import AxisRef
+from sdy.diagnostics import Location, location_of
+from sdy.dialect.attributes import ManualAxesAttr, TensorShardingAttr, TensorShardingPerValueAttr
+from sdy.dialect.ops import ManualComputationOp, ShardingConstraintOp
+from sdy.ir.editing import erase, insert, insert_for_other_uses, replace
+from sdy.ir.shapes import rank
+from sdy.ir.walking import operations, operations_of
+from sdy.passes.account.lint.edits import Dims, Edit, sharding_with, short
+from sdy.passes.account.lint.wording import joined, spec
+from sdy.passes.common.properties import element_bytes
+from sdy.sharding import DimSharding, TensorSharding
+from sdy.stablehlo.collectives import AllGatherOp
+from sdy.stablehlo.elementwise import ConvertOp
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """The sharding constraints of a source line to one sharding."""
+
+    where: Location
+    dims: Dims
+
+    @classmethod
+    def of(cls, op: Operation, dims: Dims) -> "Constraint | None":
+        """Return the line of a constraint, or None if it is unknown."""
+        where = location_of(op)
+        return cls(where, dims) if where else None
+
+    def operations(self, module: ModuleOp) -> list[ShardingConstraintOp]:
+        """Return the constraints in `module`."""
+        return [
+            op
+            for op in operations_of(module, ShardingConstraintOp)
+            if op.sharding.data.dim_axes == self.dims and location_of(op) == self.where
+        ]
+
+
+@dataclass(frozen=True)
+class ChangeConstraint(Edit):
+    """Change the sharding of the constraints of a line, or remove them.
+
+    Attributes:
+        constraint: The constraints.
+        dims: The new axes of each dimension; None removes the constraint.
+    """
+
+    constraint: Constraint
+    dims: Dims | None
+
+    def apply(self, module: ModuleOp) -> bool:
+        found = self.constraint.operations(module)
+        for op in found:
+            if self.dims is None:
+                replace(op, [op.input])
+            else:
+                new = sharding_with(module, op.result.type, self.dims, op.sharding.data)
+                op.properties["sharding"] = TensorShardingAttr.of(new)
+        return bool(found)
+
+    @property
+    def text(self) -> str:
+        where = short(self.constraint.where)
+        if self.dims is None:
+            return f"remove jax.lax.with_sharding_constraint at {where}"
+        return f"change jax.lax.with_sharding_constraint at {where} to {spec(self.dims)}"
+
+
+@dataclass(frozen=True)
+class Results:
+    """The results of the operations of a source line that have a name and a type."""
+
+    where: Location
+    operation: str
+    index: int
+    type_: Attribute
+
+    @classmethod
+    def of(cls, value: SSAValue) -> "Results | None":
+        """Return the line of the operation that computes `value`, or None if it is unknown or an argument."""
+        op = value.owner
+        where = location_of(op) if isinstance(op, Operation) else None
+        if not isinstance(op, Operation) or where is None:
+            return None
+        return cls(where, op.name, op.results.index(value), value.type)
+
+    def values(self, module: ModuleOp) -> list[SSAValue]:
+        """Return the values in `module`."""
+        return [
+            op.results[self.index]
+            for op in operations(module)
+            if op.name == self.operation
+            and self.index < len(op.results)
+            and op.results[self.index].type == self.type_
+            and location_of(op) == self.where
+        ]
+
+
+@dataclass(frozen=True)
+class AddConstraint(Edit):
+    """Constrain the results of the operations of a line.
+
+    Attributes:
+        results: The results.
+        dims: The axes of each dimension.
+    """
+
+    results: Results
+    dims: Dims
+
+    def apply(self, module: ModuleOp) -> bool:
+        values = self.results.values(module)
+        for value in values:
+            constraint = ShardingConstraintOp(value, sharding_with(module, value.type, self.dims, None))
+            assert isinstance(value.owner, Operation)
+            insert_for_other_uses(value, constraint, InsertPoint.after(value.owner))
+        return bool(values)
+
+    @property
+    def text(self) -> str:
+        return (
+            f"constrain the {self.results.type_} computed at {short(self.results.where)} with "
+            f"jax.lax.with_sharding_constraint(..., {spec(self.dims)})"
+        )
+
+
+@dataclass(frozen=True)
+class CastFirst(Edit):
+    """Move sharding constraints to the narrow side of the casts of a line, or add them there.
+
+    Attributes:
+        where: The line.
+        dims: The sharding that a tensor is gathered to.
+        is_widening: True if the casts are to a wider type, so that the gathers go before them.
+    """
+
+    where: Location
+    dims: Dims
+    is_widening: bool
+
+    def apply(self, module: ModuleOp) -> bool:
+        casts = [op for op in operations_of(module, ConvertOp) if location_of(op) == self.where]
+        for op in casts:
+            is_widening = element_bytes(op.operands[0].type) < element_bytes(op.result.type)
+            if is_widening != self.is_widening or rank(op.result.type) != len(self.dims):
+                continue
+            wide = [use.operation for use in op.result.uses] if is_widening else [op.operands[0].owner]
+            for each in wide:
+                if isinstance(each, ShardingConstraintOp) and each.sharding.data.dim_axes == self.dims:
+                    self._remove(each)
+            narrow = op.operands[0] if is_widening else op.result
+            new = ShardingConstraintOp(narrow, sharding_with(module, narrow.type, self.dims, None))
+            if is_widening:
+                new.location = op.location
+                insert(new, InsertPoint.before(op))
+                op.operands[0] = new.result
+            else:
+                insert_for_other_uses(narrow, new, InsertPoint.after(op))
+        return bool(casts)
+
+    def _remove(self, constraint: ShardingConstraintOp) -> None:
+        if self.is_widening:
+            replace(constraint, [constraint.input])
+            return
+        for use in [*constraint.result.uses]:
+            if isinstance(use.operation, ConvertOp):
+                use.operation.operands[use.index] = constraint.input
+        if constraint.result.first_use is None:
+            erase(constraint)
+
+    @property
+    def text(self) -> str:
+        where = short(self.where)
+        if self.is_widening:
+            return (
+                f"gather before the cast at {where}: constrain its operand with "
+                f"jax.lax.with_sharding_constraint(..., {spec(self.dims)})"
+            )
+        return (
+            f"cast before the gather: constrain the result of the cast at {where} with "
+            f"jax.lax.with_sharding_constraint(..., {spec(self.dims)}), not its operand"
+        )
+
+
+@dataclass(frozen=True)
+class ReturnParts(Edit):
+    """Return the parts of gathered results from the `shard_map`s of a line, and name the axes in `out_specs`.
+
+    Attributes:
+        where: The line.
+        axes: The axes of the gathers.
+    """
+
+    where: Location
+    axes: tuple[str, ...]
+
+    def apply(self, module: ModuleOp) -> bool:
+        is_changed = False
+        for op in operations_of(module, ManualComputationOp):
+            if location_of(op) == self.where:
+                shardings = [*op.out_shardings.data]
+                end = op.body.block.last_op
+                for index, value in enumerate(end.operands if end else ()):
+                    if end is not None and isinstance(gather := value.owner, AllGatherOp):
+                        dimension = gather.all_gather_dim.value.data
+                        dims = [*shardings[index].dims]
+                        axes = (*dims[dimension].axes, *map(AxisRef, self.axes))
+                        dims[dimension] = DimSharding(axes)
+                        shardings[index] = TensorSharding(shardings[index].mesh, tuple(dims))
+                        end.operands[index] = gather.operands[0]
+                        if gather.results[0].first_use is None:
+                            erase(gather)
+                        is_changed = True
+                op.properties["out_shardings"] = TensorShardingPerValueAttr.of(tuple(shardings))
+        return is_changed
+
+    @property
+    def text(self) -> str:
+        axes, where = joined([AxisRef(axis) for axis in self.axes]), short(self.where)
+        return f"leave out jax.lax.all_gather in the jax.shard_map at {where}, and name {axes} in out_specs"
+
+
+@dataclass(frozen=True)
+class FreeManualAxes(Edit):
+    """Leave axes of the `shard_map`s of a line to propagation: its body does not use them.
+
+    Attributes:
+        where: The line.
+        axes: The axes that the specs do not name.
+        kept: The other manual axes.
+    """
+
+    where: Location
+    axes: tuple[str, ...]
+    kept: tuple[str, ...]
+
+    def apply(self, module: ModuleOp) -> bool:
+        found = [op for op in operations_of(module, ManualComputationOp) if location_of(op) == self.where]
+        for op in found:
+            op.properties["manual_axes"] = ManualAxesAttr(self.kept)
+            for name in ("in_shardings", "out_shardings"):
+                shardings = cast(TensorShardingPerValueAttr, op.properties[name]).data
+                op.properties[name] = TensorShardingPerValueAttr.of(tuple(map(_opened, shardings)))
+        return bool(found)
+
+    @property
+    def text(self) -> str:
+        axes = ", ".join(f'"{axis}"' for axis in self.kept)
+        return (
+            f"give the jax.shard_map at {short(self.where)} axis_names={{{axes}}}, so that "
+            f"{joined([AxisRef(axis) for axis in self.axes])} shards the tensors inside too, or name it in its specs"
+        )
+
+
+def _opened(sharding: TensorSharding) -> TensorSharding:
+    """Return a sharding of a manual computation in which the axes that it does not name are free."""
+    return TensorSharding(sharding.mesh, tuple(DimSharding(dim.axes, is_closed=False) for dim in sharding.dims))

@@ -1,0 +1,128 @@
+"""Edits of the arguments and results of a program before propagation."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, SSAValue
+
+from sdy.axes import AxisRef
+from sdy.diagnostics import Location
+from sdy.dialect.meshes import named_meshes
+from sdy.dialect.shardings import (
+    func_arg_sharding,
+    func_result_sharding,
+    set_func_arg_sharding,
+    set_func_result_sharding,
+)
+from sdy.ir.shapes import rank
+from sdy.passes.account.lint.wording import spec
+from sdy.passes.auto.state import find_state
+from sdy.passes.common.call_graph import main_function
+from sdy.sharding import DimSharding, TensorSharding
+
+Dims = tuple[tuple[AxisRef, ...], ...]
+"""The axes of each dimension."""
+
+
+class Edit(ABC):
+    """An edit of a module that has not been propagated."""
+
+    @abstractmethod
+    def apply(self, module: ModuleOp) -> bool:
+        """Edit `module` in place, and return whether it has the target."""
+
+    @property
+    @abstractmethod
+    def text(self) -> str:
+        """The edit as an instruction."""
+
+
+@dataclass(frozen=True)
+class ShardArgument(Edit):
+    """Give an argument of the main function a sharding, and its next value if that has the argument's sharding.
+
+    Attributes:
+        index: The index of the argument.
+        name: The argument in messages.
+        dims: The axes of each dimension; None leaves them to propagation.
+    """
+
+    index: int
+    name: str
+    dims: Dims | None
+
+    def apply(self, module: ModuleOp) -> bool:
+        main = main_function(module)
+        before = func_arg_sharding(main, self.index)
+        new = sharding_with(module, main.function_type.inputs.data[self.index], self.dims, before)
+        set_func_arg_sharding(main, self.index, new)
+        result = next_value(main, self.index)
+        if result is not None and before and dims_of_result(main, result) == before.dim_axes:
+            set_func_result_sharding(main, result, new)
+        return True
+
+    @property
+    def text(self) -> str:
+        return f"shard {self.name} as {spec(self.dims)}" if self.dims is not None else f"leave {self.name} open"
+
+
+def next_value(main: FuncOp, index: int) -> int | None:
+    """Return the result that is the next value of an argument: of its state, or the only one of its type."""
+    if index in (state := find_state(main)):
+        return state[index]
+    inputs, results = main.function_type.inputs.data, main.function_type.outputs.data
+    alike = [number for number, type_ in enumerate(results) if type_ == inputs[index]]
+    return alike[0] if len(alike) == 1 else None
+
+
+def dims_of_result(main: FuncOp, index: int) -> Dims | None:
+    """Return the axes of each dimension of a result that has a declared sharding."""
+    sharding = func_result_sharding(main, index)
+    return sharding.dim_axes if sharding else None
+
+
+@dataclass(frozen=True)
+class ShardResult(Edit):
+    """Give a result of the main function a sharding.
+
+    Attributes:
+        index: The index of the result.
+        dims: The axes of each dimension; None leaves them to propagation.
+    """
+
+    index: int
+    dims: Dims | None
+
+    def apply(self, module: ModuleOp) -> bool:
+        main = main_function(module)
+        before = func_result_sharding(main, self.index)
+        new = sharding_with(module, main.function_type.outputs.data[self.index], self.dims, before)
+        set_func_result_sharding(main, self.index, new)
+        return True
+
+    @property
+    def text(self) -> str:
+        how = "leave out" if self.dims is None else f"give result {self.index}, in"
+        return f"{how} out_shardings" + ("" if self.dims is None else f", {spec(self.dims)}")
+
+
+def short(where: Location) -> str:
+    """Format a location by the name of its file and its line."""
+    return f"{where.filename.rpartition('/')[2]}:{where.line}"
+
+
+def dims_of(sharding: TensorSharding | None, value: SSAValue) -> Dims:
+    """Return the axes of each dimension of `value`."""
+    return sharding.dim_axes if sharding else ((),) * rank(value.type)
+
+
+def sharding_with(
+    module: ModuleOp, type_: Attribute, dims: Dims | None, before: TensorSharding | None
+) -> TensorSharding:
+    """Return the sharding of a tensor with `dims` on the mesh of `before`; open if `dims` is None."""
+    mesh = before.mesh if before else next(name for name, mesh in named_meshes(module).items() if mesh.axes)
+    if dims is None:
+        return TensorSharding.replicated_open(mesh, rank(type_))
+    return TensorSharding(mesh, tuple(map(DimSharding, dims)))
