@@ -31,6 +31,11 @@ ABOVE, PATCHES, UNEVEN = ints((2, 16, 8, 4), None, D, M), ints((2, 12, 6, 3), No
 LAYOUT = ("NHWC", "HWIO", "NHWC")
 
 
+def in_shards(x: jax.Array, *axes: Any) -> jax.Array:
+    """Constrain `x` to `axes`, and let no later operation use a replicated argument in its place."""
+    return lax.optimization_barrier(constrain(x, *axes))
+
+
 def along_rows(function: Function[Any]) -> Callable[..., Any]:
     """Constrain the first dimension of the argument and the result of `function` to "data"."""
 
@@ -186,7 +191,7 @@ PROGRAMS: dict[str, tuple[Program, int]] = {
     "windows over the border": (program(along_rows(lambda x: sums(x, 3, 1, (1, 1))), ROWS), 4 + 4),
     "windows with a stride": (program(along_rows(lambda x: sums(x, 3, 2, (1, 0))), ROWS), 4),
     "windows with holes": (program(along_rows(lambda x: sums(x, 3, 2, (1, 0), 2, 3)), ROWS), 2 * 4),
-    "uneven windows": (program(along_rows(lambda x: sums(x, 3, 2, (1, 0))), ODD), 4),
+    "uneven windows": (program(lambda x: constrain(sums(in_shards(x, D), 3, 2, (1, 0)), D), ODD), 4),
     "uneven windows side by side": (program(along_rows(lambda x: sums(x, 2, 2)), ODD), 0),
     "sum so far": (program(along_rows(lambda x: jnp.cumsum(x, 0)), ROWS), 0),
     "convolution": (program(in_space(convolve), IMAGES, KERNEL), 2 * (2 * 4 * 3) + 2 * (2 * 6 * 3)),
@@ -208,7 +213,7 @@ PROGRAMS: dict[str, tuple[Program, int]] = {
     ),
     "uneven convolution": (
         program(
-            lambda x, k: constrain(convolve(constrain(x, M, D, None, None), k), M, D),
+            lambda x, k: constrain(convolve(in_shards(x, M, D, None, None), k), M, D),
             ints((3, 13, 5, 4)),
             ints((3, 3, 4, 4)),
         ),
@@ -216,7 +221,7 @@ PROGRAMS: dict[str, tuple[Program, int]] = {
     ),
     "uneven split features": (
         program(
-            lambda x, k: constrain(convolve(constrain(x, None, D, None, M), constrain(k, None, None, M)), None, D),
+            lambda x, k: constrain(convolve(in_shards(x, None, D, None, M), constrain(k, None, None, M)), None, D),
             ints((3, 13, 5, 3)),
             KERNEL,
         ),
@@ -248,7 +253,7 @@ PROGRAMS: dict[str, tuple[Program, int]] = {
         2 * (8 * 3),
     ),
     "gradient of a kernel, uneven": (
-        program(lambda x, a: gradient_of_kernel(constrain(x, None, D), constrain(a, None, D)), UNEVEN, UNEVEN),
+        program(lambda x, a: gradient_of_kernel(in_shards(x, None, D), in_shards(a, None, D)), UNEVEN, UNEVEN),
         2 * (2 * 5 * 4),
     ),
     "gradient of maxima": (program(along_rows(lambda x: gradient_of_maxima(x, 2, 2)), Argument((16, 4), (D,))), 0),

@@ -117,7 +117,8 @@ def test_parameters_are_sharded_if_the_batch_is_large_and_links_are_slow() -> No
     *parameters, x = plan.rows
     assert x.sharding is not None
     assert format_dims(x.sharding) == '[{"data"}, {}, {}]'
-    assert all(row.sharding is not None and not row.sharding.is_fully_replicated for row in parameters)
+    # One gradient may be reduced beside computation that nothing else hides.
+    assert len([row for row in parameters if row.sharding is None or row.sharding.is_fully_replicated]) <= 1
 
 
 def test_a_layout_that_fits_is_found_if_memory_is_short() -> None:
