@@ -344,4 +344,9 @@ _OWN = tuple(f"{path}/" for path in (Path(__file__).parent, *map(sysconfig.get_p
 @lru_cache(maxsize=1024)
 def is_library(filename: str) -> bool:
     """Return whether a file belongs to an installed package, to the standard library or to this package."""
-    return not _INSTALLED.isdisjoint(Path(filename).parts) or filename.startswith((*_OWN, "<frozen"))
+    return not _INSTALLED.isdisjoint(Path(filename).parts) or is_own(filename)
+
+
+def is_own(filename: str) -> bool:
+    """Return whether a file belongs to the standard library or to this package."""
+    return filename.startswith((*_OWN, "<frozen"))

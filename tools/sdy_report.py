@@ -16,9 +16,9 @@ from sdy.tools.progress import progress
 from sdy.tools.terminal import Terminal
 
 _DESCRIPTION = """\
-Write an HTML report of a StableHLO program: its collectives with their reasons, its memory over time, the shardings of
-its arrays, and its operations. The report is one self-contained file. A program that has not been propagated is
-propagated first.
+Write an HTML report of a StableHLO program: its avoidable costs, its collectives with their reasons, its memory over
+time, the shardings of its arrays, and its operations. The report is one self-contained file. A program that has not
+been propagated is propagated first.
 """
 
 _EXAMPLES = """\
@@ -37,6 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_hardware_option(parser, "predict times")
     parser.add_argument("--compile", action="store_true", help="compile with XLA, and add its bytes and memory")
     parser.add_argument("--perfetto", metavar="FILE.json", help="also write the timeline, for https://ui.perfetto.dev")
+    parser.add_argument("--no-findings", action="store_true", help="leave out the findings of sdy-lint")
     parser.add_argument("--force", action="store_true", help="replace a file that is not a report")
     arguments = parser.parse_args(argv)
     if arguments.perfetto and not arguments.hardware:
@@ -61,7 +62,9 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.compile:
             check_enough(module)
             enough_devices(module)
-        page = report(module, hardware=arguments.hardware, compiled=arguments.compile)
+        page = report(
+            module, hardware=arguments.hardware, compiled=arguments.compile, findings=not arguments.no_findings
+        )
         page.write(output, force=True)
         if arguments.perfetto:
             page.write_trace(arguments.perfetto)

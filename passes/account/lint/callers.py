@@ -7,7 +7,7 @@ from typing import cast
 from xdsl.dialects.builtin import CallSiteLoc, FusedLoc, LocationAttr, ModuleOp, NameLoc
 from xdsl.ir import Attribute
 
-from sdy.diagnostics import Location, is_library, location_of
+from sdy.diagnostics import Location, is_library, is_own, location_of
 from sdy.ir.locations import fused_parts
 from sdy.ir.walking import operations
 
@@ -32,11 +32,6 @@ class Callers:
         other_files = [frame for frame in callers if frame.filename != place.filename]
         return [*dict.fromkeys((*nearest, *other_files[:1]))]
 
-    def library(self, location: LocationAttr) -> Location | None:
-        """Return the innermost line, if it is one of a library that the line of a person's file calls."""
-        innermost = next(_frames(location), None)
-        return innermost if innermost != location_of(location) else None
-
     @cached_property
     def _common_frames(self) -> set[Location]:
         common: set[Location] | None = None
@@ -45,6 +40,12 @@ class Callers:
             if frames:
                 common = frames if common is None else common & frames
         return common or set()
+
+
+def library_line(location: LocationAttr) -> Location | None:
+    """Return the innermost line, if it is one of a library that the line of a person's file calls."""
+    innermost = next((frame for frame in _frames(location) if not is_own(frame.filename)), None)
+    return innermost if innermost != location_of(location) else None
 
 
 def _frames(location: Attribute) -> Iterator[Location]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from xdsl.ir import Operation, SSAValue
@@ -88,6 +88,8 @@ class Finding:
     """The predicted costs with the suggested fix beside those without it; empty if it was not tried."""
     folded: int = 0
     """The number of other findings that the suggested fix removes."""
+    collectives: frozenset[Operation] = field(default=frozenset(), repr=False, compare=False)
+    """The collectives of the partitioned program that it explains, and those of the folded findings."""
 
     @property
     def cost(self) -> float:

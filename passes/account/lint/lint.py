@@ -42,7 +42,15 @@ def lint(program: Program, *args: Any, lint_options: LintOptions | None = None, 
     """
     options = lint_options or LintOptions()
     layouts, written = written_program(program, *args, **kwargs)
-    linted = LintedProgram(traced_program(layouts), options.thresholds, written)
+    return lint_program(LintedProgram(traced_program(layouts), options.thresholds, written), options)
+
+
+def lint_program(linted: LintedProgram, options: LintOptions) -> Findings:
+    """Return the findings in a propagated and partitioned program, the costliest first.
+
+    Raises:
+        DiagnosticError: A comment names an unknown rule.
+    """
     sources, names = Sources(), {rule.name for rule in options.rules}
 
     def is_wanted(match: Match) -> bool:

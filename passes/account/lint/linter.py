@@ -11,6 +11,7 @@ from sdy.diagnostics import Diagnostic, Location, Severity, capture
 from sdy.dialect.shardings import get_sharding
 from sdy.formatting import format_bytes
 from sdy.passes.account.causes import traced_program
+from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.catalog import Rule
 from sdy.passes.account.lint.cures import Cure
 from sdy.passes.account.lint.edits import Edit, ShardArgument, dims_of
@@ -124,7 +125,7 @@ def findings(program: LintedProgram, rules: Sequence[Rule], is_wanted: Callable[
     every = matches(program, rules)
     left = _wanted([each for each in every if each.is_large], is_wanted)
     found: list[Finding] = []
-    known = {each.key for each in left}
+    original, known = program.collectives, {each.key: frozenset(each.collectives) for each in left}
     while (best := _best_cure(program, left, trials)) is not None:
         match, cure, before, after = best
         cured = _cured(program, cure)
@@ -142,15 +143,30 @@ def findings(program: LintedProgram, rules: Sequence[Rule], is_wanted: Callable[
             received=max(before.received - after.received, 0.0),
             held=max(before.memory - after.memory, 0),
             folded=len(folded),
+            collectives=_removed(original, program).intersection(
+                op for each in (match, *folded) for op in known[each.key]
+            ),
         )
         found.append(finding)
         left = [each for each in remaining if each.key != match.key]
     costs = program.costs
     found += (
-        _uncured(each, trials.skipped) for each in left if not each.needs_cure and each.is_share(costs, _LEAST_UNCURED)
+        replace(_uncured(each, trials.skipped), collectives=known[each.key])
+        for each in left
+        if not each.needs_cure and each.is_share(costs, _LEAST_UNCURED)
     )
     found.sort(key=lambda each: -each.cost)
     return Findings(found, _below(program, [each for each in every if is_wanted(each)]))
+
+
+def _removed(before: Sequence[Collective], cured: LintedProgram) -> frozenset[Operation]:
+    """Return the collectives that a fixed program does not have."""
+
+    def key(collective: Collective) -> object:
+        return collective.kind, collective.axes, collective.op.results[0].type, collective.place
+
+    kept = {*map(key, cured.collectives)}
+    return frozenset(each.op for each in before if key(each) not in kept)
 
 
 def _uncured(match: Match, skipped: int) -> Finding:

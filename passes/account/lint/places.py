@@ -9,7 +9,7 @@ from xdsl.ir import Operation, SSAValue
 from sdy.diagnostics import Location, location_of
 from sdy.dialect.interfaces import defining_op
 from sdy.ir.walking import operations
-from sdy.passes.account.lint.callers import Callers
+from sdy.passes.account.lint.callers import Callers, library_line
 from sdy.passes.account.lint.use_def import UseDefChains
 
 At = Operation | SSAValue | Location | None
@@ -40,7 +40,7 @@ class Places:
     def library(self, at: At) -> Location | None:
         """Return the line of a library that computes `at`, if the line of `at` calls one."""
         op = _operation(at)
-        return self._callers.library(op.location) if op is not None else None
+        return library_line(op.location) if op is not None else None
 
     def _of_call(self, op: Operation) -> Location | None:
         """Return the location of a call of the function that contains `op`; JAX omits locations in some functions."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -20,6 +20,9 @@ from sdy.passes.policy import Policy
 from sdy.passes.spmd.costs.communication import bytes_received
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
 from sdy.passes.spmd.costs.step_time import StepCost, step_cost
+
+if TYPE_CHECKING:
+    from sdy.passes.jax.stages import Lowered
 
 
 def written_program(
@@ -38,21 +41,14 @@ def written_program(
         TypeError: Arguments are given for a lowered program or a module.
         DiagnosticError: The program cannot be propagated.
     """
-    if isinstance(program, ModuleOp):
-        if args or kwargs or is_propagated(program):
-            return propagated_program(program, *args, **kwargs), None
-        module = clone(program)
-        inline_calls(module)
-        written = WrittenProgram(module)
-        return written.layouts(), written
-    from sdy.passes.jax.stages import lowered
+    if not isinstance(program, ModuleOp):
+        from sdy.passes.jax.stages import lowered
 
-    stage = lowered(program, *args, **kwargs)
-    if isinstance(stage, ModuleOp):
-        inline_calls(stage)
-        written = WrittenProgram(stage)
+        program, args, kwargs = lowered(program, *args, **kwargs), (), {}
+    written = WrittenProgram.of(program)
+    if isinstance(program, ModuleOp) and written and not (args or kwargs):
         return written.layouts(), written
-    return propagated_program(stage), WrittenProgram(*stage.before_propagation())
+    return propagated_program(program, *args, **kwargs), written
 
 
 HARDWARE = "h100"
@@ -66,6 +62,17 @@ class WrittenProgram:
     module: ModuleOp
     policy: Policy | None = None
     compare: bool = True
+
+    @classmethod
+    def of(cls, program: "ModuleOp | Lowered") -> "WrittenProgram | None":
+        """Return a program before propagation, with its calls inlined; None for a module that is propagated already."""
+        if not isinstance(program, ModuleOp):
+            return cls(*program.before_propagation())
+        if is_propagated(program):
+            return None
+        module = clone(program)
+        inline_calls(module)
+        return cls(module)
 
     def layouts(self, compare: bool = True) -> list[PropagatedLayout]:
         """Propagate a copy; without `compare`, only the program as written, in half the time.

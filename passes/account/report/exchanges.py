@@ -3,9 +3,13 @@
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 
+from xdsl.ir import Operation
+
 from sdy.formatting import escape_line
 from sdy.passes.account.causes import Purpose
 from sdy.passes.account.collectives import Collective
+from sdy.passes.account.lint.findings import Findings
+from sdy.passes.account.report.badges import Arguments, badge_of
 from sdy.passes.account.report.listing import Listing
 from sdy.passes.account.report.numbering import NONE, Json, Numbers
 from sdy.passes.spmd.costs.network import Network
@@ -25,12 +29,24 @@ def group_equal(collectives: Iterable[Collective], listing: Listing) -> Groups:
     return sorted(groups.values(), key=lambda group: -sum(collective.bytes for collective in group))
 
 
-def groups_as_json(groups: Groups, network: Network | None, listing: Listing, numbers: Numbers) -> list[list[Json]]:
-    """Serialize groups of collectives."""
+def groups_as_json(
+    groups: Groups,
+    network: Network | None,
+    arguments: Arguments,
+    findings: Findings | None,
+    listing: Listing,
+    numbers: Numbers,
+) -> list[list[Json]]:
+    """Serialize groups of collectives, each with its badge, and with the costliest finding that explains it."""
+    explained: dict[Operation, int] = {}
+    for number, finding in enumerate(findings or ()):
+        explained = dict.fromkeys(finding.collectives, number) | explained
     return [
         [
             {
                 **_as_json(collective, listing, numbers),
+                "badge": badge_of(collective, arguments),
+                "finding": explained.get(collective.op, NONE),
                 "seconds": network.seconds(collective.message) if network else 0.0,
             }
             for collective in group

@@ -21,6 +21,7 @@ _SCRIPTS = (
     "source.js",
     "reasons.js",
     "details.js",
+    "findings.js",
     "collectives.js",
     "memory.js",
     "arrays.js",

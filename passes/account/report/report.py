@@ -16,9 +16,13 @@ from sdy.dialect.meshes import main_mesh, named_meshes
 from sdy.formatting import escape_line
 from sdy.passes.account.causes import TracedProgram, traced_program
 from sdy.passes.account.collectives import collectives
+from sdy.passes.account.lint.callers import library_line
+from sdy.passes.account.lint.findings import Findings
 from sdy.passes.account.partitioned_program import Program, propagated_program
 from sdy.passes.account.report.arrays import arrays_as_json, largest_intermediates
+from sdy.passes.account.report.badges import BADGES, Arguments
 from sdy.passes.account.report.exchanges import group_equal, groups_as_json
+from sdy.passes.account.report.findings import findings_as_json, findings_of
 from sdy.passes.account.report.headline import headline
 from sdy.passes.account.report.listing import Listing
 from sdy.passes.account.report.memory import memory_as_json
@@ -70,8 +74,9 @@ class Report:
 
     @property
     def headline(self) -> Sequence[str]:
-        """The sentences at the top of the page."""
-        return self.data["headline"]
+        """The sentences at the top of the page: the avoidable costs first, if any."""
+        findings = self.data["findings"]
+        return [*(findings["headline"] if findings else ()), *self.data["headline"]]
 
     def write(self, path: str | Path, *, force: bool = False) -> None:
         """Write the page to a file.
@@ -116,6 +121,7 @@ def report(
     *args: Any,
     hardware: Hardware | str | None = None,
     compiled: bool = False,
+    findings: bool = True,
     **kwargs: Any,
 ) -> Report:
     """Create an HTML report of a program: collectives with their reasons, memory, arrays and operations.
@@ -127,6 +133,7 @@ def report(
         *args: The positional arguments of a function: arrays or `jax.ShapeDtypeStruct`s.
         hardware: The name of a preset or of a hardware file; adds predicted times.
         compiled: Compile the program with XLA, and add its bytes received and memory.
+        findings: Include the findings of `sdy.lint`. In a program of at most 20,000 operations, their fixes are tried.
         **kwargs: The keyword arguments of a function.
 
     Raises:
@@ -135,16 +142,17 @@ def report(
     """
     device = hardware_of(hardware) if isinstance(hardware, str) else hardware
     was_propagated = isinstance(program, ModuleOp) and is_propagated(program)
-    if compiled and not isinstance(program, ModuleOp):
+    if not isinstance(program, ModuleOp):
         from sdy.passes.jax.stages import lowered
 
         program, args, kwargs = lowered(program, *args, **kwargs), (), {}
     traced = traced_program(propagated_program(program, *args, **kwargs))
     costs = _compiled(program, traced.local) if compiled else None
+    found = findings_of(program, traced) if findings else None
     title, notes = _title(traced.module), _notes(traced.module, was_propagated)
     rows = timeline(traced.local, main_mesh(traced.local), device) if device else {}
     trace = perfetto_trace(title, rows, traced) if rows else None
-    return Report(title, _page_data(traced, device, rows, costs, notes), trace)
+    return Report(title, _page_data(traced, device, rows, costs, notes, found), trace)
 
 
 def _compiled(program: Program, local: ModuleOp) -> "Compiled | None":
@@ -171,6 +179,7 @@ def _page_data(
     rows: Timeline,
     compiled: "Compiled | None",
     notes: Sequence[str],
+    found: Findings | None,
 ) -> Json:
     module = traced.module
     main = main_function(module)
@@ -192,10 +201,13 @@ def _page_data(
             {"name": escape_line(name), "axes": [(escape_line(axis), size) for axis, size in mesh.axes]}
             for name, mesh in named_meshes(module).items()
         ],
-        "collectives": groups_as_json(groups, network, listing, numbers),
+        "collectives": groups_as_json(groups, network, Arguments(module), found, listing, numbers),
+        "badges": [(badge.name, badge.text) for badge in BADGES],
+        "findings": None if found is None else findings_as_json(found, numbers),
         "memory": memory_as_json(memory, traced, listing, numbers),
         "arrays": arrays_as_json(module, largest, listing, numbers),
         **listed,
+        "libraries": _libraries(listing, numbers),
         **_reasons(module, [*main.args, *largest], listing, numbers),
         "seconds": seconds,
         "timeline": timeline_as_json(rows, traced, listing, numbers) if rows else None,
@@ -210,6 +222,12 @@ def _reasons(module: ModuleOp, explained: Sequence[SSAValue], listing: Listing, 
     if not history_of(module).runs:
         return {"reasons": [], "steps": {}, "missed": {}}
     return Reasons(Explainer(module, main_function(module)), listing, numbers).as_json(explained)
+
+
+def _libraries(listing: Listing, numbers: Numbers) -> dict[int, int]:
+    """Return the line of a library, by row, that the line of a person's file calls."""
+    places = ((number, library_line(op.location)) for number, op in enumerate(listing.rows))
+    return {number: numbers.place(place) for number, place in places if place is not None}
 
 
 def _seconds(traced: TracedProgram, listing: Listing, hardware: Hardware) -> list[float]:

@@ -1,6 +1,6 @@
 // State in the URL fragment, such as #view=collectives&show=c3&search=dot, so that a view can be shared.
 
-const FIRST_VIEW = "collectives";
+const FIRST_VIEW = found.findings?.items.length ? "findings" : "collectives";
 
 function readAddress() {
   const given = new URLSearchParams(location.hash.slice(1));

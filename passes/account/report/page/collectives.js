@@ -16,7 +16,7 @@ function collectivesView(search) {
   const most = bytesOf(found.collectives[0] ?? []);
   const list = new List({
     label: "collectives",
-    header: headings("received", "share", "collective", "local tensor", "for", "source"),
+    header: headings("received", "share", "collective", "badge", "local tensor", "for", "source"),
     drawRow: (item) => collectiveRow(item, most, setOpened),
     open: (item) => go({ show: nameOf(item) }),
     fold: ({ group }, folded) => setOpened(group, !folded),
@@ -54,10 +54,11 @@ function collectiveItems(search) {
   return items;
 }
 
-function collectiveText({ kind, axes, type, row: number, place: at, purpose }) {
+function collectiveText({ kind, axes, type, row: number, place: at, purpose, badge, finding }) {
   const named = number === NONE ? "" : `${row(number).op} ${row(number).scope}`;
   const where = at === NONE ? "" : `${place(at).file}:${place(at).line}`;
-  return `${kind} ${axes} ${found.types[type].text} ${named} ${where} ${purpose}`.toLowerCase();
+  const badgeName = finding === NONE ? found.badges[badge][0] : "avoidable";
+  return `${kind} ${axes} ${found.types[type].text} ${named} ${where} ${purpose} ${badgeName}`.toLowerCase();
 }
 
 function collectiveRow({ group: number, member }, most, setOpened) {
@@ -82,6 +83,7 @@ function collectiveRow({ group: number, member }, most, setOpened) {
       first.axes && ` over ${first.axes}`,
       runs > 1 && make("span", { class: "quiet" }, ` × ${runs.toLocaleString("en")}`),
     ),
+    make("span", {}, badgeElement(members.find((each) => each.finding !== NONE) ?? first)),
     code(found.types[first.type].text),
     make("span", { dir: "auto" }, first.row === NONE ? "" : row(first.row).op.replace("stablehlo.", "")),
     make("span", {}, at && placeLink(at), lines.size > 1 && ", …"),
@@ -94,13 +96,16 @@ function collectiveDetails(number, member = NONE) {
   const members = member === NONE ? group : [first];
   const bytes = bytesOf(members);
   const at = place(first.place);
+  const library = first.row === NONE ? null : row(first.row).library;
   return [
     make("h2", {}, first.kind, first.axes && ` over ${first.axes}`),
     facts(
       fact("received", bytesElement(bytes), ` per device and step, ${share(bytes, received)} of the total`),
-      fact("runs", `${total(members, (each) => each.times).toLocaleString("en")} times per step`),
+      badgeFact(members.find((each) => each.finding !== NONE) ?? first),
+      fact("runs", `${inWords(total(members, (each) => each.times), "time")} per step`),
       found.hardware && fact("time", shownSeconds(secondsOf(members)), " per step, predicted"),
       fact("local tensor", code(found.types[first.type].text)),
+      library && fact("library line", placeLink(library)),
     ),
     first.row !== NONE && whyElement(first),
     at && [make("h3", {}, "Source"), sourceExcerpt(at)],

@@ -33,6 +33,7 @@ function row(number) {
     what: string(what[number]),
     scope: string(scope[number]),
     place: place(places[number]),
+    library: place(found.libraries[number] ?? NONE),
     nested: nested[number],
     results: results[number],
     operands: operands[number],

@@ -1,6 +1,7 @@
-// Details of the selected item: a collective, a tensor, an operation, an array or a source location.
+// Details of the selected item: a finding, a collective, a tensor, an operation, an array or a source location.
 
 const DETAILS = {
+  f: (rest) => findingDetails(Number(rest)),
   c: (rest) => collectiveDetails(...rest.split(".").map(Number)),
   v: (rest) => valueDetails(Number(rest)),
   r: (rest) => rowDetails(Number(rest)),
@@ -66,6 +67,7 @@ function rowDetails(number) {
     make("h2", {}, code(shown.op), " ", shown.what),
     facts(
       shown.scope && fact("scope", code(shown.scope)),
+      shown.library && fact("library line", placeLink(shown.library)),
       shown.seconds !== null && fact("compute time", shownSeconds(shown.seconds), " per step, predicted"),
       fact("shown", link({ view: "program", search: "", show: `r${number}` }, {}, "in the program")),
     ),

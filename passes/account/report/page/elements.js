@@ -21,7 +21,7 @@ function fill(element, attributes, children) {
   return element;
 }
 
-const AMOUNTS = new Set(["received", "bytes per device", "compute time"]);
+const AMOUNTS = new Set(["received", "avoidable", "bytes per device", "compute time"]);
 const headings = (...names) => names.map((name) => make("span", { class: AMOUNTS.has(name) ? "amount" : "" }, name));
 
 // Text with its own direction, so that right-to-left characters in a name do not affect their surroundings.

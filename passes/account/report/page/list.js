@@ -1,12 +1,12 @@
-// A virtualized list: rows have a fixed height, and only the visible ones are in the DOM.
+// A virtualized list: its rows have one height, and only the visible ones are in the DOM.
 
 const ROW_HEIGHT = 30;
 const BEYOND = 12;
 
 class List {
   // `drawRow(item)` returns an element; Enter and click call `open(item)`, the arrow keys `fold(item, folded)`.
-  constructor({ label, header, drawRow, open, fold = () => {}, isShown }) {
-    Object.assign(this, { drawRow, open, fold, isShown });
+  constructor({ label, header, drawRow, open, fold = () => {}, isShown, height = ROW_HEIGHT }) {
+    Object.assign(this, { drawRow, open, fold, isShown, height });
     this.items = [];
     this.current = 0;
     this.id = `list-${label}`;
@@ -23,7 +23,7 @@ class List {
   show(items) {
     this.items = items;
     this.current = Math.max(0, items.findIndex(this.isShown));
-    this.space.style.height = `${items.length * ROW_HEIGHT}px`;
+    this.space.style.height = `${items.length * this.height}px`;
     this.center();
     this.redraw();
   }
@@ -41,10 +41,10 @@ class List {
   }
 
   draw() {
-    const first = Math.max(0, Math.floor(this.body.scrollTop / ROW_HEIGHT) - BEYOND);
+    const first = Math.max(0, Math.floor(this.body.scrollTop / this.height) - BEYOND);
     const last = Math.min(
       this.items.length,
-      Math.ceil((this.body.scrollTop + this.body.clientHeight) / ROW_HEIGHT) + BEYOND,
+      Math.ceil((this.body.scrollTop + this.body.clientHeight) / this.height) + BEYOND,
     );
     if (this.drawn === `${first} ${last}`) return;
     this.drawn = `${first} ${last}`;
@@ -60,7 +60,7 @@ class List {
     element.classList.toggle("current", index === this.current);
     fill(
       element,
-      { role: "option", id: `${this.id}-${index}`, "data-index": index, "--top": `${index * ROW_HEIGHT}px` },
+      { role: "option", id: `${this.id}-${index}`, "data-index": index, "--top": `${index * this.height}px` },
       [],
     );
     element.setAttribute("aria-selected", String(this.isShown(this.items[index])));
@@ -75,18 +75,18 @@ class List {
   }
 
   center() {
-    this.body.scrollTop = Math.max(0, (this.current + 1) * ROW_HEIGHT - this.body.clientHeight / 2);
+    this.body.scrollTop = Math.max(0, (this.current + 1) * this.height - this.body.clientHeight / 2);
   }
 
   reveal() {
-    const top = this.current * ROW_HEIGHT;
-    const height = this.body.clientHeight;
+    const top = this.current * this.height;
+    const view = this.body.clientHeight;
     if (top < this.body.scrollTop) this.body.scrollTop = top;
-    else if (top + 2 * ROW_HEIGHT > this.body.scrollTop + height) this.body.scrollTop = top + 2 * ROW_HEIGHT - height;
+    else if (top + 2 * this.height > this.body.scrollTop + view) this.body.scrollTop = top + 2 * this.height - view;
   }
 
   key(event) {
-    const page = Math.max(1, Math.floor(this.body.clientHeight / ROW_HEIGHT) - 1);
+    const page = Math.max(1, Math.floor(this.body.clientHeight / this.height) - 1);
     const item = this.items[this.current];
     const actions = {
       ArrowDown: () => this.move(this.current + 1),

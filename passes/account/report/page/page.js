@@ -1,6 +1,11 @@
 // The page: header, tabs, the view and the details that the address selects, and keyboard shortcuts.
 
-const VIEWS = { collectives: collectivesView, memory: memoryView, arrays: arraysView, program: programView };
+const VIEWS = {
+  ...(found.findings && { findings: findingsView }),
+  collectives: collectivesView, memory: memoryView,
+  arrays: arraysView,
+  program: programView,
+};
 if (found.hardware) VIEWS.time = timeView;
 
 const viewElement = document.getElementById("view");
@@ -25,10 +30,11 @@ function drawTop() {
         .filter(Boolean)
         .map((text) => make("span", { class: "chip", dir: "auto" }, text)),
     );
+  const paragraphs = [found.findings?.headline ?? [], found.headline].filter((sentences) => sentences.length);
   document
     .getElementById("headline")
     .replaceChildren(
-      make("p", { class: "first" }, found.headline.join(" ")),
+      ...paragraphs.map((sentences) => make("p", { dir: "auto" }, sentences.join(" "))),
       ...found.notes.map((text) => make("p", { class: "quiet" }, text)),
     );
 }
