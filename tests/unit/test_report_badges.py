@@ -127,6 +127,13 @@ def test_the_headline_names_the_costliest_finding() -> None:
     assert not [*avoidable(Findings())]
 
 
+def test_a_large_program_has_no_findings(mesh: Mesh, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sdy.passes.account.report.findings.MOST_OPERATIONS", 1)
+    found = sdy.report(sdy.jit(jnp.tanh, mesh=mesh, in_shardings=P("data")), tensor(64))
+    assert found.data["findings"] is None
+    assert "sdy-lint finds its avoidable costs" in found.data["notes"][-1]
+
+
 def test_findings_can_be_left_out(mesh: Mesh) -> None:
     found = sdy.report(sdy.jit(jnp.tanh, mesh=mesh, in_shardings=P("data")), tensor(64), findings=False)
     assert found.data["findings"] is None

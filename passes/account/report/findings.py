@@ -20,16 +20,16 @@ from sdy.passes.account.report.numbering import Json, Numbers
 if TYPE_CHECKING:
     from sdy.passes.jax.stages import Lowered
 
-_MOST_OPERATIONS = 20_000
-"""Size of a program above which no fixes are tried: each is propagated and partitioned."""
+MOST_OPERATIONS = 20_000
+"""Size of a program above which a report has no findings: their rules take as long as half of the report."""
 
 
-def findings_of(program: "ModuleOp | Lowered", traced: TracedProgram) -> Findings:
-    """Return the findings of lint in a program, which is `traced`."""
-    is_small = len(operations(traced.module)) <= _MOST_OPERATIONS
+def findings_of(program: "ModuleOp | Lowered", traced: TracedProgram) -> Findings | None:
+    """Return the findings of lint in a program, which is `traced`; None if it is large."""
+    if len(operations(traced.module)) > MOST_OPERATIONS:
+        return None
     options = LintOptions()
-    written = WrittenProgram.of(program) if is_small else None
-    return lint_program(LintedProgram(traced, options.thresholds, written), options)
+    return lint_program(LintedProgram(traced, options.thresholds, WrittenProgram.of(program)), options)
 
 
 def avoidable(found: Findings) -> Iterator[str]:

@@ -22,7 +22,7 @@ from sdy.passes.account.partitioned_program import Program, propagated_program
 from sdy.passes.account.report.arrays import arrays_as_json, largest_intermediates
 from sdy.passes.account.report.badges import BADGES, Arguments
 from sdy.passes.account.report.exchanges import group_equal, groups_as_json
-from sdy.passes.account.report.findings import findings_as_json, findings_of
+from sdy.passes.account.report.findings import MOST_OPERATIONS, findings_as_json, findings_of
 from sdy.passes.account.report.headline import headline
 from sdy.passes.account.report.listing import Listing
 from sdy.passes.account.report.memory import memory_as_json
@@ -133,7 +133,7 @@ def report(
         *args: The positional arguments of a function: arrays or `jax.ShapeDtypeStruct`s.
         hardware: The name of a preset or of a hardware file; adds predicted times.
         compiled: Compile the program with XLA, and add its bytes received and memory.
-        findings: Include the findings of `sdy.lint`. In a program of at most 20,000 operations, their fixes are tried.
+        findings: Include the findings of `sdy.lint`, in a program of at most 20,000 operations.
         **kwargs: The keyword arguments of a function.
 
     Raises:
@@ -150,6 +150,8 @@ def report(
     costs = _compiled(program, traced.local) if compiled else None
     found = findings_of(program, traced) if findings else None
     title, notes = _title(traced.module), _notes(traced.module, was_propagated)
+    if findings and found is None:
+        notes.append(f"The program has more than {MOST_OPERATIONS:,} operations: sdy-lint finds its avoidable costs.")
     rows = timeline(traced.local, main_mesh(traced.local), device) if device else {}
     trace = perfetto_trace(title, rows, traced) if rows else None
     return Report(title, _page_data(traced, device, rows, costs, notes, found), trace)
