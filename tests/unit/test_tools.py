@@ -109,7 +109,7 @@ OPTIONS = {
     "interpret": "--inputs --split-input-file",
     "lint": "--baseline --config --explain --format --ignore --large --list --many --replicated --select --small "
     "--write-baseline",
-    "report": "--compile --force --hardware --output --perfetto -o",
+    "report": "--compile --force --hardware --no-findings --output --perfetto -o",
     "run": "--check --compare-layouts --devices --inputs --no-check --no-compare-layouts --seed",
 }
 """The options of each tool besides the common ones; an option has one name in all tools."""
