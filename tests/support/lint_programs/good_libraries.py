@@ -1,4 +1,4 @@
-"""Well-sharded programs of Equinox, Flax, Haiku and Optax, in which no rule finds anything."""
+"""Well-sharded programs of Equinox, Flax and Optax, in which no rule finds anything."""
 
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownParameterType=false, reportUnknownLambdaType=false, reportArgumentType=false
@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
-import haiku as hk
 import jax
 import jax.numpy as jnp
 import optax
@@ -91,13 +90,7 @@ def flax_linen(layout: Layout) -> Program:
     return trained(model.apply, params, layout)
 
 
-def haiku(layout: Layout) -> Program:
-    model = hk.without_apply_rng(hk.transform(lambda x: hk.nets.MLP([HIDDEN, WIDTH])(x)))
-    params = jax.eval_shape(model.init, jax.random.key(0), layout.rows())
-    return trained(model.apply, params, layout)
-
-
-LIBRARIES = {"Equinox": equinox, "Flax NNX": flax_nnx, "Flax Linen": flax_linen, "Haiku": haiku}
+LIBRARIES = {"Equinox": equinox, "Flax NNX": flax_nnx, "Flax Linen": flax_linen}
 LAYOUTS = {
     "data parallel": Layout(LINE, replicated),
     "fully sharded": Layout(LINE, fully_sharded),
