@@ -26,7 +26,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from sdy.box import Ints
 from sdy.passes.common.properties import is_pure, value_bytes
 from sdy.passes.spmd.local_module import COLLECTIVES
-from sdy.passes.spmd.remat.timeline import Timeline
+from sdy.passes.spmd.remat.kernel_timeline import KernelTimeline
 from sdy.stablehlo.custom_call import CustomCallOp
 from sdy.stablehlo.random import RngOp
 
@@ -68,7 +68,7 @@ class Recomputation:
     copies: defaultdict[int, list[Copy]] = field(default_factory=lambda: defaultdict[int, list[Copy]](list))
     """The copies of each kernel, by its time."""
 
-    def is_kept(self, value: SSAValue, time: int, timeline: Timeline) -> bool:
+    def is_kept(self, value: SSAValue, time: int, timeline: KernelTimeline) -> bool:
         """Return whether `value` is in memory at `time`, or the value that it is a view of."""
         dropped = self.dropped.get(timeline.viewed(value))
         return (dropped is None or time < dropped.read) and timeline.is_kept(value, time)
@@ -89,7 +89,7 @@ class _Draft:
     """The copies that would begin or end at other times."""
 
 
-def recomputation(timeline: Timeline, seconds: Sequence[float], limit: int) -> Recomputation:
+def recomputation(timeline: KernelTimeline, seconds: Sequence[float], limit: int) -> Recomputation:
     """Choose values to recompute until the memory of the temporaries is at most `limit`, or no value helps.
 
     Args:
@@ -101,7 +101,7 @@ def recomputation(timeline: Timeline, seconds: Sequence[float], limit: int) -> R
 
 
 class _Chooser:
-    def __init__(self, timeline: Timeline, seconds: Sequence[float], limit: int) -> None:
+    def __init__(self, timeline: KernelTimeline, seconds: Sequence[float], limit: int) -> None:
         self._timeline = timeline
         self._seconds = seconds
         self._limit = limit

@@ -12,9 +12,9 @@ from sdy.passes.spmd.costs.footprint import peak_bytes
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.remat.choice import recomputation
 from sdy.passes.spmd.remat.kernel_editor import KernelEditor
+from sdy.passes.spmd.remat.kernel_timeline import KernelTimeline
 from sdy.passes.spmd.remat.order import order
 from sdy.passes.spmd.remat.recompute import recompute
-from sdy.passes.spmd.remat.timeline import Timeline
 
 _MAX_ATTEMPTS = 4
 """Maximum number of limits that are tried for the memory of temporaries."""
@@ -60,7 +60,7 @@ def rematerialize(module: ModuleOp, limit: int, hardware: Hardware) -> Remateria
     before = peak_bytes(module)
     if before <= limit:
         return Rematerialized(before)
-    timeline = Timeline(module)
+    timeline = KernelTimeline(module)
     seconds = timeline.seconds(module, hardware)
     attempts: list[Rematerialized] = []
     for length in _LENGTHS:
@@ -89,7 +89,7 @@ def rematerialize(module: ModuleOp, limit: int, hardware: Hardware) -> Remateria
 def _apply(module: ModuleOp, seconds: Sequence[float], target: int, length: int) -> Rematerialized:
     """Order the kernels of `module`, and recompute values until its temporaries need at most `target` bytes."""
     block = main_function(module).body.block
-    timeline = Timeline(module)
+    timeline = KernelTimeline(module)
     plan = recomputation(timeline, seconds, target)
     editor = KernelEditor(block, RECOMPUTES)
     copies = recompute(editor, timeline, plan)

@@ -12,10 +12,10 @@ from xdsl.ir import Operation, SSAValue
 
 from sdy.passes.spmd.remat.choice import Copy, Recomputation
 from sdy.passes.spmd.remat.kernel_editor import KernelEditor
-from sdy.passes.spmd.remat.timeline import Timeline
+from sdy.passes.spmd.remat.kernel_timeline import KernelTimeline
 
 
-def recompute(editor: KernelEditor, timeline: Timeline, plan: Recomputation) -> list[Operation]:
+def recompute(editor: KernelEditor, timeline: KernelTimeline, plan: Recomputation) -> list[Operation]:
     """Copy kernels, let the later reads use the copies, and return the operations that write the copied results."""
     starting: defaultdict[int, list[Copy]] = defaultdict(list)
     for kernel in sorted(plan.copies):

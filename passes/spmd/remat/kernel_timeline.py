@@ -1,4 +1,4 @@
-"""Timeline: the memory of a per-device program and the reads of each value, by the number of the kernel that runs."""
+"""The memory of a per-device program and the reads of each value, by the number of the kernel that runs."""
 
 from bisect import bisect_right
 from collections import defaultdict
@@ -24,7 +24,7 @@ from sdy.passes.spmd.costs.result_buffers import outside_results
 from sdy.passes.spmd.costs.step_time import axes_of, compute_times, message_of
 
 
-class Timeline:
+class KernelTimeline:
     """The kernels of a main function in the order in which they run, and the values that they write and read.
 
     A time is the index of a kernel. A view has no memory: it is read with the value that it is a view of.
