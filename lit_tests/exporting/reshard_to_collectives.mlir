@@ -187,3 +187,17 @@ func.func @slice_before_gather(%arg0: tensor<8xf32>) -> tensor<8xf32> {
   %2 = sdy.reshard %1 <@mesh, [{}]> : tensor<8xf32>
   return %2 : tensor<8xf32>
 }
+
+// Collectives start from the value before a barrier; a reshard between replicated shardings returns its own input.
+// CHECK-LABEL: func.func @behind_barriers
+func.func @behind_barriers(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %arg1: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  // CHECK-NEXT: sdy.propagation_barrier %arg0
+  // CHECK-NEXT: %[[KEPT:.*]] = sdy.propagation_barrier %arg1
+  // CHECK-NEXT: %[[GATHERED:.*]] = sdy.all_gather [{"x"}] %arg0
+  // CHECK-NEXT: return %[[GATHERED]], %[[KEPT]]
+  %0 = sdy.propagation_barrier %arg0 allowed_direction=NONE : tensor<8xf32>
+  %1 = sdy.propagation_barrier %arg1 allowed_direction=NONE : tensor<8xf32>
+  %2 = sdy.reshard %0 <@mesh, [{}]> : tensor<8xf32>
+  %3 = sdy.reshard %1 <@mesh, [{}]> : tensor<8xf32>
+  return %2, %3 : tensor<8xf32>, tensor<8xf32>
+}

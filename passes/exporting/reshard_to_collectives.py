@@ -80,15 +80,14 @@ class _Lowering:
 
     def lower(self, reshard: ReshardOp, source: TensorSharding | None) -> SSAValue | None:
         """Insert the lowering of `reshard`, and return its value; None if it cannot be lowered."""
-        original = before_barriers(reshard.input)
         if not self.planner.rematerializes:
-            return _by_collectives(reshard, original, source, self.planner)
+            return _by_collectives(reshard, reshard.input, source, self.planner)
         target, copies = reshard.sharding.data, self.resharded[reshard.parent, reshard.input]
         if target in copies:
             return copies[target]
         value = self._rematerialized(reshard, source)
         if value is None:
-            value = _by_collectives(reshard, *_nearest(reshard, original, source, copies), self.planner)
+            value = _by_collectives(reshard, *_nearest(reshard, source, copies), self.planner)
         if value is not None:
             copies[target] = value
         return value
@@ -120,9 +119,10 @@ class _Lowering:
 
 
 def _nearest(
-    reshard: ReshardOp, original: SSAValue, source: TensorSharding | None, copies: Mapping[TensorSharding, SSAValue]
+    reshard: ReshardOp, source: TensorSharding | None, copies: Mapping[TensorSharding, SSAValue]
 ) -> tuple[SSAValue, TensorSharding | None]:
-    """Return whichever of `original` and its copies receives the fewest bytes in `reshard`, with its sharding."""
+    """Return whichever of the input of `reshard` and its copies receives the fewest bytes, with its sharding."""
+    original = reshard.input
     if source is None or not copies:
         return original, source
     substitutes = [(value, sharding) for sharding, value in copies.items() if is_substitute(sharding, source)]
@@ -153,6 +153,7 @@ def _by_collectives(
     if source.rank != target.rank:
         raise op_error(reshard, f"cannot reshard from rank {source.rank} to rank {target.rank}")
 
+    value = before_barriers(value)
     other_devices = source.mesh != target.mesh
     mesh = source.mesh
     for step in planner.collectives(source.dim_axes, target.dim_axes, shape(value.type), source_mesh, other_devices):
