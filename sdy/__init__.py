@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from sdy.operators.work import Work as Work
     from sdy.passes import torch as torch
     from sdy.passes.account.account import account as account
+    from sdy.passes.account.diff import diff as diff
+    from sdy.passes.account.explain import explain as explain
     from sdy.passes.account.golden import ChangedLayoutError as ChangedLayoutError
     from sdy.passes.account.golden import check_golden as check_golden
     from sdy.passes.account.lint.lint import lint as lint
@@ -49,17 +51,18 @@ if TYPE_CHECKING:
     from sdy.passes.jax.bindings.from_jax import from_jax as from_jax
     from sdy.passes.jax.operators.register import register_op as register_op
     from sdy.passes.policy.split import split as split
-    from sdy.passes.propagation.provenance.explain import explain as explain
     from sdy.rule import OpShardingRule as OpShardingRule
     from sdy.sharding import DimSharding as DimSharding
     from sdy.sharding import TensorSharding
     from sdy.text import format as format
     from sdy.text import parse as parse
     from sdy.text import to_bytecode as to_bytecode
+    from sdy.version import __version__ as __version__
 
     Sharding = TensorSharding
 
 _MODULES = {
+    "__version__": "sdy.version",
     "AUTO": "sdy.passes.jax.api.auto_jit",
     "Auto": "sdy.passes.jax.api.auto_jit",
     "AxisRef": "sdy.axes",
@@ -81,7 +84,8 @@ _MODULES = {
     "check_golden": "sdy.passes.account.golden",
     "compile": "sdy.passes.jax.api.compile",
     "compiler": "sdy.passes.jax.api.compiler",
-    "explain": "sdy.passes.propagation.provenance.explain",
+    "diff": "sdy.passes.account.diff",
+    "explain": "sdy.passes.account.explain",
     "format": "sdy.text",
     "from_jax": "sdy.passes.jax.bindings.from_jax",
     "get_sharding": "sdy.dialect.shardings",

@@ -8,11 +8,11 @@
 """
 
 import argparse
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from sdy.formatting import parse_bytes
 from sdy.tools.extensions import add_import_option, add_rules_option
+from sdy.version import version_of
 
 PROGRAM = "the program; - is standard input"
 
@@ -54,6 +54,12 @@ def add_hardware_option(parser: argparse.ArgumentParser, purpose: str, default: 
     parser.add_argument("--hardware", default=default, metavar="NAME", help=help_text)
 
 
+def add_under_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option `--under`: another partitioner, whose costs are shown too."""
+    help_text = "also show the costs of the program as XLA's partitioner compiles it under jax.jit"
+    parser.add_argument("--under", choices=["jax.jit"], help=help_text)
+
+
 def natural(text: str) -> int:
     """Parse a nonnegative integer, or raise ArgumentTypeError."""
     if not text.isdecimal():
@@ -85,14 +91,7 @@ def version_line(name: str) -> str:
 
     It is read from package metadata, without importing the packages.
     """
-    return f"{name} {_version('sdy')} ({', '.join(f'{package} {_version(package)}' for package in _DEPENDENCIES)})"
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"
+    return f"{name} {version_of('sdy')} ({', '.join(f'{package} {version_of(package)}' for package in _DEPENDENCIES)})"
 
 
 class VersionAction(argparse.Action):

@@ -3,14 +3,14 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 
+from sdy.passes.account.diff import summary_of
 from sdy.passes.account.difference import Difference
-from sdy.passes.account.golden import golden_summary, golden_text
-from sdy.passes.account.partitioned_program import partitioned_program
+from sdy.passes.account.golden import golden_text
 from sdy.passes.account.summary import Summary
-from sdy.passes.driver import Source, read, write
+from sdy.passes.driver import write
 from sdy.progress import task
-from sdy.text import parse
 from sdy.tools.arguments import tool_parser
 from sdy.tools.entry import guarded
 from sdy.tools.extensions import import_modules, take_rules
@@ -52,9 +52,9 @@ def run(arguments: argparse.Namespace) -> int:
     """
     import_modules(arguments.imports)
     take_rules(arguments.custom_call_rules)
-    sources = [read(path) for path in (arguments.before, arguments.after) if path is not None]
+    paths = [path for path in (arguments.before, arguments.after) if path is not None]
     with progress():
-        before, *others = map(_summary, sources)
+        before, *others = map(_summary, paths)
     if arguments.golden:
         write(arguments.golden, golden_text(before))
         return 0
@@ -63,11 +63,9 @@ def run(arguments: argparse.Namespace) -> int:
     return int(bool(difference))
 
 
-def _summary(source: Source) -> Summary:
-    if source.name.endswith(".json"):
-        return golden_summary(source)
-    with task(source.name):
-        return Summary.of(partitioned_program(parse(source.text, source.name)))
+def _summary(path: str) -> Summary:
+    with nullcontext() if path.endswith(".json") else task(path):
+        return summary_of(path)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ from sdy.passes.account.lint.options import LintOptions, check_names, threshold
 from sdy.passes.account.lint.thresholds import Thresholds
 from sdy.passes.driver import read, write
 from sdy.text import parse
-from sdy.tools.arguments import tool_parser
+from sdy.tools.arguments import add_under_option, tool_parser
+from sdy.tools.devices import check_enough, enough_devices
 from sdy.tools.entry import guarded
 from sdy.tools.extensions import import_modules, take_rules
 
@@ -55,6 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--config", metavar="FILE.toml", help="read options from this file, not the working directory")
     parser.add_argument("--baseline", metavar="FILE.json", help="do not report the findings recorded in this file")
     parser.add_argument("--write-baseline", metavar="FILE.json", help="record the findings instead of reporting them")
+    add_under_option(parser)
     parser.add_argument("--explain", metavar="RULE", help="show the documentation of a rule")
     parser.add_argument("--list", action="store_true", help="list the rules")
     arguments = parser.parse_args(argv)
@@ -81,7 +83,11 @@ def run(arguments: argparse.Namespace) -> int:
     options = _options(arguments)
     baseline = Baseline.read(read(arguments.baseline)) if arguments.baseline else Baseline({})
     source = read(arguments.file)
-    findings = lint(parse(source.text, source.name), lint_options=options)
+    module = parse(source.text, source.name)
+    if arguments.under:
+        check_enough(module)
+        enough_devices(module)
+    findings = lint(module, lint_options=options, under=arguments.under)
     if arguments.write_baseline:
         write(arguments.write_baseline, Baseline.of(findings).text)
         return 0

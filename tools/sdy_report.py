@@ -8,7 +8,7 @@ from pathlib import Path
 from sdy.passes.account.report.report import check_replaceable, report
 from sdy.passes.driver import STANDARD_STREAM, read
 from sdy.text import parse
-from sdy.tools.arguments import PROGRAM, add_hardware_option, tool_parser
+from sdy.tools.arguments import PROGRAM, add_hardware_option, add_under_option, tool_parser
 from sdy.tools.devices import check_enough, enough_devices
 from sdy.tools.entry import guarded
 from sdy.tools.extensions import import_modules, take_rules
@@ -36,6 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("-o", "--output", metavar="FILE.html", help="the output file; - is standard output")
     add_hardware_option(parser, "predict times")
     parser.add_argument("--compile", action="store_true", help="compile with XLA, and add its bytes and memory")
+    add_under_option(parser)
     parser.add_argument("--perfetto", metavar="FILE.json", help="also write the timeline, for https://ui.perfetto.dev")
     parser.add_argument("--no-findings", action="store_true", help="leave out the findings of sdy-lint")
     parser.add_argument("--force", action="store_true", help="replace a file that is not a report")
@@ -59,11 +60,15 @@ def run(arguments: argparse.Namespace) -> int:
     source = read(arguments.file)
     with progress():
         module = parse(source.text, source.name)
-        if arguments.compile:
+        if arguments.compile or arguments.under:
             check_enough(module)
             enough_devices(module)
         page = report(
-            module, hardware=arguments.hardware, compiled=arguments.compile, findings=not arguments.no_findings
+            module,
+            hardware=arguments.hardware,
+            compiled=arguments.compile,
+            findings=not arguments.no_findings,
+            under=arguments.under,
         )
         page.write(output, force=True)
         if arguments.perfetto:

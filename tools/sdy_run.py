@@ -17,7 +17,7 @@ from sdy.passes.importing.import_gspmd import ImportGspmdPass, needs_import_from
 from sdy.passes.jax.program.inputs import NumpyArray, arrange_inputs, random_inputs, read_arrays
 from sdy.passes.layouts import PartitionedLayout, cheapest, propagated_layouts
 from sdy.text import parse
-from sdy.tools.arguments import PROGRAM, add_inputs_options, positive, tool_parser
+from sdy.tools.arguments import PROGRAM, add_inputs_options, add_under_option, positive, tool_parser
 from sdy.tools.comparison import Comparison, Reference, compare
 from sdy.tools.devices import check_enough, enough_devices
 from sdy.tools.entry import guarded
@@ -76,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
         default=True,
         help="also propagate the program's HLO form, and keep the layout that moves fewer bytes (default)",
     )
+    add_under_option(parser)
     return parser
 
 
@@ -130,7 +131,7 @@ def _account(arguments: argparse.Namespace) -> RunAccount:
         operations=size,
         initial_shardings=initial_shardings,
         propagated_shardings=propagated_shardings,
-        costs=_costs(layout, program),
+        costs=_costs(layout, program, original, arguments.under),
         seconds=timing.seconds,
         comparison=comparison,
     )
@@ -150,10 +151,12 @@ def _run(program: "CompiledProgram", inputs: Sequence[Any]) -> "tuple[jax.Array,
         return jax.block_until_ready(program(*inputs))
 
 
-def _costs(layout: PartitionedLayout, program: "CompiledProgram") -> "Account":
-    from sdy.passes.account.account import Account, Compiled
+def _costs(layout: PartitionedLayout, program: "CompiledProgram", original: ModuleOp, under: str | None) -> "Account":
+    from sdy.passes.account.account import Account, Compiled, costs_under
 
-    return Account.of(layout, lambda: Compiled.of_program(program))
+    with _xla_errors_as_diagnostics():
+        other = costs_under(under, original) if under else None
+    return Account.of(layout, lambda: Compiled.of_program(program), other)
 
 
 def _compare(

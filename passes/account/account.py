@@ -1,6 +1,5 @@
 """`sdy.account`: communication and memory cost of a program per device, predicted and as compiled by XLA."""
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -9,43 +8,33 @@ from typing import Any
 import jax
 from xdsl.dialects.builtin import ModuleOp
 
-from sdy.diagnostics import Location, location_of
+from sdy.diagnostics import error, location_of
 from sdy.dialect.meshes import device_count, named_meshes
-from sdy.formatting import columns, escape_line, format_bytes
+from sdy.formatting import escape_line, format_bytes
 from sdy.mesh import Mesh
-from sdy.passes.account.partitioned_program import Program, partitioned_program
-from sdy.passes.jax.api.compile import CompiledProgram, compile, peak_bytes_of
+from sdy.passes.account.collectives import kind_of
+from sdy.passes.account.cost_tables import (
+    ALONE,
+    BESIDE,
+    DIFFERS,
+    UNDER,
+    CostColumn,
+    Received,
+    by_kind,
+    by_line,
+    received_table,
+    totals_table,
+)
+from sdy.passes.account.partitioned_program import Program, partitioned_program, program_of
+from sdy.passes.jax.api.compile import CompiledProgram, compile, partitioned_by_xla, peak_bytes_of
 from sdy.passes.jax.device_mesh import Device
-from sdy.passes.jax.hlo_collectives import Traffic, collectives, total
-from sdy.passes.jax.hlo_received import bytes_received
-from sdy.passes.jax.stages import Lowerable, Lowered
+from sdy.passes.jax.hlo_collectives import Traffic, collectives
+from sdy.passes.jax.hlo_received import received_collectives
+from sdy.passes.jax.stages import Lowered, LoweredProgram
 from sdy.passes.layouts import PartitionedLayout
 from sdy.passes.propagation.provenance.history import LayoutChoice
 from sdy.passes.spmd.costs.communication import received
 from sdy.passes.spmd.costs.footprint import host_bytes, peak_bytes
-
-_MOST_LINES = 10
-"""Number of rows shown in the table of collectives; the rest are summed."""
-
-_END_OF_NUMBERS = 3
-"""Columns before this one, except for the first, are numbers and right-aligned."""
-
-
-@dataclass(frozen=True, slots=True)
-class Received:
-    """The collectives of one kind that stem from one source line.
-
-    Attributes:
-        collective: The kind, such as `all-gather`.
-        where: The source line, or None if it is unknown.
-        times: How often they run in a step.
-        bytes: The bytes that a device receives in all of these runs, averaged over devices.
-    """
-
-    collective: str
-    where: Location | None
-    times: int
-    bytes: float
 
 
 @dataclass(frozen=True)
@@ -54,20 +43,24 @@ class Compiled:
 
     Attributes:
         devices: The devices that the program was compiled for.
-        collectives: The collectives in the optimized HLO by kind, with the bytes of their results.
+        collectives: The collectives in the optimized HLO by kind, with the bytes of their results; a loop counts once.
         bytes_received: The bytes that a device receives in a run, averaged over devices.
         memory: The peak memory per device in bytes, or None if XLA does not report it.
+        received: The collectives of a run by source line, in decreasing order of bytes received.
     """
 
     devices: tuple[Device, ...]
     collectives: Mapping[str, Traffic]
     bytes_received: float
     memory: int | None
+    received: tuple[Received, ...] = ()
 
     @classmethod
     def of(cls, devices: Sequence[Device], hlo: str, memory: int | None) -> "Compiled":
         """Read the costs from `hlo`, the optimized HLO text of a program compiled for `devices`."""
-        return cls(tuple(devices), collectives(hlo), bytes_received(hlo, len(devices)), memory)
+        found = received_collectives(hlo, len(devices))
+        rows = by_line((each.kind, each.where, each.times, each.bytes) for each in found)
+        return cls(tuple(devices), collectives(hlo), sum(each.bytes for each in found), memory, rows)
 
     @classmethod
     def of_program(cls, program: CompiledProgram) -> "Compiled":
@@ -86,6 +79,7 @@ class Account:
         received: The collectives by source line, in decreasing order of bytes received.
         memory: The predicted peak memory in bytes, including arguments and results but not what is on the host.
         host_memory: The predicted peak bytes in the memory of the host: offloaded values, arguments and results.
+        under: The costs of the program as XLA partitions it under `jax.jit`, if they were asked for.
     """
 
     layout: LayoutChoice | None
@@ -94,12 +88,22 @@ class Account:
     memory: int
     _compile: Callable[[], Compiled | None] = field(compare=False)
     host_memory: int = 0
+    under: Compiled | None = None
 
     @classmethod
-    def of(cls, layout: PartitionedLayout, compile: Callable[[], Compiled | None]) -> "Account":  # noqa: A002
+    def of(
+        cls,
+        layout: PartitionedLayout,
+        compile: Callable[[], Compiled | None],  # noqa: A002
+        under: Compiled | None = None,
+    ) -> "Account":
         """Build the account of a partitioned program; `compile` runs on the first access to `compiled`."""
         local = layout.local
-        return cls(layout.choice, named_meshes(local), _by_line(local), peak_bytes(local), compile, host_bytes(local))
+        found = (
+            (kind_of(each.collective), location_of(each.collective), each.times, each.bytes) for each in received(local)
+        )
+        memory, host = peak_bytes(local), host_bytes(local)
+        return cls(layout.choice, named_meshes(local), by_line(found), memory, compile, host, under)
 
     @property
     def bytes_received(self) -> float:
@@ -120,7 +124,7 @@ class Account:
     __repr__ = __str__
 
 
-def account(program: Program, *args: Any, **kwargs: Any) -> Account:
+def account(program: Program, *args: Any, under: str | None = None, **kwargs: Any) -> Account:
     """Return the cost of a program per device: bytes received, by collective and source line, and peak memory.
 
         print(sdy.account(step, params, batch))
@@ -129,63 +133,106 @@ def account(program: Program, *args: Any, **kwargs: Any) -> Account:
     compile the program with XLA.
 
     Args:
-        program: A function (of `sdy.jit` or any other), the result of `step.lower(...)`, or a module.
+        program: A function (of `sdy.jit` or any other), the result of `step.lower(...)`, a program of `sdy.compiler`, a
+            module, or a file of one, such as `"step.mlir"`.
         *args: The positional arguments of a function: arrays or `jax.ShapeDtypeStruct`s.
+        under: "jax.jit" adds the costs of the program as XLA's partitioner compiles it, for as many devices as the mesh
+            has.
         **kwargs: The keyword arguments of a function.
 
     Raises:
-        TypeError: `args` or `kwargs` are given for a lowered program or a module.
+        ValueError: `under` is another text.
+        TypeError: `args` or `kwargs` are given for a program that is not a function.
         DiagnosticError: The program cannot be partitioned.
     """
-    if isinstance(program, Lowerable):
-        return account(program.lower(*args, **kwargs))
-    layout = partitioned_program(program, *args, **kwargs)
-    return Account.of(layout, lambda: compiled_costs(program if isinstance(program, Lowered) else layout.local))
+    stage = program_of(program, *args, **kwargs)
+    layout = partitioned_program(stage)
+    compiled_by_jax = costs_under(under, stage) if under else None
+    return Account.of(
+        layout, lambda: compiled_costs(layout.local if isinstance(stage, ModuleOp) else stage), compiled_by_jax
+    )
 
 
-def compiled_costs(program: ModuleOp | Lowered) -> Compiled | None:
+def compiled_costs(program: ModuleOp | LoweredProgram) -> Compiled | None:
     """Compile a partitioned module or a lowered program with XLA and return its costs.
 
     Returns None if there are fewer devices than the mesh has.
     """
-    if isinstance(program, Lowered):
-        devices = program.program.devices
-        if not devices:
-            return None
-        compiled = program.compile()
-        return Compiled.of(devices, compiled.as_text() or "", peak_bytes_of(compiled))
-    if device_count(program) > len(jax.devices()):
+    if isinstance(program, ModuleOp):
+        return None if device_count(program) > len(jax.devices()) else Compiled.of_program(compile(program))
+    devices = program.program.devices
+    if not devices:
         return None
-    return Compiled.of_program(compile(program))
+    if not isinstance(program, Lowered):
+        return Compiled.of_program(CompiledProgram(program.program))
+    compiled = program.compile()
+    return Compiled.of(devices, compiled.as_text() or "", peak_bytes_of(compiled))
 
 
-def _by_line(module: ModuleOp) -> tuple[Received, ...]:
-    times: dict[tuple[str, Location | None], int] = defaultdict(int)
-    bytes_: dict[tuple[str, Location | None], float] = defaultdict(float)
-    for each in received(module):
-        line = each.collective.name.rpartition(".")[2].replace("_", "-"), location_of(each.collective)
-        times[line] += each.times
-        bytes_[line] += each.bytes
-    return tuple(Received(*line, times[line], bytes_[line]) for line in sorted(bytes_, key=lambda line: -bytes_[line]))
+def costs_under(under: str, program: ModuleOp | LoweredProgram) -> Compiled:
+    """Return the costs of a program as `under` partitions it: "jax.jit", which is XLA's partitioner.
+
+    Raises:
+        ValueError: `under` is another text.
+        DiagnosticError: There are fewer devices than the mesh has, or XLA cannot compile the program.
+    """
+    if under != UNDER:
+        raise ValueError(f"under must be '{UNDER}', not '{under}'")
+    is_module = isinstance(program, ModuleOp)
+    module = program if is_module else program.lowered
+    devices = (() if is_module else program.program.devices) or jax.devices()
+    needed = device_count(module)
+    if len(devices) < needed:
+        hint = f"set JAX_NUM_CPU_DEVICES={needed} before JAX starts"
+        raise error(
+            module, f"XLA partitions the program for {needed} devices, but there are only {len(devices)}: {hint}"
+        )
+    compiled = partitioned_by_xla(module, devices[:needed])
+    return Compiled.of(devices[:needed], compiled.as_text() or "", peak_bytes_of(compiled))
 
 
 def format_account(account: Account) -> str:
     """Format the summary and the tables of an account."""
-    compiled = account.compiled
+    compiled, under = account.compiled, account.under
     devices = f"{len(compiled.devices)} x {compiled.devices[0].device_kind}" if compiled else "too few for the mesh"
-    parts = [
-        f"  mesh          {_meshes(account.meshes)}\n  devices       {devices}\n  each device   {_summary(account)}"
-        + (
-            f"\n  host          keeps {format_bytes(account.host_memory)} for each device"
+    head = [
+        f"  mesh          {_meshes(account.meshes)}",
+        f"  devices       {devices}",
+        f"  each device   {_summary(account)}",
+        f"  partitioned   {BESIDE if under else ALONE}",
+        *(
+            [f"  host          keeps {format_bytes(account.host_memory)} for each device"]
             if account.host_memory
-            else ""
-        )
-        + (f"\n  layout        {account.layout}" if account.layout else ""),
-        _received(account) if account.received else "",
-        _totals(account),
-        _collectives(compiled.collectives) if compiled else "",
+            else ()
+        ),
+        *([f"  layout        {account.layout}"] if account.layout else ()),
+    ]
+    columns_ = [
+        CostColumn("predicted", account.received, account.memory, account.host_memory),
+        *([CostColumn("compiled", compiled.received, compiled.memory)] if compiled else ()),
+        *([CostColumn(f"under {UNDER}", under.received, under.memory)] if under else ()),
+    ]
+    parts = [
+        "\n".join(head),
+        received_table(account.received) if account.received else "",
+        received_table(under.received, f"under {UNDER}") if under and under.received else "",
+        totals_table(columns_),
+        DIFFERS if compiled and by_kind(account.received) != by_kind(compiled.received) else "",
     ]
     return "\n\n".join(filter(None, parts))
+
+
+def format_under(account: Account) -> str:
+    """Format the costs of a program as XLA partitions it, beside those of sdy; one line if they were not asked for."""
+    under = account.under
+    if under is None:
+        return f"partitioned {ALONE}"
+    totals = [
+        CostColumn("by sdy", account.received, account.memory, account.host_memory),
+        CostColumn(f"under {UNDER}", under.received, under.memory),
+    ]
+    rows = [received_table(under.received, f"under {UNDER}")] if under.received else []
+    return "\n\n".join([f"partitioned {BESIDE}", *rows, totals_table(totals)])
 
 
 def _meshes(meshes: Mapping[str, Mesh]) -> str:
@@ -200,43 +247,3 @@ def _summary(account: Account) -> str:
     """Format the predicted bytes; the tables below have the exact numbers and those of XLA."""
     received, memory = format_bytes(account.bytes_received), format_bytes(account.memory)
     return f"receives {received} and needs {memory} of memory (predicted)"
-
-
-def _received(account: Account) -> str:
-    rows = [["collective", "times", "bytes received", "at"]]
-    rows += [
-        [line.collective, f"{line.times:,}", f"{line.bytes:,.0f}", escape_line(str(line.where or "unknown location"))]
-        for line in account.received[:_MOST_LINES]
-    ]
-    if others := account.received[_MOST_LINES:]:
-        times, received = sum(line.times for line in others), sum(line.bytes for line in others)
-        rows.append([f"{len(others)} others", f"{times:,}", f"{received:,.0f}", ""])
-    return _table(rows)
-
-
-def _totals(account: Account) -> str:
-    compiled = account.compiled
-    rows = [
-        ["bytes per device", "predicted", "compiled"],
-        ["received", f"{account.bytes_received:,.0f}", f"{compiled.bytes_received:,.0f}" if compiled else "-"],
-        ["memory", f"{account.memory:,}", f"{compiled.memory:,}" if compiled and compiled.memory else "-"],
-    ]
-    if account.host_memory:
-        rows.append(["on the host", f"{account.host_memory:,}", "-"])
-    return _table(rows)
-
-
-def _collectives(traffic: Mapping[str, Traffic]) -> str:
-    rows = [["collective", "count", "bytes per device"]]
-    rows += [[kind, f"{moved.count:,}", f"{moved.bytes:,}"] for kind, moved in sorted(traffic.items())]
-    if len(traffic) != 1:
-        everything = total(traffic)
-        rows.append(["total" if traffic else "none", f"{everything.count:,}", f"{everything.bytes:,}"])
-    return _table(rows)
-
-
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    """Align rows in columns, with a rule below the first row."""
-    lines = columns(rows, numbers=range(1, _END_OF_NUMBERS), gap=3)
-    lines.insert(1, " " + "─" * max(map(len, lines)))
-    return "\n".join(lines)

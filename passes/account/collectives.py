@@ -33,7 +33,7 @@ class Collective:
     @property
     def kind(self) -> str:
         """The kind in XLA's spelling, such as `all-gather`."""
-        return self.op.name.rpartition(".")[2].replace("_", "-")
+        return kind_of(self.op)
 
     @property
     def is_reshard(self) -> bool:
@@ -44,6 +44,11 @@ class Collective:
     def place(self) -> Location | None:
         """The source location of the operation that requires it."""
         return location_of(self.source) or location_of(self.op)
+
+
+def kind_of(op: Operation) -> str:
+    """Return the kind of a collective in XLA's spelling, such as `all-gather`."""
+    return op.name.rpartition(".")[2].replace("_", "-")
 
 
 def collectives(traced: TracedProgram) -> list[Collective]:

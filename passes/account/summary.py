@@ -5,10 +5,11 @@ JAX's name scopes, such as `jit(step)/layer/dot_general`, which do not change wh
 beside the entry.
 """
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import ModuleOp, NameLoc
 from xdsl.ir import Operation
@@ -74,6 +75,31 @@ class Summary:
             peak_bytes(layout.local),
             lines,
         )
+
+    @property
+    def root(self) -> str:
+        """JAX's name of the function, such as `jit(step)`; empty if the operations have none."""
+        return next((match[1] for entry in self.values if (match := _ROOT.match(entry))), "")
+
+    def with_root(self, root: str) -> "Summary":
+        """Return the summary with JAX's name of the function replaced; unchanged if one of the names is empty."""
+        own = self.root
+        if not own or not root or own == root:
+            return self
+
+        def renamed(entries: Mapping[str, Any]) -> dict[str, Any]:
+            return {entry.replace(f"{own}/", f"{root}/", 1): value for entry, value in entries.items()}
+
+        return replace(
+            self,
+            values=renamed(self.values),
+            collectives=renamed(self.collectives),
+            lines=renamed(self.lines),
+        )
+
+
+_ROOT = re.compile(r"(\w+\([^/]*\))/")
+"""The function in JAX's name of an operation."""
 
 
 def _axes(mesh: Mesh) -> str:

@@ -74,9 +74,14 @@ class Compilation:
 
     def before_propagation(self) -> ModuleOp:
         """Return a copy of the module before propagation, with calls inlined."""
+        module = self.with_shardings()
+        inline_calls(module)
+        return module
+
+    def with_shardings(self) -> ModuleOp:
+        """Return a copy of the module as jax lowered it, with the given shardings at its arguments and results."""
         module = clone(self.declared)
         give_to_main(module)
-        inline_calls(module)
         return module
 
     @property

@@ -15,9 +15,12 @@ result type.
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
+from sdy.diagnostics import Location
 from sdy.passes.jax.hlo_collectives import bytes_of
+from sdy.passes.jax.hlo_places import HloPlaces
 
 _COMPUTATION = re.compile(r"^(?P<entry>ENTRY )?%?(?P<name>[\w.\-]+) \(.*\{\n(?P<body>(?:.*\n)*?)\}", re.MULTILINE)
 _LOOP = re.compile(r" while\(.*?condition=%?(?P<condition>[\w.\-]+), body=%?(?P<body>[\w.\-]+)(?P<rest>.*)")
@@ -37,6 +40,23 @@ _NAMED = re.compile(r"replica_groups=mesh\[([^\]]*)\].*?\{([^}]*)\}")
 _PAIRS = re.compile(r"source_target_pairs=\{((?:\{\d+,\d+\},?)*)\}")
 
 
+@dataclass(frozen=True, slots=True)
+class HloCollective:
+    """A collective of a compiled program.
+
+    Attributes:
+        kind: The kind, such as `all-gather`.
+        where: The source line in the metadata, or None if it is unknown.
+        times: How often it runs; a loop with an unknown trip count counts one iteration.
+        bytes: The bytes that a device receives in all of these runs, averaged over devices.
+    """
+
+    kind: str
+    where: Location | None
+    times: int
+    bytes: float
+
+
 def bytes_received(hlo: str, devices: int) -> float:
     """Return the bytes received by a device, on average, in all collectives of one run of a program.
 
@@ -50,24 +70,43 @@ def bytes_received(hlo: str, devices: int) -> float:
     Raises:
         ValueError: the replica groups of a collective cannot be parsed.
     """
+    return sum(each.bytes for each in received_collectives(hlo, devices))
+
+
+def received_collectives(hlo: str, devices: int) -> Sequence[HloCollective]:
+    """Return the collectives of one run of a program; loops and branches count as in `bytes_received`.
+
+    Args:
+        hlo: The optimized HLO text of the program.
+        devices: The number of devices.
+
+    Raises:
+        ValueError: the replica groups of a collective cannot be parsed.
+    """
     bodies = {match["name"]: match["body"] for match in _COMPUTATION.finditer(hlo)}
     (entry,) = (match["name"] for match in _COMPUTATION.finditer(hlo) if match["entry"])
+    places = HloPlaces(hlo)
 
-    def received(name: str) -> float:
+    def found_in(name: str, times: int) -> list[HloCollective]:
         body = bodies[name]
-        total = sum(_received(*collective, devices) for collective in _collectives(body))
+        found = [
+            HloCollective(kind, places.of(rest), times, times * _received(kind, type_, rest, devices))
+            for kind, type_, rest in _collectives(body)
+        ]
         for loop in _LOOP.finditer(body):
             trips = _TRIPS.search(loop["rest"])
-            total += (int(trips[1]) if trips else 1) * (received(loop["body"]) + received(loop["condition"]))
-        total += sum(received(call["callee"]) for call in _CALL.finditer(body))
+            for part in ("body", "condition"):
+                found += found_in(loop[part], times * (int(trips[1]) if trips else 1))
+        for call in _CALL.finditer(body):
+            found += found_in(call["callee"], times)
         for branches in _BRANCHES.finditer(body):
             names = re.findall(r"%?([\w.\-]+)", branches["listed"] or "") or re.findall(
                 r"computation=%?([\w.\-]+)", branches["pair"]
             )
-            total += max(map(received, names))
-        return total
+            found += max((found_in(name, times) for name in names), key=lambda each: sum(one.bytes for one in each))
+        return found
 
-    return received(entry)
+    return found_in(entry, 1)
 
 
 def _collectives(body: str) -> Iterator[tuple[str, str, str]]:

@@ -51,8 +51,49 @@ class Compiled(jax.stages.Compiled):
         return f"<{self.describe()}>"
 
 
+class LoweredProgram(ABC):
+    """A program lowered by JAX: its propagated `module` and its partitioned `program`."""
+
+    name: str
+    _compilers: tuple[Compiler, ...]
+
+    @cached_property
+    @abstractmethod
+    def _compilation(self) -> Compilation:
+        """The propagated and partitioned program."""
+
+    @property
+    def module(self) -> ModuleOp:
+        """The module with all shardings. Raises DiagnosticError if it cannot be partitioned."""
+        return self._compilation.layout.module
+
+    @cached_property
+    def program(self) -> ShardedProgram:
+        """The partitioned program. Raises DiagnosticError if it cannot be partitioned."""
+        return self._compilation.program()
+
+    @property
+    def lowered(self) -> ModuleOp:
+        """A copy of the module as jax lowered it, with the shardings that were given."""
+        return self._compilation.with_shardings()
+
+    def before_propagation(self) -> tuple[ModuleOp, Policy | None, bool]:
+        """Return a copy of the module before propagation, its policy, and whether to compare its HLO form."""
+        module = self._compilation.before_propagation()
+        return module, policy_of(self._compilers), compares_layouts(self._compilers)
+
+    @property
+    def memory_limit(self) -> str:
+        """The most memory that the program of a device may need, such as "2G"; empty without limit."""
+        return memory_of(self._compilers)
+
+    def device_text(self, *, debug_info: bool = False) -> str:
+        """Return the program of one device as StableHLO text, with source locations if `debug_info`."""
+        return self.program.local.as_text(debug_info)
+
+
 @dataclass(frozen=True, repr=False)
-class Lowered:
+class Lowered(LoweredProgram):
     """A lowered function: its propagated `module` and its partitioned `program`.
 
     Attributes of `jax.stages.Lowered` describe global arrays. `cost_analysis` and `device_text` describe the program of
@@ -75,33 +116,9 @@ class Lowered:
     def __repr__(self) -> str:
         return f"<sdy.jit({self.name}), lowered {self.program.signature}>"
 
-    @property
-    def module(self) -> ModuleOp:
-        """The module with all shardings. Raises DiagnosticError if it cannot be partitioned."""
-        return self._compilation.layout.module
-
-    @cached_property
-    def program(self) -> ShardedProgram:
-        """The partitioned program. Raises DiagnosticError if it cannot be partitioned."""
-        return self._compilation.program()
-
-    def before_propagation(self) -> tuple[ModuleOp, Policy | None, bool]:
-        """Return a copy of the module before propagation, its policy, and whether to compare its HLO form."""
-        module = self._compilation.before_propagation()
-        return module, policy_of(self._compilers), compares_layouts(self._compilers)
-
-    @property
-    def memory_limit(self) -> str:
-        """The most memory that the program of a device may need, such as "2G"; empty without limit."""
-        return memory_of(self._compilers)
-
     @cached_property
     def _compilation(self) -> Compilation:
         return _compiled(self._in_jax, self._compilers)
-
-    def device_text(self, *, debug_info: bool = False) -> str:
-        """Return the program of one device as StableHLO text, with source locations if `debug_info`."""
-        return self.program.local.as_text(debug_info)
 
     def cost_analysis(self) -> Any:
         """Return XLA's cost analysis of one device's program: floating-point operations ("flops"), bytes and so on."""
@@ -206,11 +223,11 @@ class Traced:
         return (jax.default_backend(),) if meshes and isinstance(meshes[0], AbstractMesh) else None
 
 
-JaxProgram = Lowered | jax.stages.Lowered | Function[Any]
-"""The result of `step.lower(...)`, or a function (of `sdy.jit` or any other)."""
+JaxProgram = LoweredProgram | jax.stages.Lowered | Function[Any]
+"""The result of `step.lower(...)`, a program of `sdy.compiler`, or a function (of `sdy.jit` or any other)."""
 
 
-def lowered(program: JaxProgram, *args: Any, **kwargs: Any) -> Lowered | ModuleOp:
+def lowered(program: JaxProgram, *args: Any, **kwargs: Any) -> LoweredProgram | ModuleOp:
     """Lower a program: one of `sdy.jit` to its `Lowered`, any other to a module that has not been propagated.
 
     Raises:
@@ -218,7 +235,7 @@ def lowered(program: JaxProgram, *args: Any, **kwargs: Any) -> Lowered | ModuleO
     """
     if isinstance(program, Lowerable):
         return program.lower(*args, **kwargs)
-    if not isinstance(program, Lowered):
+    if not isinstance(program, LoweredProgram):
         return from_jax(program, *args, **kwargs)
     if args or kwargs:
         raise TypeError("a lowered program already has its arguments: pass none")

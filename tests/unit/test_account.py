@@ -1,5 +1,6 @@
 """`sdy.account`: the predicted costs of a program, and the costs in XLA's compiled program."""
 
+from importlib.metadata import version
 from pathlib import Path
 
 import jax
@@ -103,6 +104,24 @@ def test_arguments_are_given_once():
         sdy.account(propagated(), *ARGUMENTS)
     with pytest.raises(TypeError, match="already has its arguments"):
         sdy.account(jitted().lower(*ARGUMENTS), *ARGUMENTS)
+
+
+def test_a_file_is_a_program(tmp_path: Path):
+    path = tmp_path / "program.mlir"
+    path.write_text(PROGRAM)
+    received = sdy.account(sdy.parse(PROGRAM)).bytes_received
+    assert sdy.account(path).bytes_received == sdy.account(str(path)).bytes_received == received
+    assert not sdy.lint(str(path))
+    assert str(path.name) in sdy.report(path).html
+    assert "given to argument 2" in str(sdy.explain(path, "%1"))
+    with pytest.raises(TypeError, match="already has its arguments"):
+        sdy.account(path, *ARGUMENTS)
+    with pytest.raises(sdy.DiagnosticError, match="cannot read"):
+        sdy.account(tmp_path / "nothing.mlir")
+
+
+def test_the_version_is_that_of_the_package():
+    assert sdy.__version__ == version("sdy")
 
 
 def test_costs_are_predicted_without_enough_devices():

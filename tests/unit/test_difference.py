@@ -156,3 +156,29 @@ def test_the_tool_takes_two_programs_or_keeps_one(words: list[str], capsys: pyte
     with pytest.raises(SystemExit):
         sdy_diff.main(words)
     assert "give either a second program or --golden" in capsys.readouterr().err
+
+
+def test_functions_are_compared_for_the_same_arguments(tmp_path: Path) -> None:
+    mesh = jax.make_mesh((4,), ("x",), axis_types=(AxisType.Auto,))
+
+    def step(x: jax.Array, w: jax.Array) -> jax.Array:
+        return jnp.tanh(x @ w)
+
+    def gathered(x: jax.Array, w: jax.Array) -> jax.Array:
+        return jax.lax.with_sharding_constraint(jnp.tanh(x @ w), jax.NamedSharding(mesh, P()))
+
+    x = jax.ShapeDtypeStruct((8, 64), jnp.float32, sharding=jax.NamedSharding(mesh, P("x")))
+    w = jax.ShapeDtypeStruct((64, 64), jnp.float32)
+    assert not sdy.diff(step, jax.jit(step).lower(x, w), x, w)
+    changes = sdy.diff(step, gathered, x, w).changes
+    assert {change.entry for kind in changes.values() for change in kind} == {
+        "result 0 tensor<8x64xf32>",
+        "all-gather over x at jit(step)/sharding_constraint",
+        "jit(step)/sharding_constraint tensor<8x64xf32>",
+        "jit(step)/tanh tensor<8x64xf32>",
+    }
+    kept = tmp_path / "step.json"
+    kept.write_text(golden_text(Summary.of(partitioned_program(step, x, w))))
+    assert not sdy.diff(kept, step, x, w)
+    with pytest.raises(TypeError, match="pass none"):
+        sdy.diff(str(kept), jax.jit(step).lower(x, w), x, w)

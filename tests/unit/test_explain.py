@@ -3,7 +3,11 @@
 import gc
 import weakref
 
+import jax
+import jax.numpy as jnp
 import pytest
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import OpResult, SSAValue
@@ -341,3 +345,14 @@ def test_the_text_of_a_value_without_a_sharding() -> None:
         "    %arg1 <- %arg0  stablehlo.add, factor i=8  (program.mlir:3:6)",
         "    %arg1 is closed along this factor",
     ]
+
+
+def test_arguments_are_named_by_their_path() -> None:
+    def step(params: dict[str, list[jax.Array]], x: jax.Array) -> jax.Array:
+        return x @ params["blocks"][0]
+
+    mesh = jax.make_mesh((2,), ("x",), axis_types=(AxisType.Auto,))
+    w = jax.ShapeDtypeStruct((4, 8), jnp.float32, sharding=NamedSharding(mesh, P(None, "x")))
+    x = jax.ShapeDtypeStruct((2, 4), jnp.float32)
+    explanation = sdy.explain(step, "params['blocks'][0]", {"blocks": [w]}, x)
+    assert "given to argument 0 (params['blocks'][0])" in str(explanation)

@@ -1,4 +1,4 @@
-"""`sdy.account`, `sdy.lint` and `sdy.report` on what Equinox and Flax jit and lower."""
+"""`sdy.account`, `sdy.lint`, `sdy.report`, `sdy.explain` and `sdy.diff` on what Equinox and Flax jit, lower and run."""
 
 from collections.abc import Callable
 from typing import Any
@@ -45,3 +45,39 @@ def test_jitted_and_lowered_programs(of_library: Callable[[], tuple[Any, tuple[A
     assert "test_programs_of_libraries.py" in str(received)
     assert not sdy.lint(step, *arguments)
     assert "test_programs_of_libraries.py" in sdy.report(step.lower(*arguments)).html
+
+
+@pytest.mark.parametrize("of_library", [of_equinox, of_flax])
+def test_programs_that_run_in_a_block(of_library: Callable[[], tuple[Any, tuple[Any, ...]]]) -> None:
+    step, arguments = of_library()
+    with sdy.compiler() as compiler:
+        step(*arguments)
+    (program,) = (each for each in compiler.programs if each.name == "apply")
+    assert program.source is not None
+    assert program.source.filename == __file__
+    assert str(program) == f"<apply, compiled at {program.source}>"
+    account = sdy.account(program)
+    assert account.compiled is not None
+    assert account.bytes_received == account.compiled.bytes_received == 16 * 32 * 4 * 7 / 8
+    assert not sdy.lint(program)
+    assert "test_programs_of_libraries.py" in sdy.report(program).html
+    assert 'axis "x"' in str(sdy.explain(program, "%0"))
+    assert "sdy.sharding_constraint" in str(program.lowered)
+    assert not sdy.diff(program, program)
+
+
+def test_programs_of_nested_blocks() -> None:
+    x = jax.device_put(jnp.ones((16, 32)), NamedSharding(MESH, PartitionSpec("x")))
+    with sdy.compiler() as outer:
+        with sdy.compiler(compare_layouts=False) as inner:
+            jax.jit(lambda x: constrained(x + 1))(x)
+        jax.jit(lambda x: constrained(x + 2))(x)
+    assert [each.name for each in inner.programs] == ["<lambda>"]
+    assert [each.name for each in outer.programs] == ["<lambda>", "<lambda>"]
+
+
+@pytest.mark.parametrize("of_library", [of_equinox, of_flax])
+def test_values_are_explained_by_name(of_library: Callable[[], tuple[Any, tuple[Any, ...]]]) -> None:
+    step, arguments = of_library()
+    assert "%0" in str(sdy.explain(step, "%0", *arguments))
+    assert "%0" in str(sdy.explain(step.lower(*arguments), "%0"))

@@ -57,7 +57,7 @@ def test_account_of_a_program(program: Path, capsys: pytest.CaptureFixture[str])
     assert "shardings 1 given," in out
     assert "mesh @mesh x=4" in out
     assert "devices 4 x" in out
-    assert "all-reduce 1 16" in out
+    assert "all-reduce 24 in 1" in out
     assert all(f" {stage} 0." in out for stage in ("parse", "propagate", "partition"))
     assert "largest difference from the unpartitioned program: " in out
 

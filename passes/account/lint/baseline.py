@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sdy.diagnostics import Location, error
 from sdy.passes.account.lint.findings import Findings
@@ -61,7 +61,8 @@ class Baseline:
     def new(self, findings: Findings) -> Findings:
         """Return the findings that occur more often than in the baseline."""
         counts = Baseline.of(findings).counts
-        return Findings([each for each in findings if counts[each.key] > self.counts.get(each.key, 0)], findings.below)
+        new = [each for each in findings if counts[each.key] > self.counts.get(each.key, 0)]
+        return replace(findings, findings=new)
 
 
 def _entry(entry: object, source: Source) -> tuple[Key, int]:

@@ -4,13 +4,18 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from xdsl.ir import Operation, SSAValue
 
 from sdy.axes import AxisRef
 from sdy.diagnostics import Diagnostic, Location, Severity
 from sdy.formatting import format_bytes
+from sdy.passes.account.cost_tables import ALONE
 from sdy.passes.account.lint.cures import Cure
+
+if TYPE_CHECKING:
+    from sdy.passes.account.account import Account
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,6 +160,8 @@ class Findings:
     findings: Sequence[Finding] = ()
     below: str = ""
     """The number of findings below the threshold, and an option that shows them; empty without such findings."""
+    costs: "Account | None" = None
+    """The costs of the program as sdy and as XLA partitions it, if they were asked for."""
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self.findings)
@@ -183,6 +190,15 @@ class Findings:
         return f"{total}, {self.below}" if self.below else total
 
     def __str__(self) -> str:
-        return "\n".join([*(f"{each}\n" for each in self.findings), self.summary])
+        return "\n".join([*(f"{each}\n" for each in self.findings), self.summary, self._partitioned])
+
+    @property
+    def _partitioned(self) -> str:
+        """The partitioner that the findings are of, and the costs of the other one."""
+        if self.costs is None:
+            return f"partitioned {ALONE}"
+        from sdy.passes.account.account import format_under
+
+        return format_under(self.costs)
 
     __repr__ = __str__

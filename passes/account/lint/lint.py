@@ -1,6 +1,7 @@
 """`sdy.lint`: static analysis for costly sharding patterns, without devices."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,12 @@ from sdy.passes.account.lint.options import LintOptions
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.sources import Sources
 from sdy.passes.account.lint.written import written_program
-from sdy.passes.account.partitioned_program import Program
+from sdy.passes.account.partitioned_program import Program, program_of
 
 
-def lint(program: Program, *args: Any, lint_options: LintOptions | None = None, **kwargs: Any) -> Findings:
+def lint(
+    program: Program, *args: Any, lint_options: LintOptions | None = None, under: str | None = None, **kwargs: Any
+) -> Findings:
     """Find costly sharding patterns in a program.
 
         findings = sdy.lint(step, params, batch)
@@ -28,21 +31,31 @@ def lint(program: Program, *args: Any, lint_options: LintOptions | None = None, 
     or on the line above, suppresses the rule there.
 
     Args:
-        program: A function (of `sdy.jit` or any other), the result of `step.lower(...)`, or a module.
+        program: A function (of `sdy.jit` or any other), the result of `step.lower(...)`, a program of `sdy.compiler`, a
+            module, or a file of one, such as `"step.mlir"`.
         *args: The positional arguments of a function: arrays or `jax.ShapeDtypeStruct`s.
         lint_options: The rules to run and their thresholds; all rules by default.
+        under: "jax.jit" adds the costs of the program as XLA's partitioner compiles it, beside those of sdy; the
+            findings are of the program as sdy partitions it.
         **kwargs: The keyword arguments of a function.
 
     Returns:
         The findings, the costliest first; false if there are none.
 
     Raises:
-        TypeError: Arguments are given for a lowered program or a module.
+        ValueError: `under` is another text.
+        TypeError: Arguments are given for a program that is not a function.
         DiagnosticError: The program cannot be partitioned, or a comment names an unknown rule.
     """
     options = lint_options or LintOptions()
-    layouts, written = written_program(program, *args, **kwargs)
-    return lint_program(LintedProgram(traced_program(layouts), options.thresholds, written), options)
+    stage = program_of(program, *args, **kwargs)
+    layouts, written = written_program(stage)
+    found = lint_program(LintedProgram(traced_program(layouts), options.thresholds, written), options)
+    if under is None:
+        return found
+    from sdy.passes.account.account import account
+
+    return replace(found, costs=account(stage, under=under))
 
 
 def lint_program(linted: LintedProgram, options: LintOptions) -> Findings:

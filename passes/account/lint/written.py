@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -13,7 +13,7 @@ from sdy.formatting import format_bytes, format_seconds
 from sdy.ir.companions import clone
 from sdy.ir.walking import operations
 from sdy.passes.account.lint.cures import Cure
-from sdy.passes.account.partitioned_program import Program, propagated_program
+from sdy.passes.account.partitioned_program import propagated_program
 from sdy.passes.common.inline import inline_calls
 from sdy.passes.layouts import PropagatedLayout, cheapest, is_propagated, propagated_layouts
 from sdy.passes.policy import Policy
@@ -22,33 +22,23 @@ from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
 from sdy.passes.spmd.costs.step_time import StepCost, step_cost
 
 if TYPE_CHECKING:
-    from sdy.passes.jax.stages import Lowered
+    from sdy.passes.jax.stages import LoweredProgram
 
 
 def written_program(
-    program: Program, *args: Any, **kwargs: Any
+    program: "ModuleOp | LoweredProgram",
 ) -> "tuple[Sequence[PropagatedLayout], WrittenProgram | None]":
     """Return the propagated layouts of a program, and the program before propagation.
 
     The latter is None for a module that is propagated already.
 
-    Args:
-        program: A function, a lowered program or a module.
-        *args: The positional arguments of a function: arrays or `jax.ShapeDtypeStruct`s.
-        **kwargs: The keyword arguments of a function.
-
     Raises:
-        TypeError: Arguments are given for a lowered program or a module.
         DiagnosticError: The program cannot be propagated.
     """
-    if not isinstance(program, ModuleOp):
-        from sdy.passes.jax.stages import lowered
-
-        program, args, kwargs = lowered(program, *args, **kwargs), (), {}
     written = WrittenProgram.of(program)
-    if isinstance(program, ModuleOp) and written and not (args or kwargs):
+    if isinstance(program, ModuleOp) and written:
         return written.layouts(), written
-    return propagated_program(program, *args, **kwargs), written
+    return propagated_program(program), written
 
 
 HARDWARE = "h100"
@@ -64,7 +54,7 @@ class WrittenProgram:
     compare: bool = True
 
     @classmethod
-    def of(cls, program: "ModuleOp | Lowered") -> "WrittenProgram | None":
+    def of(cls, program: "ModuleOp | LoweredProgram") -> "WrittenProgram | None":
         """Return a program before propagation, with its calls inlined; None for a module that is propagated already."""
         if not isinstance(program, ModuleOp):
             return cls(*program.before_propagation())

@@ -18,13 +18,13 @@ from sdy.passes.account.lint.written import WrittenProgram
 from sdy.passes.account.report.numbering import Json, Numbers
 
 if TYPE_CHECKING:
-    from sdy.passes.jax.stages import Lowered
+    from sdy.passes.jax.stages import LoweredProgram
 
 MOST_OPERATIONS = 20_000
 """Size of a program above which a report has no findings: their rules take as long as half of the report."""
 
 
-def findings_of(program: "ModuleOp | Lowered", traced: TracedProgram) -> Findings | None:
+def findings_of(program: "ModuleOp | LoweredProgram", traced: TracedProgram) -> Findings | None:
     """Return the findings of lint in a program, which is `traced`; None if it is large."""
     if len(operations(traced.module)) > MOST_OPERATIONS:
         return None

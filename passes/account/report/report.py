@@ -16,9 +16,10 @@ from sdy.dialect.meshes import main_mesh, named_meshes
 from sdy.formatting import escape_line
 from sdy.passes.account.causes import TracedProgram, traced_program
 from sdy.passes.account.collectives import collectives
+from sdy.passes.account.cost_tables import ALONE, BESIDE
 from sdy.passes.account.lint.callers import library_line
 from sdy.passes.account.lint.findings import Findings
-from sdy.passes.account.partitioned_program import Program, propagated_program
+from sdy.passes.account.partitioned_program import Program, program_of, propagated_program
 from sdy.passes.account.report.arrays import arrays_as_json, largest_intermediates
 from sdy.passes.account.report.badges import BADGES, Arguments
 from sdy.passes.account.report.exchanges import group_equal, groups_as_json
@@ -31,6 +32,7 @@ from sdy.passes.account.report.page import GENERATOR, page
 from sdy.passes.account.report.reasons import Reasons
 from sdy.passes.account.report.sources import source_lines
 from sdy.passes.account.report.timeline import Timeline, perfetto_trace, timeline_as_json
+from sdy.passes.account.report.under import under_as_json
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.driver import write
 from sdy.passes.layouts import is_propagated
@@ -44,6 +46,7 @@ from sdy.passes.spmd.costs.step_time import compute_times, step_cost, timeline
 
 if TYPE_CHECKING:
     from sdy.passes.account.account import Compiled
+    from sdy.passes.jax.stages import LoweredProgram
 
 _HEIGHT = 720
 """The height of the report in a notebook, in pixels."""
@@ -122,6 +125,7 @@ def report(
     hardware: Hardware | str | None = None,
     compiled: bool = False,
     findings: bool = True,
+    under: str | None = None,
     **kwargs: Any,
 ) -> Report:
     """Create an HTML report of a program: collectives with their reasons, memory, arrays and operations.
@@ -129,40 +133,47 @@ def report(
         sdy.report(step, params, batch).write("report.html")
 
     Args:
-        program: A function (of `sdy.jit` or any other), the result of `step.lower(...)`, or a module.
+        program: A function (of `sdy.jit` or any other), the result of `step.lower(...)`, a program of `sdy.compiler`, a
+            module, or a file of one, such as `"step.mlir"`.
         *args: The positional arguments of a function: arrays or `jax.ShapeDtypeStruct`s.
         hardware: The name of a preset or of a hardware file; adds predicted times.
         compiled: Compile the program with XLA, and add its bytes received and memory.
         findings: Include the findings of `sdy.lint`, in a program of at most 20,000 operations.
+        under: "jax.jit" adds the collectives and the costs of the program as XLA's partitioner compiles it.
         **kwargs: The keyword arguments of a function.
 
     Raises:
-        TypeError: Arguments are given for a lowered program or a module.
+        ValueError: `under` is another text.
+        TypeError: Arguments are given for a program that is not a function.
         DiagnosticError: The program cannot be partitioned, or the hardware is unknown.
     """
     device = hardware_of(hardware) if isinstance(hardware, str) else hardware
+    program = program_of(program, *args, **kwargs)
     was_propagated = isinstance(program, ModuleOp) and is_propagated(program)
-    if not isinstance(program, ModuleOp):
-        from sdy.passes.jax.stages import lowered
-
-        program, args, kwargs = lowered(program, *args, **kwargs), (), {}
-    traced = traced_program(propagated_program(program, *args, **kwargs))
+    traced = traced_program(propagated_program(program))
     costs = _compiled(program, traced.local) if compiled else None
+    other = _under(under, program) if under else None
     found = findings_of(program, traced) if findings else None
     title, notes = _title(traced.module), _notes(traced.module, was_propagated)
     if findings and found is None:
         notes.append(f"The program has more than {MOST_OPERATIONS:,} operations: sdy-lint finds its avoidable costs.")
     rows = timeline(traced.local, main_mesh(traced.local), device) if device else {}
     trace = perfetto_trace(title, rows, traced) if rows else None
-    return Report(title, _page_data(traced, device, rows, costs, notes, found), trace)
+    return Report(title, _page_data(traced, device, rows, costs, other, notes, found), trace)
 
 
-def _compiled(program: Program, local: ModuleOp) -> "Compiled | None":
+def _compiled(program: "ModuleOp | LoweredProgram", local: ModuleOp) -> "Compiled | None":
     """Compile a program, or its partitioned module `local`, with XLA; imports jax."""
     from sdy.passes.account.account import compiled_costs
-    from sdy.passes.jax.stages import Lowered
 
-    return compiled_costs(program if isinstance(program, Lowered) else local)
+    return compiled_costs(local if isinstance(program, ModuleOp) else program)
+
+
+def _under(under: str, program: "ModuleOp | LoweredProgram") -> "Compiled":
+    """Return the costs of a program as `under` partitions it; imports jax."""
+    from sdy.passes.account.account import costs_under
+
+    return costs_under(under, program)
 
 
 def check_replaceable(path: str | Path) -> None:
@@ -180,6 +191,7 @@ def _page_data(
     hardware: Hardware | None,
     rows: Timeline,
     compiled: "Compiled | None",
+    under: "Compiled | None",
     notes: Sequence[str],
     found: Findings | None,
 ) -> Json:
@@ -215,6 +227,8 @@ def _page_data(
         "timeline": timeline_as_json(rows, traced, listing, numbers) if rows else None,
         "hardware": hardware and escape_line(hardware.name),
         "compiled": compiled and {"received": compiled.bytes_received, "memory": compiled.memory},
+        "partitioned": f"Partitioned {BESIDE if under else ALONE}.",
+        "under": under and under_as_json(under, traced.local, numbers),
     }
     sources = source_lines(numbers.places())
     return {**data, **numbers.as_json(), "sources": sources}

@@ -8,10 +8,11 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sdy.diagnostics import error
 from sdy.dialect.meshes import named_meshes
+from sdy.dialect.shardings import func_result_sharding
 from sdy.ir.companions import clone
 from sdy.passes.jax.device_mesh import Device
 from sdy.passes.jax.program.custom_calls import explain_wrong_calls
-from sdy.passes.jax.program.interface import Argument, WithPorts
+from sdy.passes.jax.program.interface import Argument, WithPorts, function_to_run
 from sdy.passes.jax.program.sharded_program import ShardedProgram, in_type
 from sdy.passes.layouts import cheapest, is_propagated, propagated_layouts
 
@@ -140,3 +141,19 @@ def compile_by_xla(module: ModuleOp, devices: Sequence[Device]) -> CompiledProgr
     """
     with explain_wrong_calls(module):
         return CompiledProgram(ShardedProgram.partitioned_by_xla(module, devices))
+
+
+def partitioned_by_xla(module: ModuleOp, devices: Sequence[Device]) -> jax.stages.Compiled:
+    """Compile the unpartitioned `module` for `devices` as `jax.jit` does, which leaves results open without shardings.
+
+    Raises:
+        DiagnosticError: the program cannot be run.
+    """
+    with explain_wrong_calls(module):
+        program = ShardedProgram.partitioned_by_xla(module, devices)
+        main = function_to_run(module)
+        given = [
+            sharding if func_result_sharding(main, index) else None
+            for index, sharding in enumerate(program.out_shardings)
+        ]
+        return program.lower(given).compile()

@@ -20,6 +20,7 @@ from sdy.mesh import Mesh
 from sdy.passes.jax.api.given_shardings import GivenShardings
 from sdy.passes.jax.api.persistent_cache import remembered
 from sdy.passes.jax.compilation import Compilation, inner_compilers
+from sdy.passes.jax.compiled_programs import CompilerBlock, record, recording
 from sdy.passes.jax.compiler_context import Compiler, active_compilers, memory_limit, use_compilers
 from sdy.passes.jax.device_mesh import AnyMesh, refuse_abstract
 from sdy.passes.jax.jax_internals import ForXla, ToCompile, before_xla_compiles
@@ -34,11 +35,20 @@ def compiler(
     policy: Policy | None = None,
     compare_layouts: bool = True,
     memory: str | float | None = None,
-) -> Generator[None]:
+) -> Generator[CompilerBlock]:
     """Compile the programs of jax for several devices with sdy, in a `with` block or a decorated function.
 
     This includes functions that libraries wrap in `jax.jit`. Functions that were compiled before are traced and
     compiled again.
+
+        with sdy.compiler() as c:
+            trainer.fit()
+        print(*c.programs, sep="\\n")
+        print(sdy.account(c.programs[-1]))
+
+    Each program of `c.programs` has the attributes `name`, `source` (the line of its first operation), `lowered` (the
+    module as jax lowered it) and `module` (with all shardings); `sdy.account`, `sdy.lint`, `sdy.report`, `sdy.explain`
+    and `sdy.diff` take it.
 
     Args:
         mesh: the mesh of `jax.set_mesh` in the block: programs without shardings run on its devices. By default
@@ -53,8 +63,9 @@ def compiler(
     """
     of_jax = GivenShardings.of(mesh, None, None).mesh
     install_hook()
-    with use_compilers((Compiler(of_jax, policy, compare_layouts, memory_limit(memory)),)), _mesh_of_context(of_jax):
-        yield
+    own = Compiler(of_jax, policy, compare_layouts, memory_limit(memory))
+    with use_compilers((own,)), _mesh_of_context(of_jax), recording() as block:
+        yield block
 
 
 def _mesh_of_context(mesh: AnyMesh | None) -> AbstractContextManager[Any]:
@@ -79,6 +90,7 @@ def _partitioned(lowered: ToCompile) -> ForXla | None:
     compilers = [*active_compilers(), *asked]
     if not compilers or any(isinstance(each, LocalProgram) for each in lowered.kept_alive):
         return None
+    record(lowered, compilers)
     _warn_of_other_devices(lowered, asked)
     if len(lowered.devices) == 1:
         of_context = jax.sharding.get_abstract_mesh()

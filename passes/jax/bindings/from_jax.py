@@ -70,6 +70,11 @@ def _lower(function: Any, *args: Any, **kwargs: Any) -> jax.stages.Lowered:
     return lower_with_placements(jax.jit(function).trace(*args, **kwargs))
 
 
+def is_lowered(program: Any) -> bool:
+    """Return whether a program that `from_jax` takes has its arguments already."""
+    return isinstance(_lowered_by_jax(program), jax.stages.Lowered | export.Exported)
+
+
 def _lowered_by_jax(program: Any) -> Any:
     """Return the program of jax in what the `lower` method of a library's jitted function returns."""
     lowered = getattr(program, "lowered", None)

@@ -131,13 +131,17 @@ class ShardedProgram(WithPorts):
         given = iter(arguments)
         return self.local(*(next(given) if _has_elements(port) else _without_elements(port) for port in self.inputs))
 
-    def lower(self) -> jax.stages.Lowered:
-        """Lower the program with 64-bit types enabled and without the mesh of `jax.set_mesh`."""
+    def lower(self, out_shardings: Sequence[NamedSharding | None] | None = None) -> jax.stages.Lowered:
+        """Lower the program with 64-bit types enabled and without the mesh of `jax.set_mesh`.
+
+        Args:
+            out_shardings: Instead of those of the results; the compiler chooses a sharding for None.
+        """
         with without_mesh(), jax.enable_x64(True):
             jitted = jax.jit(
                 self,
                 in_shardings=self.in_shardings,
-                out_shardings=self.out_shardings,
+                out_shardings=self.out_shardings if out_shardings is None else tuple(out_shardings),
                 donate_argnums=[index for index, port in enumerate(self.inputs) if port.donated],
             )
             return jitted.lower(*(jax.ShapeDtypeStruct(port.shape, port.dtype) for port in self.inputs))

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -27,33 +26,12 @@ _CALL = "func.call"
 """The operation that moves axes between a call and a function's arguments and results."""
 
 
-class _Lowered(Protocol):
-    @property
-    def module(self) -> ModuleOp: ...
-
-
-def explain(program: ModuleOp | _Lowered, value: SSAValue | str) -> Explanation:
-    """Explain why `value` has its sharding, after `sdy.propagate(module)`.
-
-    For each axis of the sharding, the explanation lists the steps that propagated it, back to the argument, result,
-    constraint, manual computation or operation that the user sharded. If several tensors of an operation had the axis,
-    the step names the first. For a value without axes, it lists the axes that neighboring tensors have along a factor
-    of the value, and the conflict that stopped each. If the layout was selected among candidates, it lists the bytes
-    that a device receives with each.
-
-    Values are traced through the passes that follow propagation; names are the current names in the module.
-
-    Args:
-        program: The propagated module, or the result of `lower` of a function of `sdy.jit`.
-        value: The value, or its name in the printed module: `"%12"`, or `"@f:%12"` for a value of the function @f.
-
-    Returns:
-        The explanation; its `str()` is a readable text.
+def explain(module: ModuleOp, value: SSAValue | str) -> Explanation:
+    """Explain why `value`, or the value of this name, has its sharding; see `sdy.explain`.
 
     Raises:
         DiagnosticError: The module has not been propagated, or the value is not in it.
     """
-    module = program if isinstance(program, ModuleOp) else program.module
     if isinstance(value, str):
         _check_propagated(module)
         value = named_value(module, value)

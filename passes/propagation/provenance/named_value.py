@@ -1,4 +1,4 @@
-"""Look up a value by its printed name: `%12`, or `@f:%12` for a value of the function @f."""
+"""Look up a value by its printed name, `%12` or `@f:%12` for a value of the function @f, or by JAX's of an argument."""
 
 from collections.abc import Iterable
 
@@ -8,6 +8,7 @@ from xdsl.ir import SSAValue
 from sdy.diagnostics import error
 from sdy.dialect.interfaces import defining_op
 from sdy.ir.walking import operations
+from sdy.passes.common.argument_names import given_name
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.symbols import Symbols
 from sdy.text.printing.names import Names
@@ -16,9 +17,14 @@ from sdy.text.printing.names import Names
 def named_value(module: ModuleOp, text: str) -> SSAValue:
     """Return the value of `module` with the printed name `text`; without a function, a value of the main function.
 
+    An argument of the main function also has the name that JAX gave it, as `params['layers'][3]['kernel']`.
+
     Raises:
         DiagnosticError: There is no such value; the message lists the existing names.
     """
+    by_jax = {given_name(argument): argument for argument in main_function(module).args}
+    if text and text in by_jax:
+        return by_jax[text]
     function_name, colon, name = text.rpartition(":")
     function = Symbols(module).function(function_name.removeprefix("@")) if colon else main_function(module)
     if function is None:

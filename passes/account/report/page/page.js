@@ -35,8 +35,22 @@ function drawTop() {
     .getElementById("headline")
     .replaceChildren(
       ...paragraphs.map((sentences) => make("p", { dir: "auto" }, sentences.join(" "))),
-      ...found.notes.map((text) => make("p", { class: "quiet" }, text)),
+      ...[found.partitioned, ...found.notes].map((text) => make("p", { class: "quiet" }, text)),
+      ...(found.under ? [drawUnder(found.under)] : []),
     );
+}
+
+// The collectives of the program as XLA partitions it.
+function drawUnder({ summary, collectives }) {
+  const rows = collectives.map(([kind, times, bytes, number, where]) =>
+    make(
+      "tr",
+      {},
+      ...[kind, times.toLocaleString("en"), shownBytes(bytes)].map((text) => make("td", {}, text)),
+      make("td", {}, number === NONE ? where : placeLink(place(number))),
+    ),
+  );
+  return make("details", { class: "under" }, make("summary", {}, summary), make("table", {}, ...rows));
 }
 
 function drawTabs() {

@@ -1,0 +1,105 @@
+"""Tables of the collectives and the memory of programs, for the text of an account and of lint."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sdy.diagnostics import Location
+from sdy.formatting import columns, escape_line
+
+_MOST_LINES = 10
+"""Number of rows shown in the table of collectives; the rest are summed."""
+
+UNDER = "jax.jit"
+"""The other partitioner whose costs can be shown: XLA's."""
+
+ALONE = f"by sdy, not by XLA as under {UNDER}"
+BESIDE = f"by sdy, and beside it by XLA as under {UNDER}"
+"""The program that the costs describe."""
+
+DIFFERS = "  Compiled collectives differ from predicted ones where XLA merges, splits or moves them after partitioning."
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """The collectives of one kind that stem from one source line.
+
+    Attributes:
+        collective: The kind, such as `all-gather`.
+        where: The source line, or None if it is unknown.
+        times: How often they run in a step.
+        bytes: The bytes that a device receives in all of these runs, averaged over devices.
+    """
+
+    collective: str
+    where: Location | None
+    times: int
+    bytes: float
+
+
+def by_line(found: Iterable[tuple[str, Location | None, int, float]]) -> tuple[Received, ...]:
+    """Add up collectives, each with its kind, line, runs and bytes, by kind and line."""
+    times: dict[tuple[str, Location | None], int] = defaultdict(int)
+    bytes_: dict[tuple[str, Location | None], float] = defaultdict(float)
+    for kind, where, runs, received_bytes in found:
+        times[kind, where] += runs
+        bytes_[kind, where] += received_bytes
+    return tuple(Received(*line, times[line], bytes_[line]) for line in sorted(bytes_, key=lambda line: -bytes_[line]))
+
+
+@dataclass(frozen=True, slots=True)
+class CostColumn:
+    """A column of the table of totals."""
+
+    title: str
+    received: Sequence[Received]
+    memory: int | None
+    host_memory: int = 0
+
+    def cell(self, kind: str) -> str:
+        """Format the bytes and the number of the collectives of a kind."""
+        times, bytes_ = by_kind(self.received).get(kind, (0, 0))
+        return f"{bytes_:,} in {times:,}" if times else "-"
+
+
+def by_kind(received: Sequence[Received]) -> Mapping[str, tuple[int, int]]:
+    """Return the number of runs and the bytes of each kind of collective."""
+    kinds: dict[str, tuple[int, float]] = {}
+    for each in received:
+        times, bytes_ = kinds.get(each.collective, (0, 0.0))
+        kinds[each.collective] = times + each.times, bytes_ + each.bytes
+    return {kind: (times, round(bytes_)) for kind, (times, bytes_) in sorted(kinds.items())}
+
+
+def received_table(received: Sequence[Received], title: str = "collective") -> str:
+    """Format collectives by source line: the first lines, and the sum of the others."""
+    rows = [[title, "times", "bytes received", "at"]]
+    rows += [
+        [line.collective, f"{line.times:,}", f"{line.bytes:,.0f}", escape_line(str(line.where or "unknown location"))]
+        for line in received[:_MOST_LINES]
+    ]
+    if others := received[_MOST_LINES:]:
+        times, bytes_ = sum(line.times for line in others), sum(line.bytes for line in others)
+        rows.append([f"{len(others)} others", f"{times:,}", f"{bytes_:,.0f}", ""])
+    return _table(rows, numbers=2)
+
+
+def totals_table(shown: Sequence[CostColumn]) -> str:
+    """Format the bytes received, in all and by kind of collective, and the memory, in a column for each program."""
+    kinds = sorted({each.collective for column in shown for each in column.received})
+    rows = [
+        ["bytes per device", *(column.title for column in shown)],
+        ["received", *(f"{sum(each.bytes for each in column.received):,.0f}" for column in shown)],
+        *([f"  {kind}", *(column.cell(kind) for column in shown)] for kind in kinds),
+        ["memory", *(f"{column.memory:,}" if column.memory else "-" for column in shown)],
+    ]
+    if any(column.host_memory for column in shown):
+        rows.append(["on the host", *(f"{column.host_memory:,}" if column.host_memory else "-" for column in shown)])
+    return _table(rows, numbers=len(shown))
+
+
+def _table(rows: Sequence[Sequence[str]], numbers: int) -> str:
+    """Align rows in columns, with a rule below the first row; `numbers` columns after the first are right-aligned."""
+    lines = columns(rows, numbers=range(1, numbers + 1), gap=3)
+    lines.insert(1, " " + "─" * max(map(len, lines)))
+    return "\n".join(lines)

@@ -1,0 +1,40 @@
+"""`sdy.explain`: the reason for the sharding of a value, for every kind of program."""
+
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+
+from sdy.passes.account.partitioned_program import Program, partitioned_program
+from sdy.passes.propagation.provenance.explain import explain as explain_value
+from sdy.passes.propagation.provenance.explanation import Explanation
+
+
+def explain(program: Program, value: SSAValue | str, *args: Any, **kwargs: Any) -> Explanation:
+    """Explain why `value` has its sharding.
+
+    For each axis of the sharding, the explanation lists the steps that propagated it, back to the argument, result,
+    constraint, manual computation or operation that the user sharded. If several tensors of an operation had the axis,
+    the step names the first. For a value without axes, it lists the axes that neighboring tensors have along a factor
+    of the value, and the conflict that stopped each. If the layout was selected among candidates, it lists the bytes
+    that a device receives with each.
+
+    Values are traced through the passes that follow propagation; names are the current names in the module.
+
+    Args:
+        program: The module after `sdy.propagate(module)`, or any other program that `sdy.account` takes.
+        value: The value, or its name in the printed module: `"%12"`, or `"@f:%12"` for a value of the function @f.
+            An argument also has the name that JAX gave it, such as `"params['blocks'][3]['down']"`.
+        *args: The positional arguments of a function: arrays or `jax.ShapeDtypeStruct`s.
+        **kwargs: The keyword arguments of a function.
+
+    Returns:
+        The explanation; its `str()` is a readable text.
+
+    Raises:
+        TypeError: Arguments are given for a program that is not a function.
+        DiagnosticError: The module has not been propagated, or the value is not in it.
+    """
+    if isinstance(program, ModuleOp) and not (args or kwargs):
+        return explain_value(program, value)
+    return explain_value(partitioned_program(program, *args, **kwargs).module, value)
