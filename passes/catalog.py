@@ -14,6 +14,7 @@ _FOLDERS = {
         sdy-auto-partition
     """,
     "blocks": """
+        sdy-fit-blocks
         sdy-split-reductions
     """,
     "common": """

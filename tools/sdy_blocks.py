@@ -64,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
         type=natural,
         default=0,
         metavar="N",
-        help="split reductions into up to N partial ones and a second stage",
+        help="split every reduction into N partial ones and a second stage, even if it fits",
     )
     add_inputs_options(parser)
     parser.add_argument("--check", action="store_true", help="compare with the unpartitioned program")
@@ -81,6 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     """
     # Imported lazily: they import JAX, which --help does not need.
     from sdy.passes.blocks.build import block_graph
+    from sdy.passes.blocks.fit_blocks import fit_blocks
     from sdy.passes.blocks.validation import validate
 
     import_modules(arguments.imports)
@@ -92,8 +93,10 @@ def run(arguments: argparse.Namespace) -> int:
         original = clone(module)
         if arguments.split_reductions:
             run_passes(module, [SplitReductionsPass(arguments.split_reductions)])
+        block_bytes = arguments.block_bytes or max(arguments.memory_limit // 4, 1)
         with task("partition into blocks"):
-            graph = block_graph(module, within(arguments.block_bytes or max(arguments.memory_limit // 4, 1)))
+            fit_blocks(module, block_bytes)
+            graph = block_graph(module, within(block_bytes))
             validate(graph)
     if arguments.dot or arguments.json:
         return _draw(graph, arguments)

@@ -9,13 +9,14 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 
 from sdy.array_types import array_type
-from sdy.blocks import Access, BlockOperation, block_operation
+from sdy.blocks import Access, BlockOperation, block_operation, operands_of
 from sdy.blocks.projection import Projection
 from sdy.box import Box, ints
 from sdy.diagnostics import op_error
 from sdy.ir.companions import clone
 from sdy.ir.elements import splat
 from sdy.passes.blocks.block_shapes import BlockShapeOf, can_be_computed
+from sdy.passes.blocks.expand import expand
 from sdy.passes.blocks.graph import (
     BlockGraph,
     BlockOp,
@@ -28,9 +29,7 @@ from sdy.passes.blocks.graph import (
     Work,
     remove_dead_parts,
 )
-from sdy.passes.blocks.local_operation import captured_variables
 from sdy.passes.blocks.views import view_parts
-from sdy.passes.common.inline import inline
 from sdy.passes.jax.program.interface import function_to_run
 from sdy.stablehlo import ConstantOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
@@ -47,10 +46,10 @@ def block_graph(module: ModuleOp, block_shape: BlockShapeOf) -> BlockGraph:
         block_shape: Chooses the shape of the blocks of each operation.
 
     Raises:
-        DiagnosticError: A block cannot be computed independently, or a value is not an array or has no elements.
+        DiagnosticError: A block cannot be computed independently, or a value is not an array.
     """
     module = clone(module)
-    inline(module)
+    expand(module)
     return remove_dead_parts(_GraphBuilder(block_shape).graph(function_to_run(module)))
 
 
@@ -79,7 +78,11 @@ class _GraphBuilder:
     def _add(self, op: Operation) -> None:
         if isinstance(op, ConstantOp) and self._add_splat(op):
             return
-        operands = [self._of_value[operand] for operand in op.operands]
+        if all(0 in array_type(result.type, op)[0] for result in op.results):
+            for result in op.results:
+                self._stored(result, op)
+            return
+        operands = [self._of_value[operand] for operand in operands_of(op)]
         if parts := view_parts(op, operands):
             result = op.results[0]
             self._of_value[result] = self._new(TensorView(*self._description(result, op), parts))
@@ -105,10 +108,10 @@ class _GraphBuilder:
         return True
 
     def _add_whole(self, op: Operation, operands: Sequence[Tensor]) -> None:
-        read = (*operands, *(self._of_value[value] for value in captured_variables(op)))
-        results = tuple(self._stored(result, op) for result in op.results)
-        work = BlockOp(op.name, read, results, op, None)
-        reads = tuple(Box.of_shape(tensor.shape) for tensor in read)
+        tensors = [self._stored(result, op) for result in op.results]
+        results = tuple(tensor for tensor in tensors if 0 not in tensor.shape)
+        work = BlockOp(op.name, tuple(operands), results, op, None)
+        reads = tuple(None if 0 in tensor.shape else Box.of_shape(tensor.shape) for tensor in operands)
         work.shards.append(Shard(work, None, reads, (0,) * len(results)))
         self._works.append(work)
 
@@ -156,13 +159,13 @@ class _GraphBuilder:
     def _description(self, value: SSAValue, op: Operation) -> tuple[str, tuple[int, ...], np.dtype[np.generic]]:
         """Return the name, the shape and the element type of a value; raise DiagnosticError if it is not an array."""
         shape, dtype = array_type(value.type, op)
-        if 0 in shape:
-            raise op_error(op, f"a value of type {value.type}, which has no elements, has no chunks")
         return f"%{len(self._tensors)}", shape, dtype
 
 
 def _one_chunk(shape: Sequence[int]) -> Box:
-    return Box(np.zeros((1, len(shape)), np.int64), np.array(shape, np.int64).reshape(1, len(shape)))
+    """Return one chunk of all elements; none of a tensor without elements."""
+    ends = np.array(shape, np.int64).reshape(1, len(shape))[: 0 if 0 in shape else 1]
+    return Box(np.zeros_like(ends), ends)
 
 
 def _touched(access: Access, index: Box) -> Box | None:

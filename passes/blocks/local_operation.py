@@ -3,68 +3,147 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, ModuleOp, TensorType, i64
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, ModuleOp, StringAttr, TensorType, i64
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from sdy.blocks import Access, BlockOperation
+from sdy.blocks import Access, BlockOperation, block_operation, operands_of
+from sdy.blocks.regions import independent_axes, region_axes
 from sdy.box import Box
-from sdy.ir.walking import captured_values
-from sdy.stablehlo import ConstantOp, ConvolutionOp, GatherOp, PadOp, ReduceWindowOp
+from sdy.dialect.attributes import OPERATOR
+from sdy.ir.editing import change_type
+from sdy.ir.elements import splat
+from sdy.ir.shapes import shape, shape_of
+from sdy.ir.walking import captured_values, operations
+from sdy.operators.call import OperatorCall, call_of
+from sdy.operators.registry import operator_of
+from sdy.passes.spmd.ops.constants import splat_of_type
+from sdy.stablehlo import (
+    ConstantOp,
+    ConvolutionOp,
+    DynamicSliceOp,
+    GatherOp,
+    PadOp,
+    ReduceWindowOp,
+    SliceOp,
+    WhileOp,
+)
 from sdy.stablehlo.attributes.operation_attributes import i64_array
 from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.control_flow import Conditional
+from sdy.stablehlo.emitter import with_shape
 
 Properties = Mapping[str, Attribute]
 
 
-def captured_variables(op: Operation) -> list[SSAValue]:
-    """Return the values, except constants, that the regions of `op` capture, each once."""
-    return [value for value in captured_values(op) if not isinstance(value.owner, ConstantOp)]
-
-
 def whole_program(op: Operation) -> ModuleOp:
-    """Return the program of the unpartitioned `op`; its arguments are the operands, then the captured values."""
-    values = [*op.operands, *captured_variables(op)]
-    return _program(op, values, [value.type for value in values], op.result_types, op.properties)
+    """Return the program of the unpartitioned `op`; its arguments are the operands, then the captured values.
+
+    The results are those that have elements.
+    """
+    types = [value.type for value in operands_of(op)]
+    return _program(op, types, [result.type for result in op.results], op.properties, _attributes(op), {})
 
 
 def local_program(op: Operation, blocks: BlockOperation, index: Box) -> ModuleOp:
     """Return the program of `op` on the block `index` of its index space; its arguments are the operands' regions."""
     touched = [tuple(access.touched(index).tolist()) for access in blocks.accesses]
-    types = [
-        TensorType(tensor_type(value).element_type, shape)
-        for value, shape in zip((*op.operands, *op.results), touched, strict=True)
-    ]
-    count = len(op.operands)
+    values = [*operands_of(op), *op.results]
+    types = [with_shape(value, shape) for value, shape in zip(values, touched, strict=True)]
+    count = len(blocks.operands)
+    properties, attributes = _of_block(op, blocks, index)
+    return _program(op, types[:count], types[count:], properties, attributes, _narrowed(op, index))
+
+
+def _of_block(op: Operation, blocks: BlockOperation, index: Box) -> tuple[Properties, Properties]:
+    """Return the properties and attributes of `op` on a block."""
     adjust = _ADJUSTED.get(type(op))
-    properties = {**op.properties, **(adjust(op, blocks, index) if adjust else {})}
-    return _program(op, op.operands, types[:count], types[count:], properties)
+    attributes = _attributes(op)
+    if (call := call_of(op)) is not None:
+        attributes[OPERATOR] = StringAttr(str(call.with_sizes(_operator_sizes(op, call, index))))
+    return {**op.properties, **(adjust(op, blocks, index) if adjust else {})}, attributes
 
 
 def _program(
     op: Operation,
-    values: Sequence[SSAValue],
     types: Sequence[Attribute],
     result_types: Sequence[Attribute],
     properties: Properties,
+    attributes: Properties,
+    narrowed: Mapping[SSAValue, Attribute],
 ) -> ModuleOp:
     block = Block(arg_types=types)
-    arguments: dict[SSAValue, SSAValue] = dict(zip(values, block.args, strict=True))
+    arguments: dict[SSAValue, SSAValue] = dict(zip(operands_of(op), block.args, strict=True))
     # XLA does not support captured values in the body of a sort or a reduction, except constants.
     for value in captured_values(op):
         if isinstance(value.owner, ConstantOp):
             block.add_op(constant := value.owner.clone())
             arguments[value] = constant.output
+            if value in narrowed:
+                _narrow(value.owner, constant, narrowed)
     local = type(op).create(
         operands=[arguments[operand] for operand in op.operands],
         result_types=result_types,
         properties=dict(properties),
-        attributes={name: value for name, value in op.attributes.items() if not name.startswith("sdy.")},
+        attributes=dict(attributes),
         regions=[_cloned(region, arguments) for region in op.regions],
         location=op.location,
     )
-    block.add_ops([local, ReturnOp(*local.results)])
-    return ModuleOp([FuncOp("main", (types, result_types), Region(block))])
+    if narrowed:
+        for inner, copy in zip(operations(op), operations(local), strict=True):
+            _narrow(inner, copy, narrowed)
+    results = [result for result in local.results if 0 not in shape_of(result)]
+    block.add_ops([local, ReturnOp(*results)])
+    return ModuleOp([FuncOp("main", (types, [result.type for result in results]), Region(block))])
+
+
+def _narrowed(op: Operation, index: Box) -> Mapping[SSAValue, Attribute]:
+    """Return the types of the values in the regions of `op` on a block that are not those of the whole operation."""
+    if not isinstance(op, Conditional | WhileOp):
+        return {}
+    steps = index.shape.tolist()
+    narrowed: dict[SSAValue, Attribute] = {}
+    for value, axes in region_axes(op).of_value.items():
+        sizes = [steps[axes[dim]] if dim in axes else size for dim, size in enumerate(shape_of(value))]
+        narrowed[value] = with_shape(value, sizes)
+    return narrowed
+
+
+def _narrow(op: Operation, copy: Operation, narrowed: Mapping[SSAValue, Attribute]) -> None:
+    """Change the types and properties of `copy`, a clone of `op` in a region, to those of a block."""
+    regions = zip(op.regions, copy.regions, strict=True)
+    pairs: list[tuple[SSAValue, SSAValue]] = [*zip(op.results, copy.results, strict=True)]
+    pairs += [pair for one, other in regions for pair in zip(one.block.args, other.block.args, strict=True)]
+    for value, local in pairs:
+        if value in narrowed:
+            change_type(local, narrowed[value])
+    if isinstance(copy, ConstantOp) and (element := splat(copy.value)) is not None:
+        copy.properties["value"] = splat_of_type(element, tensor_type(copy.output))
+    blocks = None if op.regions else block_operation(op)
+    if blocks is not None:
+        values = [*op.operands, *op.results]
+        steps = list(blocks.index_shape)
+        for axis, dims in independent_axes(blocks):
+            tensor, dim = next(iter(dims.items()))
+            steps[axis] = shape(narrowed.get(values[tensor], values[tensor].type))[dim]
+        properties, attributes = _of_block(op, blocks, Box.of_shape(steps))
+        copy.properties.update(properties)
+        copy.attributes.update(attributes)
+
+
+def _attributes(op: Operation) -> dict[str, Attribute]:
+    """Return the attributes of the program of a shard: without shardings, which concern the whole operation."""
+    return {name: value for name, value in op.attributes.items() if not name.startswith("sdy.") or name == OPERATOR}
+
+
+def _operator_sizes(op: Operation, call: OperatorCall, index: Box) -> Mapping[str, int]:
+    """Return the size of each identifier of an operator's annotation in a block, one axis per factor of its rule."""
+    operator = operator_of(call)
+    if operator is None:
+        return {}
+    rule = operator.rule(call, list(map(shape_of, op.operands)), list(map(shape_of, op.results)))
+    sizes, steps = rule.rule.factor_sizes, index.shape.tolist()
+    return {name: min(steps[factor], sizes[factor]) for name, factor in rule.factors.items()}
 
 
 def _cloned(region: Region, values: Mapping[SSAValue, SSAValue]) -> Region:
@@ -108,11 +187,22 @@ def _convolution(op: ConvolutionOp, blocks: BlockOperation, index: Box) -> Prope
     }
 
 
+def _dynamic_slice(op: DynamicSliceOp, blocks: BlockOperation, index: Box) -> Properties:
+    return {"slice_sizes": i64_array(*blocks.results[0].touched(index).tolist())}
+
+
 def _gather(op: GatherOp, blocks: BlockOperation, index: Box) -> Properties:
     """Return the slice sizes of a block: the extent of its operand along dimensions that are read in full."""
     touched = blocks.operands[0].touched(index).tolist()
     whole = zip(op.slice_sizes.get_values(), blocks.operands[0].shape, touched, strict=True)
     return {"slice_sizes": i64_array(*(part if size == full else size for size, full, part in whole))}
+
+
+def _slice(op: SliceOp, blocks: BlockOperation, index: Box) -> Properties:
+    """Return the limits of a block that the operand has been cut to, along dimensions that are not sliced."""
+    region = blocks.operands[0].image(index)
+    ends = [start + size for start, size in zip(op.start_indices.get_values(), region.shape.tolist(), strict=True)]
+    return {"limit_indices": i64_array(*ends)}
 
 
 def _pad(op: PadOp, blocks: BlockOperation, index: Box) -> Properties:
@@ -123,8 +213,10 @@ def _pad(op: PadOp, blocks: BlockOperation, index: Box) -> Properties:
 
 _ADJUSTED: dict[type[Operation], Callable[[Any, BlockOperation, Box], Properties]] = {
     ConvolutionOp: _convolution,
+    DynamicSliceOp: _dynamic_slice,
     GatherOp: _gather,
     PadOp: _pad,
     ReduceWindowOp: _reduce_window,
+    SliceOp: _slice,
 }
 """Functions that adapt properties with sizes of the full operation to a block."""

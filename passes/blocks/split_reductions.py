@@ -42,8 +42,8 @@ class SplitReductionsPass(ModulePass):
         %3 = stablehlo.reduce(%2 init: %zero) applies stablehlo.add across dimensions = [0]
 
     The new dimension, with one entry per shard, is split by "x". With `parts`, dimensions are split regardless of their
-    shardings, into the largest number of parts up to `parts` that divides them. Operations without a split dimension,
-    or with an uneven one, are not changed.
+    shardings, into `parts` parts; neutral elements fill the last one of an uneven dimension. Operations without a split
+    dimension, or with one that its shards do not divide, are not changed.
     """
 
     name = "sdy-split-reductions"
@@ -51,8 +51,13 @@ class SplitReductionsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for reduction in operations_of(op, DotOp, DotGeneralOp, ReduceOp):
-            if all(map(is_static_tensor, (*reduction.operand_types, *reduction.result_types))):
-                _SPLIT[type(reduction)](reduction, self.parts)
+            split_reduction(reduction, self.parts)
+
+
+def split_reduction(op: DotOp | DotGeneralOp | ReduceOp, parts: int) -> None:
+    """Reduce in two stages along the longest reduced dimension, of `parts` parts, or along the sharded ones if 0."""
+    if all(map(is_static_tensor, (*op.operand_types, *op.result_types))):
+        _SPLIT[type(op)](op, parts)
 
 
 def _cut(op: Operation, operand: SSAValue, dims: Sequence[int], parts: int) -> Cut | None:
@@ -65,7 +70,7 @@ def _cut(op: Operation, operand: SSAValue, dims: Sequence[int], parts: int) -> C
 def _parts(op: Operation, operand: SSAValue, dim: int, parts: int) -> tuple[int, Axes]:
     size = shape(operand.type)[dim]
     if parts:
-        return max((count for count in range(1, min(parts, size) + 1) if size % count == 0), default=1), ()
+        return -(-size // -(-size // parts)) if size else 1, ()
     sharding = get_sharding(operand)
     # The sharding of a maximal mesh has no dimensions.
     if sharding is None or not sharding.dims or not size:
@@ -94,7 +99,7 @@ def _split_contraction(op: DotOp | DotGeneralOp, dims: DotDimensionNumbers, part
         return
     of_rhs = replace(of_lhs, dim=pairs[of_lhs.dim])
     emit = Emitter(InsertPoint.before(op), op)
-    lhs, rhs = of_lhs.apply(op.lhs, emit), of_rhs.apply(op.rhs, emit)
+    lhs, rhs = _with_zeros(of_lhs, op.lhs, emit), _with_zeros(of_rhs, op.rhs, emit)
     numbers = DotDimensionNumbers(
         (*map(of_lhs.moved, dims.lhs_batching_dimensions), of_lhs.dim),
         (*map(of_rhs.moved, dims.rhs_batching_dimensions), of_rhs.dim),
@@ -125,6 +130,12 @@ def _split_contraction(op: DotOp | DotGeneralOp, dims: DotDimensionNumbers, part
     Rewriter.replace_op(op, [], total.results)
     if of_lhs.axes:
         _split_dot_general(partial, 0)
+
+
+def _with_zeros(cut: Cut, value: SSAValue, emit: Emitter) -> SSAValue:
+    """Split a dimension of `value`; zeros fill an uneven last part."""
+    is_uneven = shape(value.type)[cut.dim] % cut.count
+    return cut.apply(value, emit, emit.filled(scalar(tensor_type(value).element_type), 0) if is_uneven else None)
 
 
 def _split_reduce(op: ReduceOp, parts: int) -> None:

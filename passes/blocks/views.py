@@ -60,9 +60,12 @@ def _concatenated(op: ConcatenateOp, operands: Sequence[Tensor]) -> Parts:
 
 
 def _padded(op: PadOp, operands: Sequence[Tensor]) -> Parts | None:
-    """Build a view of the operand and of slabs of the padding value; None with interior padding, which is computed."""
+    """Build a view of the operand and of slabs of the padding value; None with interior padding, which is computed.
+
+    An operand without elements gives the padding value only.
+    """
     operand, value = operands
-    if any(op.interior_padding.get_values()) or 0 in operand.shape:
+    if any(op.interior_padding.get_values()) and 0 not in operand.shape:
         return None
     size, rank = shape(op.result.type), len(operand.shape)
     low = np.array(op.edge_padding_low.get_values(), np.int64)

@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.rewriter import InsertPoint
 
 from sdy.dialect.constants import constant_number
+from sdy.ir.editing import erase, insert
 from sdy.passes.common.properties import is_pure
 from sdy.stablehlo.attributes.enums import ComparisonDirection
 from sdy.stablehlo.control_flow import OptimizationBarrierOp, WhileOp
@@ -70,6 +72,28 @@ class LoopInvariants:
         """Return whether an operation can be hoisted; operations in branches cannot, as they may never be executed."""
         is_unconditional = op.parent in (self._loop.cond.block, self._loop.body.block)
         return is_unconditional and not op.regions and is_pure(op) and not isinstance(op, OptimizationBarrierOp)
+
+
+def carry_only(loop: WhileOp, indices: Sequence[int]) -> WhileOp:
+    """Replace `loop` by one that carries the values `indices`; the arguments and results of the others have no uses."""
+    body = loop.body.block
+    assert body.last_op is not None
+    body.last_op.operands = [body.last_op.operands[index] for index in indices]
+    for region in loop.regions:
+        for argument in [arg for arg in region.block.args if arg.index not in indices][::-1]:
+            region.block.erase_arg(argument)
+    smaller = WhileOp.create(
+        operands=[loop.operands[index] for index in indices],
+        result_types=[loop.results[index].type for index in indices],
+        attributes=loop.attributes,
+        regions=[loop.detach_region(region) for region in list(loop.regions)],
+    )
+    smaller.location = loop.location
+    insert(smaller, InsertPoint.before(loop))
+    for index, result in zip(indices, smaller.results, strict=True):
+        loop.results[index].replace_all_uses_with(result)
+    erase(loop)
+    return smaller
 
 
 def loop_trips(op: WhileOp) -> int | None:

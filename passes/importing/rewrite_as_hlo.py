@@ -13,6 +13,7 @@ from sdy.dialect.ops import ShardingConstraintOp
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.editing import AnalysisPreservingPass, erase, insert, replace
 from sdy.ir.walking import innermost_first, operations_of
+from sdy.passes.common.loops import carry_only
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
@@ -106,21 +107,7 @@ def _while(op: WhileOp) -> None:
         op.results[index].replace_all_uses_with(outside)
         for region in op.regions:
             region.block.args[index].replace_all_uses_with(inside)
-    body.last_op.operands = [body.last_op.operands[index] for index in carried]
-    for region in op.regions:
-        for index in sorted(kept, reverse=True):
-            region.block.erase_arg(region.block.args[index])
-    loop = WhileOp.create(
-        operands=[op.operands[index] for index in carried],
-        result_types=[op.results[index].type for index in carried],
-        attributes=op.attributes,
-        regions=[op.detach_region(region) for region in list(op.regions)],
-    )
-    loop.location = op.location
-    insert(loop, InsertPoint.before(op))
-    for index, result in zip(carried, loop.results, strict=True):
-        op.results[index].replace_all_uses_with(result)
-    erase(op)
+    carry_only(op, carried)
 
 
 def _constrained(value: SSAValue, loop: WhileOp) -> SSAValue:

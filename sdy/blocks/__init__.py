@@ -3,7 +3,8 @@
 Each module below registers a family of operations when it is imported.
 """
 
-from sdy.blocks import arithmetic, linalg, movement, windows
+from sdy.blocks import arithmetic, independent, linalg, movement, regions, windows
+from sdy.blocks.builder import operands_of
 from sdy.blocks.costs import Cost, cost, cost_per_step, override_memory
 from sdy.blocks.operation import Access, Axis, BlockOperation
 from sdy.blocks.registry import NoBlocks, block_operation, register
@@ -21,9 +22,12 @@ __all__ = [
     "cost_per_step",
     "derived_rule",
     "halo",
+    "independent",
     "linalg",
     "movement",
+    "operands_of",
     "override_memory",
+    "regions",
     "register",
     "windows",
 ]

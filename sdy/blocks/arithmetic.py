@@ -13,6 +13,7 @@ from sdy.blocks.registry import NoBlocks, register
 from sdy.ir.shapes import shape_of
 from sdy.rules import linear_algebra, reduction
 from sdy.rules.elementwise import POINTWISE
+from sdy.rules.other_dialects import ARITH, CHLO, MATH
 from sdy.stablehlo import DotGeneralOp, DotOp, ReduceOp
 
 MULTIPLY_AND_ADD = 2
@@ -32,7 +33,12 @@ def dot(op: DotOp, block: BlockBuilder) -> float:
     return MULTIPLY_AND_ADD
 
 
-@register(*(f"stablehlo.{name}" for name in (*POINTWISE.split(), "clamp", "select")))
+@register(
+    *(f"stablehlo.{name}" for name in (*POINTWISE.split(), "clamp", "select")),
+    *(f"chlo.{name}" for name in CHLO.split()),
+    *(f"arith.{name}" for name in ARITH.split()),
+    *(f"math.{name}" for name in MATH.split()),
+)
 def pointwise(op: Operation, block: BlockBuilder) -> float:
     """Add an axis per dimension; every step reads scalar operands."""
     if not isinstance(op.results[0].type, TensorType):

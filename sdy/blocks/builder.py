@@ -6,11 +6,13 @@ from typing import cast
 
 import numpy as np
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from sdy.blocks.operation import Access, Axis, BlockOperation
 from sdy.blocks.projection import Projection
+from sdy.ir.walking import captured_values
 from sdy.rule import FactorKind
+from sdy.stablehlo import ConstantOp
 from sdy.stablehlo.checks.agreement import bit_width
 
 Place = int | tuple[int, int]
@@ -40,13 +42,22 @@ class _TensorDescription:
         return Access(projection, self.shape, self.element_bytes, tuple(self.spacing.get(dim, 1) for dim in dims))
 
 
+def operands_of(op: Operation) -> list[SSAValue]:
+    """Return the operands of the block operation of `op`: its own, then the values that its regions capture.
+
+    Constants that the regions capture are not operands.
+    """
+    captured = captured_values(op) if op.regions else []
+    return [*op.operands, *(value for value in captured if not isinstance(value.owner, ConstantOp))]
+
+
 class BlockBuilder:
     """Builder of the axes of one operation, major to minor in each dimension."""
 
     def __init__(self, op: Operation) -> None:
         self._name = op.name
         self._axes: list[Axis] = []
-        self._operands = [_tensor(type_) for type_ in op.operand_types]
+        self._operands = [_tensor(operand.type) for operand in operands_of(op)]
         self._results = [_tensor(type_) for type_ in op.result_types]
 
     def add(
@@ -61,10 +72,15 @@ class BlockBuilder:
         self._place(Axis(extent, kind, size), operands, results)
 
     def add_whole(
-        self, size: int, operands: Mapping[int, int], results: Mapping[int, int], blocked: bool = False
+        self,
+        size: int,
+        operands: Mapping[int, int],
+        results: Mapping[int, int],
+        blocked: bool = False,
+        kind: FactorKind = FactorKind.NEED_REPLICATION,
     ) -> None:
         """Add an axis of one step that accesses the dimensions, of `size`, in full."""
-        axis = Axis(1, FactorKind.NEED_REPLICATION, size, blocked)
+        axis = Axis(1, kind, size, blocked)
         number = self._place(axis, operands, results)
         for tensors, places in ((self._operands, operands), (self._results, results)):
             for tensor, dim in places.items():
