@@ -250,3 +250,15 @@ def equations_of(jaxpr: Any, opaque: Container[str] = ()) -> Iterator[Any]:
         if equation.primitive.name not in opaque:
             for inner in jaxprs_in_params(equation.params):
                 yield from equations_of(inner, opaque)
+
+
+def names_of_arguments(jaxpr: Any) -> dict[str, int]:
+    """Return the position of each argument of `jaxpr` by its name in the jitted function that takes most of them."""
+    calls = [each for each in jaxpr.eqns if each.primitive.name in ("jit", "pjit")]
+    call = max(calls, key=lambda each: len(each.invars))
+    positions = {value: index for index, value in enumerate(jaxpr.jaxpr.invars)}
+    names = call.params["jaxpr"].jaxpr.debug_info.arg_names
+    pairs = zip(names, call.invars, strict=True)
+    return {
+        name: positions[value] for name, value in pairs if not isinstance(value, core.Literal) and value in positions
+    }

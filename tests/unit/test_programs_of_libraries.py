@@ -11,6 +11,8 @@ from flax import nnx
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import sdy
+from sdy.passes.common.argument_names import given_name
+from sdy.passes.common.call_graph import main_function
 
 MESH = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
 
@@ -81,3 +83,14 @@ def test_values_are_explained_by_name(of_library: Callable[[], tuple[Any, tuple[
     step, arguments = of_library()
     assert "%0" in str(sdy.explain(step, "%0", *arguments))
     assert "%0" in str(sdy.explain(step.lower(*arguments), "%0"))
+
+
+def test_arguments_have_their_path_in_the_model() -> None:
+    names = {}
+    for of_library in (of_equinox, of_flax):
+        step, arguments = of_library()
+        main = main_function(sdy.from_jax(step, *arguments))
+        names[of_library] = {given_name(argument) for argument in main.args}
+    assert names[of_flax] == {"model.bias", "model.kernel", "x"}
+    layers = {f"model.layers[{index}].{part}" for index in range(3) for part in ("weight", "bias")}
+    assert names[of_equinox] == {*layers, "x"}

@@ -1,6 +1,7 @@
 """Import of JAX programs as StableHLO modules."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from sdy.ir.walking import operations
 from sdy.operators.call import call_of
 from sdy.passes.common.symbol_dce import erase_dead_symbols
 from sdy.passes.jax.bindings.from_bindings import module_from_bindings
+from sdy.passes.jax.bindings.library_names import names_in_call, rename_arguments
 from sdy.passes.jax.bindings.python_callbacks import let_each_device_call
 from sdy.passes.jax.jax_internals import lower_with_placements
 from sdy.stablehlo.composite import CompositeOp
@@ -42,6 +44,7 @@ def from_jax(program: jax.stages.Lowered | export.Exported | Function[Any], *arg
         TypeError: `program` is not one of these, or is lowered already and has arguments.
     """
     program = _lowered_by_jax(program)
+    names: Mapping[str, str] = {}
     if isinstance(program, jax.stages.Lowered | export.Exported):
         if args or kwargs:
             raise TypeError("from_jax takes no arguments for a program that is already lowered")
@@ -49,25 +52,30 @@ def from_jax(program: jax.stages.Lowered | export.Exported | Function[Any], *arg
             return module_of(program.mlir_module())
         lowered = program
     elif callable(program):
-        lowered = _lower(program, *args, **kwargs)
+        lowered, names = _lower(program, *args, **kwargs)
     else:
         raise TypeError(
             "from_jax takes a function or the result of jax.jit(f).lower(...) or jax.export.export(...)(...), "
             f"not {type(program).__name__}"
         )
-    return module_of(lowered.compiler_ir("stablehlo"))
+    module = module_of(lowered.compiler_ir("stablehlo"))
+    rename_arguments(module, names)
+    return module
 
 
-def _lower(function: Any, *args: Any, **kwargs: Any) -> jax.stages.Lowered:
-    """Lower a function; one that a library jitted, which may have arguments that are not arrays, lowers itself."""
+def _lower(function: Any, *args: Any, **kwargs: Any) -> tuple[jax.stages.Lowered, Mapping[str, str]]:
+    """Lower a function, and return other names of its arguments by those of JAX.
+
+    A function that a library jitted, which may have arguments that are not arrays, lowers itself.
+    """
     if hasattr(function, "lower"):
         traced = function.trace(*args, **kwargs) if isinstance(function, jax.stages.Wrapped) else None
         if isinstance(traced, jax.stages.Traced):
-            return lower_with_placements(traced)
+            return lower_with_placements(traced), {}
         lowered = _lowered_by_jax(function.lower(*args, **kwargs))
         if isinstance(lowered, jax.stages.Lowered):
-            return lowered
-    return lower_with_placements(jax.jit(function).trace(*args, **kwargs))
+            return lowered, names_in_call(function, *args, **kwargs)
+    return lower_with_placements(jax.jit(function).trace(*args, **kwargs)), {}
 
 
 def is_lowered(program: Any) -> bool:
