@@ -76,6 +76,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="write the program with its shardings; - is standard output"
     )
+    parser.add_argument(
+        "--front", metavar="FILE.svg", help="write a picture of the layouts that no other one beats in time and memory"
+    )
     return parser
 
 
@@ -127,6 +130,8 @@ def run(arguments: argparse.Namespace) -> int:
         terminal.print("\n  mesh " + "".join(f"\n  {shown_mesh(each.mesh):24}{_outcome(each)}" for each, _ in plans))
     if arguments.output:
         write(arguments.output, module_text)
+    if arguments.front:
+        write(arguments.front, plan.pareto_svg())
     return 0 if plan.fits else 1
 
 

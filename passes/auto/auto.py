@@ -29,10 +29,11 @@ from sdy.passes.auto.experts import expert_layouts
 from sdy.passes.auto.folded_program import fold
 from sdy.passes.auto.limits import Limits
 from sdy.passes.auto.origins import choosable_results, number_operations
-from sdy.passes.auto.plan import Plan, Row
+from sdy.passes.auto.plan import Difference, Plan, Row
 from sdy.passes.auto.search import Candidate, Rank, Search
 from sdy.passes.auto.truth import LayoutOfModule, PartitionedCost, truth_of
-from sdy.passes.common.argument_names import argument_names
+from sdy.passes.auto.what_if import Alternatives
+from sdy.passes.common.argument_names import argument_names, given_name
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.inline import inline_calls
 from sdy.passes.driver import prepare, run_passes
@@ -139,10 +140,30 @@ def auto(
     for diagnostic in partitioned[best.cost].reported if best.cost in partitioned else ():
         report(diagnostic)
     largest = [_describe(held) for held in search.largest(best)[:_LARGEST]]
-    least, estimated, reached = estimator.least_seconds, estimator.estimated, limits.reached
-    front = [each.cost for each in search.front()]
-    cost = cost_of(best)
-    return Plan(target_mesh, device, limit, rows, cost, best.name, largest, others, least, estimated, reached, front)
+    main = main_function(module)
+    names = argument_names(main)
+    choice_of = {
+        name: choice
+        for choice in choices
+        for index in choice.arguments
+        for name in (names[index], given_name(main.args[index]))
+        if name
+    }
+    return Plan(
+        target_mesh,
+        device,
+        limit,
+        rows,
+        cost_of(best),
+        best.name,
+        largest,
+        others,
+        estimator.least_seconds,
+        estimator.estimated,
+        limits.reached,
+        [each.cost for each in search.front()],
+        Alternatives(search, choice_of, best, mesh_name, limit, limits),
+    )
 
 
 def _best_when_partitioned(
@@ -265,11 +286,11 @@ def _rows(
     for choice in [*choices, *(each for each in of_results if each.node in best.assignment)]:
         runner_up = search.runner_up(choice, best)
         alternative = None if runner_up is None else search.final(choice, runner_up)
-        more_seconds = None if runner_up is None else runner_up.cost.seconds - best.cost.seconds
+        more = None if runner_up is None else _difference(runner_up.cost, best.cost)
         if choice.origins:
             results = [choosable[number] for number in choice.origins]
             result_names, type_ = tuple(map(_name_of_result, results)), str(results[0].type)
-            rows.append(Row((), result_names, type_, search.final(choice, best), alternative, more_seconds))
+            rows.append(Row((), result_names, type_, search.final(choice, best), alternative, more))
             continue
         arguments: dict[TensorSharding, list[int]] = defaultdict(list)
         for node, indices in choice.nodes.items():
@@ -277,8 +298,12 @@ def _rows(
         for sharding, indices in arguments.items():
             indices.sort()
             argument_group, type_ = tuple([names[index] for index in indices]), str(main.args[indices[0]].type)
-            rows.append(Row(tuple(indices), argument_group, type_, sharding, alternative, more_seconds))
+            rows.append(Row(tuple(indices), argument_group, type_, sharding, alternative, more))
     return rows
+
+
+def _difference(cost: StepCost, best: StepCost) -> Difference:
+    return Difference(cost.seconds - best.seconds, cost.received - best.received, cost.memory - best.memory)
 
 
 def _name_of_result(result: OpResult) -> str:

@@ -58,6 +58,9 @@ class Estimate:
 _VISITS_PER_PARTITION = 5_000
 """The visits of operations that take as long as to partition one operation."""
 
+_VISITS_PER_PLAN = 2_000
+"""The visits of operations that take as long as to plan the shardings of one operation."""
+
 
 class Estimator:
     """Cost estimator for the layouts of one program on one mesh and hardware."""
@@ -93,7 +96,8 @@ class Estimator:
     @property
     def work(self) -> int:
         """The work so far, in visits of an operation by propagation: equal on all machines, unlike the time."""
-        return self._visits + self._propagation.visits + _VISITS_PER_PARTITION * self._costs.partitioned
+        to_cost = _VISITS_PER_PLAN * self._costs.planned + _VISITS_PER_PARTITION * self._costs.partitioned
+        return self._visits + self._propagation.visits + to_cost
 
     def estimate(self, layout: Layout, is_too_much: Callable[[StepCost], bool] = lambda _: False) -> Estimate:
         """Estimate the cost of a step with a layout.
@@ -131,7 +135,9 @@ class Estimator:
         sum_.least = 0.0
         for argument, (value, _) in self._program.returned.items():
             next_value = self._resharded(value, sharding_of(numbers[value]), sharding_of(numbers[argument]))
-            sum_.send(len(self._program.arguments[argument]), next_value, is_awaited=False)
+            if next_value is not None:
+                times = len(self._program.arguments[argument])
+                sum_.send(times, next_value.communication, next_value.received, is_awaited=False)
         return Estimate(sum_.cost(), is_exact=True)
 
     def _find_cost(
@@ -184,11 +190,13 @@ class Estimator:
             bytes_[node] = self._bytes[node][numbers[node]] = local
         return np.array(bytes_)
 
-    def _resharded(self, node: int, source: TensorSharding | None, target: TensorSharding | None) -> Seconds:
-        """Return the communication seconds of resharding a value of `node`."""
+    def _resharded(
+        self, node: int, source: TensorSharding | None, target: TensorSharding | None
+    ) -> OperationCost | None:
+        """Return the cost of resharding a value of `node`; None without a reshard."""
         value = self._program.values[node]
         if value is None or equivalent(source, target):
-            return {}
+            return None
         return self._costs.of_reshard(value, source, target)
 
 
@@ -225,6 +233,8 @@ class _Sum:
         """The reshards that can run beside products, as keys of `_reshards`."""
         self._hideable = 0.0
         """The seconds of communication that can run beside products."""
+        self._received = 0.0
+        """The bytes that a device receives."""
         self._communication: dict[AxisNames, float] = defaultdict(float)
         self._scratch: dict[_GroupCost, int] = {}
         """The temporaries of operations that communicate."""
@@ -234,7 +244,8 @@ class _Sum:
         """Add the costs of operations."""
         self._compute += sum([each.compute for each in costs])
         for each in [each for each in costs if not each.is_local]:
-            self.send(each.operation.times, each.cost.communication, is_awaited=each.is_awaited)
+            cost = each.cost
+            self.send(each.operation.times, cost.communication, cost.received, is_awaited=each.is_awaited)
             self._scratch[each] = each.cost.scratch
             for reshard, is_ahead in zip(each.cost.reshards, each.ahead, strict=True):
                 key = each.operation.nodes[reshard.operand], reshard.steps
@@ -242,8 +253,9 @@ class _Sum:
                     self._ahead.add(key)
                 self._reshards[key].append((each, reshard))
 
-    def send(self, times: int, seconds: Seconds, *, is_awaited: bool) -> None:
-        """Add the communication of `times` runs."""
+    def send(self, times: int, seconds: Seconds, received: float, *, is_awaited: bool) -> None:
+        """Add the communication of `times` runs, each of which receives `received` bytes a device."""
+        self._received += times * received
         for axes, each in seconds.items():
             self._communication[axes] += times * each
             if not is_awaited:
@@ -252,16 +264,17 @@ class _Sum:
     def cost(self) -> StepCost:
         """Return the cost of the added operations, plus the lower bound of the others."""
         communication = self._communication.copy()
-        hideable = self._hideable
+        hideable, received = self._hideable, self._received
         for key, users in self._reshards.items():
             times = max(user.operation.times for user, _ in users)
+            received += times * users[0][1].received
             for axes, each in users[0][1].communication.items():
                 communication[axes] += times * each
                 if key in self._ahead:
                     hideable += times * each
         compute = self._compute + self.least
         overlap = min(hideable, compute) if self._is_asynchronous else 0.0
-        return StepCost(compute, dict(communication), self._peak_memory(), overlap=overlap)
+        return StepCost(compute, dict(communication), self._peak_memory(), overlap=overlap, received=received)
 
     def _peak_memory(self) -> int:
         """Return the peak memory in bytes, including temporaries of operations and resharded copies of values.

@@ -15,16 +15,18 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from sdy.axes import AxisRef, total_size
 from sdy.diagnostics import DiagnosticError, capture
-from sdy.dialect.ops import ReshardOp
+from sdy.dialect.meshes import enclosing_module
 from sdy.dialect.shardings import set_result_shardings
 from sdy.interpreter.grid import Grid
 from sdy.ir.shapes import num_elements, shape_of
 from sdy.ir.walking import captured_values
 from sdy.mesh import Mesh
 from sdy.passes.common.call_graph import main_function
+from sdy.passes.common.manual_axes import ManualAxes
 from sdy.passes.common.properties import value_bytes
 from sdy.passes.driver import partition
 from sdy.passes.exporting.close_shardings import close_sharding
+from sdy.passes.spmd import planner_of
 from sdy.passes.spmd.costs.communication import received
 from sdy.passes.spmd.costs.footprint import peak_bytes
 from sdy.passes.spmd.costs.fusion import FusedValues
@@ -34,6 +36,7 @@ from sdy.passes.spmd.costs.step_time import axes_of, compute_seconds, message_of
 from sdy.passes.spmd.costs.work import OperationWork, padding, seconds_of
 from sdy.passes.spmd.outline import outline
 from sdy.passes.spmd.plan.operation_plan import Tensors, plan_operation
+from sdy.passes.spmd.plan.sharded_operation import ShardedOperation
 from sdy.rules import sharding_rule
 from sdy.sharding import TensorSharding
 from sdy.stablehlo import AllGatherOp, AllToAllOp, CollectivePermuteOp, DynamicSliceOp
@@ -42,6 +45,8 @@ from sdy.stablehlo.shape import ReshapeOp
 
 _RESHARDING = AllGatherOp | AllToAllOp | CollectivePermuteOp | DynamicSliceOp | ReshapeOp
 """Operations that reshard an operand before it is used."""
+
+_PLANNER = planner_of(least_communication=True)
 
 Shardings = tuple[TensorSharding | None, ...]
 Seconds = Mapping[AxisNames, float]
@@ -59,6 +64,8 @@ class OperandReshard:
     bytes: int
     """The bytes per device of the resharded operand."""
     communication: Seconds
+    received: float
+    """The bytes that a device receives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +78,8 @@ class OperationCost:
     reshards: tuple[OperandReshard, ...] = ()
     scratch: int = 0
     """The bytes per device of temporaries while it runs, without resharded operands: partial sums, for example."""
+    received: float = 0.0
+    """The bytes that a device receives, other than in reshards of operands."""
 
 
 class OperationCosts:
@@ -82,11 +91,14 @@ class OperationCosts:
         self._mesh = mesh
         self._hardware = hardware
         self._network = Network(mesh, hardware)
-        self._reshards: dict[tuple[Attribute, TensorSharding | None, TensorSharding | None], Seconds] = {}
         self._costs: dict[tuple[int, OperationWork, Shardings], OperationCost] = {}
         self._moves: dict[tuple[Attribute, Shardings], OperationCost] = {}
         """The costs of barriers of one value, by its type and its shardings before and after."""
         self._after_propagation: dict[TensorSharding, TensorSharding] = {}
+        self._manual_axes = ManualAxes(ModuleOp([]))
+        """There are none around an outlined operation."""
+        self.planned = 0
+        """The number of operations whose shardings the partitioner planned."""
         self.partitioned = 0
         """The number of operations that were partitioned."""
 
@@ -102,7 +114,7 @@ class OperationCosts:
         cost = self.of_unpartitioned(op, key, work, shardings)
         if cost is None:
             closed = self._closed(shardings)
-            cost = self._costs[key, work, closed] = self._of_incompatible(op, closed)
+            cost = self._costs[key, work, closed] = self._of_incompatible(op, key, work, closed)
         return cost
 
     def of_unpartitioned(
@@ -123,20 +135,13 @@ class OperationCosts:
                 closed[index] = self._after_propagation[sharding] = close_sharding(sharding)
         return tuple(closed)
 
-    def of_reshard(self, value: SSAValue, source: TensorSharding | None, target: TensorSharding | None) -> Seconds:
-        """Return the communication seconds of resharding `value` from `source` to `target`."""
-        key = value.type, source, target
-        if key not in self._reshards:
-            replicated = TensorSharding.replicated_closed(self._mesh_name, len(shape_of(value)))
-            reshard = ReshardOp(value, target or replicated)
-            cost = self._of_partitioned(reshard, (source, target))
-            reshard.drop_all_references()
-            sent: dict[AxisNames, float] = defaultdict(float)
-            for seconds in (cost.communication, *(each.communication for each in cost.reshards)):
-                for axes, each in seconds.items():
-                    sent[axes] += each
-            self._reshards[key] = sent
-        return self._reshards[key]
+    def of_reshard(
+        self, value: SSAValue, source: TensorSharding | None, target: TensorSharding | None
+    ) -> OperationCost:
+        """Return the cost of resharding `value` from `source` to `target`."""
+        moved = _Sum(OperationCost(0.0, {}))
+        moved.add_behind(self._of_moved(value, (source, target)), 0.0)
+        return moved.cost()
 
     def _of_compatible(self, op: Operation, work: OperationWork, shardings: Shardings) -> OperationCost | None:
         """Return the cost if the shardings are compatible and only partial sums are exchanged, or else None."""
@@ -156,7 +161,8 @@ class OperationCosts:
         result_bytes = sum(map(self.local_bytes, op.results, shardings[len(op.operands) :]))
         compute = self._seconds_per_shard(op, work, shardings, num_shards)
         partial_sums = int(result_bytes) if plan.reduction_axes else 0
-        return OperationCost(compute, self._of_all_reduce(plan.reduction_axes, result_bytes), scratch=partial_sums)
+        communication, bytes_ = self._of_all_reduce(plan.reduction_axes, result_bytes)
+        return OperationCost(compute, communication, scratch=partial_sums, received=bytes_)
 
     def _seconds_per_shard(self, op: Operation, work: OperationWork, shardings: Shardings, num_shards: float) -> float:
         """Return the compute time in seconds of one of `num_shards` equal shards of the operation."""
@@ -164,13 +170,14 @@ class OperationCosts:
         local_shapes = map(self._local_shape, op.operands, shardings)
         return work.seconds(num_shards, local_bytes, self._hardware, padding(op, [*local_shapes], self._hardware))
 
-    def _of_all_reduce(self, axes: Sequence[AxisRef], local_bytes: float) -> Seconds:
+    def _of_all_reduce(self, axes: Sequence[AxisRef], local_bytes: float) -> tuple[Seconds, float]:
+        """Return the communication seconds of an all-reduce, and the bytes that a device receives."""
         if not axes or not local_bytes:
-            return {}
+            return {}, 0.0
         names = tuple([name for name in self._mesh.axis_names if any(axis.name == name for axis in axes)])
         devices = total_size(axes, self._mesh)
         bytes_ = 2 * local_bytes * (devices - 1) / devices
-        return {names: self._network.seconds(Message("all_reduce", names, devices, bytes_, 1))}
+        return {names: self._network.seconds(Message("all_reduce", names, devices, bytes_, 1))}, bytes_
 
     def _local_shape(self, value: SSAValue, sharding: TensorSharding | None) -> Sequence[int]:
         """Return the shape per device of `value`, including padding."""
@@ -186,21 +193,54 @@ class OperationCosts:
             return total
         return total * math.prod(self._local_shape(value, sharding)) / math.prod(shape_of(value))
 
-    def _of_incompatible(self, op: Operation, shardings: Shardings) -> OperationCost:
-        """Return the cost of a partitioned operation; of a barrier, the sum over its values, which move one by one."""
-        if not isinstance(op, OptimizationBarrierOp):
-            return self._of_partitioned(op, shardings)
-        count = len(op.operands)
-        compute, communication = 0.0, dict[AxisNames, float]()
-        reshards, scratch = list[OperandReshard](), 0
-        for index, value in enumerate(op.operands):
-            moved = self._of_moved(value, (shardings[index], shardings[count + index]))
-            compute += moved.compute
-            for axes, seconds in moved.communication.items():
-                communication[axes] = communication.get(axes, 0.0) + seconds
-            reshards += [replace(each, operand=index) for each in moved.reshards]
-            scratch += moved.scratch
-        return OperationCost(compute, communication, tuple(reshards), scratch)
+    def _of_incompatible(self, op: Operation, key: int, work: OperationWork, shardings: Shardings) -> OperationCost:
+        """Return the cost of an operation that communicates: the sum over its reshards and what it does between them.
+
+        Operations and shardings share these costs, so that few combinations need a partitioning of their own.
+        """
+        values = (*op.operands, *op.results)
+        if isinstance(op, OptimizationBarrierOp):
+            count = len(op.operands)
+            total = _Sum(OperationCost(0.0, {}))
+            for index, value in enumerate(op.operands):
+                total.add_before(self._of_moved(value, (shardings[index], shardings[count + index])), index)
+            return total.cost()
+        # The partitioner replicates these operations.
+        if captured_values(op) or not all(isinstance(value.type, TensorType) for value in values):
+            return OperationCost(seconds_of(op, self._hardware, FusedValues()), {})
+        planned = self._planned(op, shardings)
+        # A value that is resharded is in memory: no kernel keeps it to itself.
+        in_memory = [given != new for given, new in zip(shardings, planned, strict=True)]
+        work = replace(work, times=tuple(map(max, work.times, in_memory)))
+        cost = self.of_unpartitioned(op, key, work, planned)
+        if cost is None:
+            cost = self._costs[key, work, planned] = self._of_partitioned(op, planned)
+        total = _Sum(cost)
+        for index, (value, given, new) in enumerate(zip(values, shardings, planned, strict=True)):
+            if given == new:
+                continue
+            if index < len(op.operands):
+                total.add_before(self._of_moved(value, (given, new)), index)
+            else:
+                total.add_behind(self._of_moved(value, (new, given)), self.local_bytes(value, new))
+        return total.cost()
+
+    def _planned(self, op: Operation, shardings: Shardings) -> Shardings:
+        """Return the shardings in which the partitioner computes `op`, as far as they are independent of reshards.
+
+        Results of an operation with partial sums keep their shardings, as one collective reduces and reshards them.
+        """
+        self.planned += 1
+        closed = self._replicated_unless_sharded(op, shardings)
+        with capture():
+            operation = ShardedOperation.of(self._outlined(op, closed), closed)
+            rule = None if operation is None or operation.operator else _PLANNER.operation_rule(operation)
+            if operation is None or rule is None:
+                return shardings
+            plan = _PLANNER.operation_plan(operation, operation.tensors(rule), self._manual_axes)
+        num_planned = len(op.operands) if plan.reduction_axes else len(shardings)
+        new = [*plan.shardings[:num_planned], *[None] * (len(shardings) - num_planned)]
+        return self._closed(tuple([each or old for each, old in zip(new, shardings, strict=True)]))
 
     def _of_moved(self, value: SSAValue, shardings: Shardings) -> OperationCost:
         """Return the cost of a barrier of one value, given its shardings before and after."""
@@ -212,25 +252,11 @@ class OperationCosts:
         return self._moves[key]
 
     def _of_partitioned(self, op: Operation, shardings: Shardings) -> OperationCost:
-        """Partition `op` in a function of its own and return its cost.
-
-        An operation that captures values or has operands other than tensors is costed as replicated.
-        """
-        values = (*op.operands, *op.results)
-        if captured_values(op) or not all(isinstance(value.type, TensorType) for value in values):
-            return OperationCost(seconds_of(op, self._hardware, FusedValues()), {})
-        closed = [
-            sharding or TensorSharding.replicated_closed(self._mesh_name, len(shape_of(value)))
-            for value, sharding in zip(values, shardings, strict=True)
-        ]
+        """Partition `op` in a function of its own and return its cost."""
         self.partitioned += 1
-        inputs, outputs = closed[: len(op.operands)], closed[len(op.operands) :]
-        local, function = outline(self._module, op, inputs, outputs)
-        del function.properties["sym_visibility"]  # partitioning drops private functions without callers
-        copy = function.body.block.first_op
-        assert copy is not None
-        if not isinstance(copy, ReshardOp):
-            set_result_shardings(copy, outputs)
+        copy = self._outlined(op, self._replicated_unless_sharded(op, shardings))
+        local = enclosing_module(copy)
+        assert local is not None
         try:
             with capture():
                 partition(local)
@@ -238,11 +264,30 @@ class OperationCosts:
             return OperationCost(math.inf, {})
         return self._read(local)
 
+    def _outlined(self, op: Operation, shardings: Sequence[TensorSharding]) -> Operation:
+        """Return a copy of `op` in a function of its own."""
+        inputs, outputs = shardings[: len(op.operands)], shardings[len(op.operands) :]
+        _, function = outline(self._module, op, inputs, outputs)
+        del function.properties["sym_visibility"]  # partitioning drops private functions without callers
+        copy = function.body.block.first_op
+        assert copy is not None
+        set_result_shardings(copy, outputs)
+        return copy
+
+    def _replicated_unless_sharded(self, op: Operation, shardings: Shardings) -> tuple[TensorSharding, ...]:
+        return tuple(
+            [
+                sharding or TensorSharding.replicated_closed(self._mesh_name, len(shape_of(value)))
+                for value, sharding in zip((*op.operands, *op.results), shardings, strict=True)
+            ]
+        )
+
     def _read(self, local: ModuleOp) -> OperationCost:
         """Compute the cost of a partitioned function of one operation."""
         operands: dict[SSAValue, int] = {value: index for index, value in enumerate(main_function(local).args)}
         steps: dict[int, list[Operation]] = defaultdict(list)
         sent: dict[int, dict[AxisNames, float]] = defaultdict(lambda: defaultdict(float))
+        bytes_of: dict[int | None, float] = defaultdict(float)
         communication: dict[AxisNames, float] = defaultdict(float)
         of_collective = {each.collective: each for each in received(local) if each.bytes}
         for op in main_function(local).body.block.ops:
@@ -255,9 +300,44 @@ class OperationCosts:
                     axes = axes_of(inner, Grid(1, self._mesh.size), self._mesh)
                     seconds = self._network.seconds(message_of(traffic, axes))
                     (communication if operand is None else sent[operand])[axes] += seconds
-        reshards = tuple([_reshard(operand, steps[operand], seconds) for operand, seconds in sent.items()])
+                    bytes_of[operand] += traffic.bytes
+        reshards = tuple([_reshard(index, steps[index], seconds, bytes_of[index]) for index, seconds in sent.items()])
         scratch = max(_temporary_bytes(local) - sum(each.bytes for each in reshards), 0)
-        return OperationCost(compute_seconds(local, self._hardware), dict(communication), reshards, scratch)
+        compute = compute_seconds(local, self._hardware)
+        return OperationCost(compute, dict(communication), reshards, scratch, bytes_of[None])
+
+
+class _Sum:
+    """Accumulator for the cost of an operation and of the reshards around it."""
+
+    def __init__(self, cost: OperationCost) -> None:
+        self._compute = cost.compute
+        self._communication = dict(cost.communication)
+        self._reshards = [*cost.reshards]
+        self._scratch = cost.scratch
+        self._received = cost.received
+
+    def add_before(self, moved: OperationCost, operand: int) -> None:
+        """Add the reshard of an operand, which is read as it arrives."""
+        self._send(moved.communication)
+        self._received += moved.received
+        self._reshards += [replace(each, operand=operand) for each in moved.reshards]
+        self._scratch += moved.scratch
+
+    def add_behind(self, moved: OperationCost, bytes_: float) -> None:
+        """Add the reshard of a result, given the bytes per device of the result before it."""
+        for seconds in (moved.communication, *(each.communication for each in moved.reshards)):
+            self._send(seconds)
+        self._received += moved.received + sum(each.received for each in moved.reshards)
+        self._scratch += int(bytes_) + moved.scratch
+
+    def cost(self) -> OperationCost:
+        """Return the sum."""
+        return OperationCost(self._compute, self._communication, tuple(self._reshards), self._scratch, self._received)
+
+    def _send(self, seconds: Seconds) -> None:
+        for axes, each in seconds.items():
+            self._communication[axes] = self._communication.get(axes, 0.0) + each
 
 
 def _full_shards(size: int, count: int) -> float:
@@ -273,6 +353,6 @@ def _temporary_bytes(local: ModuleOp) -> int:
     return peak_bytes(local) - sum(map(value_bytes, {*main.args, *terminator.operands}))
 
 
-def _reshard(operand: int, steps: Sequence[Operation], seconds: Seconds) -> OperandReshard:
+def _reshard(operand: int, steps: Sequence[Operation], seconds: Seconds, received_bytes: float) -> OperandReshard:
     names = tuple([f"{op.name} {op.results[0].type}" for op in steps])
-    return OperandReshard(operand, names, value_bytes(steps[-1].results[0]), dict(seconds))
+    return OperandReshard(operand, names, value_bytes(steps[-1].results[0]), dict(seconds), received_bytes)

@@ -1,12 +1,15 @@
 """Result of the automatic partitioner: the chosen shardings, their predicted cost, and the alternatives."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
 
 from sdy.dialect.axis_syntax import format_dims
 from sdy.formatting import columns, escape_line, format_bytes, format_seconds
 from sdy.mesh import Mesh
+from sdy.passes.auto.front_chart import front_svg
 from sdy.passes.auto.limits import Limit
+from sdy.passes.auto.what_if import Alternatives, ShardingSpec, WhatIf
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.network import AxisNames
 from sdy.passes.spmd.costs.step_time import StepCost
@@ -25,6 +28,16 @@ _LIMITS: Mapping[Limit, str] = {
 }
 
 
+class Difference(NamedTuple):
+    """Difference of two costs of a step on each device."""
+
+    seconds: float
+    received: float
+    """Bytes that a device receives."""
+    memory: int
+    """Bytes of memory."""
+
+
 @dataclass(frozen=True)
 class Row:
     """Equal arguments or results, such as those of the layers of a model, and their sharding."""
@@ -36,8 +49,54 @@ class Row:
     sharding: TensorSharding | None
     runner_up: TensorSharding | None = None
     """The next best sharding, or None if there was no alternative."""
-    more_seconds: float | None = None
-    """The estimated additional seconds of a step with the runner-up."""
+    more: Difference | None = None
+    """The estimated cost that the runner-up would add."""
+
+    @property
+    def more_seconds(self) -> float | None:
+        """The estimated additional seconds of a step with the runner-up."""
+        return None if self.more is None else self.more.seconds
+
+
+class Measured(Protocol):
+    """The costs of a compiled program, such as `sdy.account(step, ...).compiled`."""
+
+    @property
+    def bytes_received(self) -> float:
+        """The bytes that a device receives in a run."""
+        ...
+
+    @property
+    def memory(self) -> int | None:
+        """The peak memory per device in bytes, or None if it is unknown."""
+        ...
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """Predicted and measured costs of a step on each device; `str` formats them side by side."""
+
+    predicted: StepCost
+    received: float
+    """The bytes that a device receives in the compiled program."""
+    memory: int | None
+    """The peak memory of the compiled program in bytes, or None if the compiler does not report it."""
+    seconds: float | None
+    """The measured seconds of a step, or None if it was not run."""
+
+    def __str__(self) -> str:
+        cost = self.predicted
+        rows = [["", "predicted", "measured", "predicted / measured"]]
+        for name, predicted, measured, form in (
+            ("step time", cost.seconds, self.seconds, format_seconds),
+            ("received", cost.received, self.received, format_bytes),
+            ("memory", cost.memory, self.memory, format_bytes),
+        ):
+            ratio = f"{predicted / measured:.2f}" if measured else ""
+            rows.append([name, form(predicted), "" if measured is None else form(measured), ratio])
+        return "\n".join(columns(rows, numbers=range(1, 4)))
+
+    __repr__ = __str__
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,6 +126,8 @@ class Plan:
     """The limit that ended the search, or None if it converged."""
     front: Sequence[StepCost] = ()
     """The estimated costs of the layouts that no other estimated layout beats in both time and memory."""
+    alternatives: Alternatives | None = field(default=None, repr=False, compare=False)
+    """The layouts near this one; None in other processes than the one that searched."""
 
     @property
     def fits(self) -> bool:
@@ -84,6 +145,41 @@ class Plan:
             if not points or cost.memory < points[-1].memory:
                 points.append(cost)
         return points
+
+    def pareto_svg(self) -> str:
+        """Return a picture of `pareto()` as an SVG document, with this plan in red if it is on the front."""
+        return front_svg(self.pareto(), self.cost, self.memory)
+
+    def with_(self, shardings: Mapping[str, ShardingSpec]) -> WhatIf:
+        """Return what a step would cost with other shardings of some arguments; the module does not change.
+
+            print(plan.with_({"params['w']": ("data", None)}))
+
+        The search knows the cost or estimates it in milliseconds. Arguments that share a row, such as those of the
+        layers of a model, change together.
+
+        Args:
+            shardings: For the names of arguments, as in `rows`, shardings such as `("data", None)` or a
+                `PartitionSpec`. Missing dimensions are replicated.
+
+        Raises:
+            ValueError: An argument is unknown or cannot have the sharding.
+            RuntimeError: Another process made the plan.
+        """
+        if self.alternatives is None:
+            raise RuntimeError("another process made the plan: only that process knows the costs of other layouts")
+        return self.alternatives.what_if(shardings)
+
+    def compare(self, compiled: Measured, seconds: float | None = None) -> Comparison:
+        """Return the predicted costs of a step beside those of the compiled program.
+
+            print(plan.compare(sdy.account(train, params, batch).compiled))
+
+        Args:
+            compiled: The compiled program's bytes received and memory.
+            seconds: The measured seconds of a step.
+        """
+        return Comparison(self.cost, compiled.bytes_received, compiled.memory, seconds)
 
     def __str__(self) -> str:
         return "\n\n".join([self._summary(), *([self._arguments()] if self.rows else []), self._comparison()])
@@ -109,18 +205,13 @@ class Plan:
         )
 
     def _arguments(self) -> str:
-        table = [["arguments", "type", "sharding", "runner-up", ""]]
+        table = [["arguments", "type", "sharding", "runner-up", "time", "received", "memory"]]
         for row in self.rows:
-            more = row.more_seconds
-            table.append(
-                [
-                    _names(row),
-                    escape_line(row.type),
-                    format_dims(row.sharding),
-                    "" if more is None else format_dims(row.runner_up),
-                    "" if more is None else self._shown_more(more),
-                ]
-            )
+            runner_up = [""] * 4
+            if row.more is not None:
+                seconds, *bytes_ = row.more
+                runner_up = [format_dims(row.runner_up), self._shown_more(seconds), *map(_format_difference, bytes_)]
+            table.append([_names(row), escape_line(row.type), format_dims(row.sharding), *runner_up])
         return "\n".join(columns(table))
 
     def _shown_more(self, seconds: float) -> str:
@@ -150,6 +241,13 @@ class Plan:
 def shown_mesh(mesh: Mesh) -> str:
     """Format the axes of a mesh as `data=4, model=2`."""
     return ", ".join(f"{escape_line(name)}={size}" for name, size in mesh.axes)
+
+
+def _format_difference(bytes_: float) -> str:
+    """Format a difference of bytes as `+1.5 MiB` or `-4 KiB`, or `as many` without one."""
+    if round(bytes_) == 0:
+        return "as many"
+    return f"{'+' if bytes_ > 0 else '-'}{format_bytes(abs(bytes_))}"
 
 
 def _names(row: Row) -> str:

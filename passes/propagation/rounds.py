@@ -37,13 +37,14 @@ class Rounds:
         return numbers
 
     def woken(self, before: Round, now: Round) -> Sequence[int]:
-        """Return the operations whose steps can differ between the rounds `before` and `now`."""
+        """Return the operations whose steps can set shardings in `now` and not in `before`."""
         woken = self._woken.get((before, now))
         if woken is None:
             woken = self._woken[before, now] = [
                 number
                 for kind, numbers in self._numbers_of_kinds.items()
-                if now.strategy != before.strategy or kind.directions[now.stages] != kind.directions[before.stages]
+                if any(kind.directions[now.stages])
+                and (now.strategy != before.strategy or kind.directions[now.stages] != kind.directions[before.stages])
                 for number in numbers
             ]
         return woken

@@ -7,8 +7,8 @@ a changed sharding, unless they are on the stack already. The visited operation 
 
 Two optimizations keep this fast. The solver does not store the initial stack: all operations past `position` are still
 on it. And it skips an operation if none of its tensors has a sharding, or if a visit is known to change nothing:
-neither the shardings nor the directions changed since its last visit, or only that visit changed them and left nothing
-to do. In all rounds but the first, most operations are skipped.
+neither the shardings nor the directions changed since its last visit, or no directions would change them, or only that
+visit changed them and left nothing to do. In all rounds but the first, most operations are skipped.
 
 The driver erases trivially dead operations, and so does the solver: an erasure removes uses, and an operation that is
 the only user of its operands takes part in an earlier stage.
@@ -30,8 +30,9 @@ from sdy.passes.propagation.solution import LogEntry, Solution
 from sdy.passes.propagation.step import NO_SHARDING, Strategy, memoized_steps
 from sdy.sharding import TensorSharding
 
-_BARE, _STALE, _DONE = None, True, False
-"""The state of an operation: no tensor has a sharding; to be visited (the only true value); at its fixed point."""
+_BARE, _STALE, _DONE, _SETTLED = None, True, False, 0
+"""The state of an operation: no tensor has a sharding; to be visited (the only true value); at the fixed point of this
+round; at the fixed point of all rounds with this strategy."""
 
 
 class Solver:
@@ -72,7 +73,7 @@ class Solver:
         self._assigned = 0
         """The number of calls of `assign`, which set shardings that no step propagated."""
         self._state: list[bool | None] = [_BARE] * len(self._kinds)
-        """The state of each operation: `_BARE`, `_STALE` or `_DONE`."""
+        """The state of each operation: `_BARE`, `_STALE`, `_DONE` or `_SETTLED`."""
         for node, sharding in self.initial.items():
             self.assign(node, sharding)
         for number in snapshot.dead_code.dead:
@@ -152,8 +153,9 @@ class Solver:
             self._rounds = Rounds(self.steps, self._kinds)
             self._kinds_changed = False
         state = self._state
+        is_new_strategy = strategy != last_round.strategy
         for number in self._rounds.woken(last_round, this_round):
-            if state[number] is _DONE:
+            if state[number] is _DONE or (is_new_strategy and state[number] is _SETTLED):
                 state[number] = _STALE
 
     def _visit_returns(self, strategy: Strategy) -> None:
@@ -229,6 +231,8 @@ class Solver:
                 outcome = self.steps.step(kind, strategy, stages, shardings)
             sets, settles, _ = outcome
             if not sets:
+                if settles:
+                    state[number] = _SETTLED
                 continue
             log((number, kind, outcome))
             for position, sharding in sets:

@@ -41,7 +41,9 @@ class StepInputs(NamedTuple):
 
 
 Outcome = tuple[tuple[SetSharding, ...], bool, StepInputs]
-"""The shardings that a step sets, operands first; whether the next step is known to set none; and the step's inputs."""
+"""The shardings that a step sets, operands first; whether the next step is known to set none; and the step's inputs.
+
+After a step that sets none, the next step is the one of any later round with the same strategy."""
 
 Outcomes = dict[tuple[int, ...], Outcome]
 """The outcomes of steps, by the numbers of the tensors' shardings."""
@@ -143,7 +145,11 @@ class Steps:
         outcome = outcomes.get(shardings)
         if outcome is None:
             sets = self._sets(kind, strategy, kind.directions[stages], shardings)
-            settles = not sets or self._settles(kind, strategy, stages, shardings, sets)
+            settles = (
+                self._settles(kind, strategy, stages, shardings, sets)
+                if sets
+                else not any(self._sets(kind, strategy, each, shardings) for each in {*kind.directions[1:]})
+            )
             outcome = outcomes[shardings] = sets, settles, StepInputs(strategy, stages, shardings)
             self.count += 1
         return outcome

@@ -16,7 +16,9 @@ def test_the_tool_shows_the_plan_and_writes_the_module(tmp_path: Path, capsys: p
     path, output = tmp_path / "step.mlir", tmp_path / "sharded.mlir"
     path.write_text(train_step(1, 4096, 256, 1024))
     words = [str(path), "--mesh", "data=4,model=2", "--hardware", "tpu-v5p", "--time-limit", "5", "-o", str(output)]
-    assert sdy_auto.main(words) == 0
+    picture = tmp_path / "front.svg"
+    assert sdy_auto.main([*words, "--front", str(picture)]) == 0
+    assert picture.read_text().startswith("<svg")
     shown = capsys.readouterr().out
     assert "data=4, model=2" in shown
     assert "data parallel over data, model" in shown

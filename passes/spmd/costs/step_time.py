@@ -50,6 +50,8 @@ class StepCost:
     """Peak host memory in bytes."""
     overlap: float = 0.0
     """Seconds in which collectives run beside computation or each other."""
+    received: float = 0.0
+    """Bytes that a device receives."""
 
     @property
     def seconds(self) -> float:
@@ -63,15 +65,17 @@ class _Times(NamedTuple):
     compute: float
     communication: Mapping[AxisNames, float]
     occupations: Mapping[Operation, Occupation]
+    received: float
+    """The bytes that a device receives."""
 
 
 def step_cost(local: ModuleOp, mesh: Mesh, hardware: Hardware) -> StepCost:
     """Estimate the cost on `hardware` of one step of `local`, the per-device program for `mesh`."""
-    compute, communication, occupations = _times(local, mesh, hardware)
+    compute, communication, occupations, bytes_ = _times(local, mesh, hardware)
     exchanged = sum(communication.values())
     seconds = Schedule(local, occupations).execution().seconds
     overlap = min(max(compute + exchanged - seconds, 0.0), exchanged)
-    return StepCost(compute, communication, peak_bytes(local), host_bytes(local), overlap)
+    return StepCost(compute, communication, peak_bytes(local), host_bytes(local), overlap, bytes_)
 
 
 def timeline(local: ModuleOp, mesh: Mesh, hardware: Hardware) -> dict[Row, list[Slice]]:
@@ -91,8 +95,10 @@ def _times(local: ModuleOp, mesh: Mesh, hardware: Hardware) -> _Times:
     grid, network = Grid(1, device_count(local)), Network(mesh, hardware)
     communication: dict[AxisNames, float] = defaultdict(float)
     occupations: dict[Operation, Occupation] = {}
+    bytes_ = 0.0
     for each in received(local):
         if each.bytes:
+            bytes_ += each.bytes
             message = message_of(each, axes_of(each.collective, grid, mesh))
             seconds = network.seconds(message)
             communication[message.axes] += seconds
@@ -104,7 +110,7 @@ def _times(local: ModuleOp, mesh: Mesh, hardware: Hardware) -> _Times:
     for op, seconds, times in _Compute(local, hardware).times():
         compute += times * seconds
         occupations.setdefault(op, Occupation(_COMPUTATION, seconds))
-    return _Times(compute, dict(communication), occupations)
+    return _Times(compute, dict(communication), occupations, bytes_)
 
 
 def message_of(each: CollectiveBytes, axes: AxisNames) -> Message:
