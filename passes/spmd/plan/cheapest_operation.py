@@ -122,17 +122,11 @@ def cheapest_operation(
         permutes = isinstance(op, _EXCHANGING) and has_elements
         moves_whole = rule.reduction or rule.need_replication or (rule.permutation and not permutes)
         most = _bytes_held(op, tensors, plan, mesh) if moves_whole else math.inf
-        # A convolution is never split into fewer shards to save communication: compute dominates its cost.
-        fewest = _num_parts(plan, mesh) if isinstance(op, ConvolutionOp) else 1
         candidates = () if isinstance(op, _DOTS) else plans_of_tensors(tensors, mesh_name, mesh, permutes)
-        plans += (
-            each
-            for each in candidates
-            if _bytes_held(op, tensors, each, mesh) <= most and _num_parts(each, mesh) >= fewest
-        )
+        plans += (each for each in candidates if _bytes_held(op, tensors, each, mesh) <= most)
         if isinstance(op, ConvolutionOp) and (split := rule_of_split_kernel(op, rule, tensors.shardings)):
             candidates = plans_of_tensors(replace(tensors, rule=split), mesh_name, mesh, permutes)
-            plans += (each for each in candidates if each.reduction_axes and _num_parts(each, mesh) >= fewest)
+            plans += (each for each in candidates if each.reduction_axes)
     if isinstance(op, DynamicSliceOp) and (summed := _summed_slice(op, tensors, mesh_name)):
         plans.append(summed)
     alternatives = tuple(dict.fromkeys(plans))
