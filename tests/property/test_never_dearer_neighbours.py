@@ -1,5 +1,6 @@
 """Operations with halo exchanges receive no more bytes than under `jax.jit`: shared reshards, and shardings."""
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import jax
@@ -42,6 +43,15 @@ def squares_of_minima(x: jax.Array) -> jax.Array:
 
 def convolved(image: jax.Array, kernel: jax.Array) -> jax.Array:
     return lax.conv_general_dilated(image, kernel, (1,), "SAME", dimension_numbers=("NWC", "WIO", "NWC"))
+
+
+def dilated(image: jax.Array, kernel: jax.Array) -> jax.Array:
+    dims = ("NWC", "WIO", "NWC")
+    return lax.conv_general_dilated(image, kernel, (1,), "SAME", rhs_dilation=(2,), dimension_numbers=dims)
+
+
+def gradient_of_kernel(convolution: Callable[[jax.Array, jax.Array], jax.Array]) -> Function[Any]:
+    return jax.grad(lambda image, kernel: (convolution(image, kernel) ** 2).sum(), argnums=1)
 
 
 def product_of_segments(x: jax.Array, segments: jax.Array) -> jax.Array:
@@ -98,6 +108,30 @@ CASES: dict[str, tuple[tuple[int, ...], Function[Any], Arguments, P]] = {
         jax.grad(squares_of_remainders),
         [((8, 16), P("y"))],
         P("x"),
+    ),
+    "two convolutions share an image, one feature a device": (
+        (8,),
+        gradient_of_kernel(convolved),
+        [((1, 16, 8), P(None, None, "x")), ((4, 8, 8), P())],
+        P(None, None, "x"),
+    ),
+    "two convolutions share an image, one row a device": (
+        (8,),
+        gradient_of_kernel(convolved),
+        [((1, 8, 8), P(None, "x")), ((8, 8, 8), P())],
+        P(None, None, "x"),
+    ),
+    "two strided convolutions share an image": (
+        (8,),
+        gradient_of_kernel(every_second),
+        [((1, 8, 8), P(None, None, "x")), ((3, 8, 8), P(None, None, "x"))],
+        P(None, None, "x"),
+    ),
+    "two dilated convolutions share an image": (
+        (4,),
+        gradient_of_kernel(dilated),
+        [((1, 8, 8), P(None, "x")), ((4, 8, 8), P())],
+        P(None, None, "x"),
     ),
     "a split window": ((4,), convolved, [((1, 8, 8), P()), ((4, 8, 8), P("x"))], P(None, None, "x")),
 }

@@ -31,13 +31,20 @@ all-gathered, 4 bytes per element.
 Either the operand is all-gathered, or each device reads its own rows of the slice, with zeros for the others, and the
 8 elements are all-reduced. `sdy-convert-global-to-local` does the latter if the operand stays split.
 
+*Two convolutions of one image.* The gradient of the kernel of a convolution needs the image again:
+
+    tensor<1x16x8xf32> [{}, {}, {"x"}], kernel tensor<4x8x8xf32> -> tensor<1x16x8xf32> [{}, {}, {"x"}]
+
+Alone, either convolution is cheapest if it reduces partial sums. If both are considered, one all-gather of the image is
+cheaper: the first is charged for it only what the second does not save.
+
 *A scatter of split updates.* Either partial results are summed, or the updates are resharded like the input:
 
     tensor<8x16xf32> [{}, {"x"}], updates tensor<8x16xf32> [{"x"}, {}] -> tensor<8x16xf32> [{"x"}, {}]
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from xdsl.ir import Operation, SSAValue
@@ -64,12 +71,14 @@ from sdy.passes.spmd.plan.rematerialize import bytes_received
 from sdy.passes.spmd.plan.reshard_cost import (
     before_reshards,
     elements_behind,
+    elements_resharded,
     iterations,
     iterations_of_operand,
     shardings_of_uses,
 )
+from sdy.passes.spmd.plan.sharded_operation import ShardedOperation, shardings_around
 from sdy.passes.spmd.plan.shared_reshards import charge, num_sharing
-from sdy.passes.spmd.plan.special_rules import rule_of_split_kernel
+from sdy.passes.spmd.plan.special_rules import rule_of_convolution, rule_of_split_kernel
 from sdy.passes.spmd.shards.layout import Layout
 from sdy.sharding import DimSharding, TensorSharding, equivalent
 from sdy.stablehlo.convolution import ConvolutionOp
@@ -81,6 +90,9 @@ from sdy.stablehlo.windows import ReduceWindowOp
 
 _WORK = 1000
 """Multiply-adds that a device computes in about the time that it takes to receive one element."""
+
+Copies = Mapping[SSAValue, TensorSharding]
+"""A sharding in which a value is available, beside its own."""
 
 _EXCHANGING = (SliceOp, PadOp, ConvolutionOp, ReduceWindowOp)
 """Operations whose exchange of rows along permutation factors `_cost` counts."""
@@ -104,20 +116,29 @@ def cheapest_operation(
         meshes: All meshes that the shardings refer to.
         reshapes: Whether the operation is a reshape; see `plan_operation`.
     """
-    mesh, rule = meshes[mesh_name], tensors.rule
+    mesh = meshes[mesh_name]
     plan = plan_operation(tensors, mesh_name, meshes, reshapes)
-    same_devices = all(other.device_ids == mesh.device_ids for other in meshes.values())
-    if isinstance(op, ReshapeOp) and same_devices:
+    if isinstance(op, ReshapeOp) and _have_same_devices(meshes, mesh):
         return _cheapest_reshape(op, tensors, plan, mesh_name, mesh)
     if not any(plan.shardings):
         return plan
+    alternatives = _alternatives(op, tensors, plan, mesh_name, meshes, reshapes)
+    best = plan if len(alternatives) == 1 else min(alternatives, key=lambda each: _cost(op, tensors, each, mesh))
+    return replace(best, reduction_axes=()) if isinstance(op, DynamicSliceOp) else best
+
+
+def _alternatives(
+    op: Operation, tensors: Tensors, plan: OperationShardings, mesh_name: str | Mesh, meshes: Meshes, reshapes: bool
+) -> tuple[OperationShardings, ...]:
+    """Return `plan` and its alternatives, for an operation other than a reshape."""
+    mesh, rule = meshes[mesh_name], tensors.rule
     plans = [plan]
     if plan.reduction_axes and summed_axes(tensors, mesh_name, mesh) is None:
         replicated_sums = replace(tensors, rule=rule.with_replicated(rule.reduction))
         plans.append(plan_operation(replicated_sums, mesh_name, meshes, reshapes))
     if rule.need_replication:
         plans.append(plan_operation(tensors, mesh_name, meshes, reshapes, moves_axes=False))
-    if same_devices:
+    if _have_same_devices(meshes, mesh):
         has_elements = 0 not in (tensors.sizes[0], tensors.sizes[-1])
         permutes = isinstance(op, _EXCHANGING) and has_elements
         moves_whole = rule.reduction or rule.need_replication or (rule.permutation and not permutes)
@@ -129,9 +150,11 @@ def cheapest_operation(
             plans += (each for each in candidates if each.reduction_axes)
     if isinstance(op, DynamicSliceOp) and (summed := _summed_slice(op, tensors, mesh_name)):
         plans.append(summed)
-    alternatives = tuple(dict.fromkeys(plans))
-    best = plan if len(alternatives) == 1 else min(alternatives, key=lambda each: _cost(op, tensors, each, mesh))
-    return replace(best, reduction_axes=()) if isinstance(op, DynamicSliceOp) else best
+    return tuple(dict.fromkeys(plans))
+
+
+def _have_same_devices(meshes: Meshes, mesh: Mesh) -> bool:
+    return all(other.device_ids == mesh.device_ids for other in meshes.values())
 
 
 def _summed_slice(op: DynamicSliceOp, tensors: Tensors, mesh_name: str | Mesh) -> OperationShardings | None:
@@ -177,8 +200,17 @@ def _layouts(values: Sequence[SSAValue], shardings: Sequence[TensorSharding | No
     ]
 
 
-def _cost(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh) -> float:
-    """Return the cost of a plan in bytes: those that all devices receive, plus the compute time as bytes received."""
+def _cost(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh, copies: Copies | None = None) -> float:
+    """Return the cost of a plan in bytes: those that all devices receive, plus the compute time as bytes received.
+
+    Args:
+        op: The operation.
+        tensors: Its sharding rule, shardings and sizes.
+        plan: The plan.
+        mesh: The mesh of all layouts.
+        copies: Further shardings in which operands are available at no cost. If it is given, the reshards of operands
+            are not shared with other operations.
+    """
     shardings = [new or old for new, old in zip(plan.shardings, tensors.shardings, strict=True)]
     summed = sum(
         _received_in_sum(*each, plan, mesh) for each in zip(op.results, shardings[len(op.operands) :], strict=True)
@@ -195,7 +227,7 @@ def _cost(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh)
         summed += _received_in_reshape(op, shardings, mesh)
     devices = mesh.size / _num_parts(plan, mesh)
     work = devices * math.prod(tensors.rule.factor_sizes) * _widest(op) / _WORK
-    return _received_in_reshards(op, shardings, mesh) + iterations(op) * (summed + work)
+    return _received_in_reshards(op, shardings, mesh, copies) + iterations(op) * (summed + work)
 
 
 def _num_parts(plan: OperationShardings, mesh: Mesh) -> int:
@@ -217,14 +249,16 @@ def _bytes_held(op: Operation, tensors: Tensors, plan: OperationShardings, mesh:
     return held
 
 
-def _received_in_reshards(op: Operation, shardings: Sequence[TensorSharding | None], mesh: Mesh) -> float:
+def _received_in_reshards(
+    op: Operation, shardings: Sequence[TensorSharding | None], mesh: Mesh, copies: Copies | None
+) -> float:
     """Return the bytes that all devices receive in reshards around `op`, in all iterations of the enclosing loops.
 
     The reshard of a loop-invariant operand counts once, because `sdy-hoist-invariant-collectives` hoists it. Operations
     that share the reshards of their operands count an equal part of them each, if the results keep their shardings.
     """
     before = sum(
-        iterations_of_operand(op, value) * _received_in_reshard(op, before_reshards(value), sharding, mesh)
+        iterations_of_operand(op, value) * _received_in_reshard(op, before_reshards(value), sharding, mesh, copies)
         for value, sharding in dict.fromkeys(zip(op.operands, shardings, strict=False))
         if sharding is not None
     )
@@ -235,9 +269,36 @@ def _received_in_reshards(op: Operation, shardings: Sequence[TensorSharding | No
     return before + iterations(op) * behind
 
 
-def _received_in_reshard(op: Operation, value: SSAValue, sharding: TensorSharding, mesh: Mesh) -> float:
+def _received_in_reshard(
+    op: Operation, value: SSAValue, sharding: TensorSharding, mesh: Mesh, copies: Copies | None
+) -> float:
     received = bytes_received(value, sharding, op)
-    return charge(received, value, sharding, op, mesh) if received and isinstance(op, _EXCHANGING) else received
+    if copies is not None:
+        if value in copies:
+            from_copy = elements_resharded(value, copies[value], sharding, op) * element_bytes(value.type)
+            received = min(received, from_copy)
+        return received
+    if not received or not isinstance(op, _EXCHANGING):
+        return received
+    if isinstance(op, ConvolutionOp):
+        users = dict.fromkeys(use.operation for use in value.uses)
+        later = [user for user in users if isinstance(user, ConvolutionOp) and op.is_before_in_block(user)]
+        received -= sum(_saved_in_convolution(user, value, sharding) for user in later)
+    return charge(received, value, sharding, op, mesh) if received > 0 else 0.0
+
+
+def _saved_in_convolution(op: ConvolutionOp, value: SSAValue, sharding: TensorSharding) -> float:
+    """Return the bytes that all devices save around `op` if its operand `value` is available in `sharding` as well."""
+    operation = ShardedOperation.of(op, shardings_around(op))
+    if operation is None or operation.reduction is None:
+        return 0.0
+    mesh_name, meshes, mesh = operation.mesh_name, operation.meshes, operation.mesh
+    rule = rule_of_convolution(op, operation.rule, operation.shardings, mesh)
+    tensors = operation.tensors(rule)
+    plan = plan_operation(tensors, mesh_name, meshes, reshapes=False)
+    plans = _alternatives(op, tensors, plan, mesh_name, meshes, reshapes=False)
+    here, there = (min(_cost(op, tensors, plan, mesh, copies) for plan in plans) for copies in ({}, {value: sharding}))
+    return here - there
 
 
 def _widest(op: Operation) -> int:
