@@ -1,7 +1,7 @@
 """Candidate fixes: other layouts of the arguments and the constraints that a costly reshard stems from."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import product, zip_longest
 
@@ -17,6 +17,7 @@ from sdy.passes.account.lint.body_edits import AddConstraint, ChangeConstraint, 
 from sdy.passes.account.lint.cures import Cure
 from sdy.passes.account.lint.edits import Dims, ShardArgument, dims_of, next_value
 from sdy.passes.account.lint.program import LintedProgram
+from sdy.passes.auto.state import find_state
 from sdy.passes.common.argument_names import given_name
 
 
@@ -144,6 +145,10 @@ class Candidates:
         return re.sub(r"\d+", "*", name) if name else str(argument.index), argument.type
 
     @cached_property
+    def _state(self) -> Mapping[int, int]:
+        return find_state(self._program.main)
+
+    @cached_property
     def _by_pattern(self) -> dict[tuple[str, object], list[BlockArgument]]:
         found: dict[tuple[str, object], list[BlockArgument]] = {}
         for argument in self._program.main.args:
@@ -151,13 +156,25 @@ class Candidates:
         return found
 
     def _alike(self, argument: BlockArgument) -> list[BlockArgument]:
-        """Return the arguments of the type and layout of an argument whose paths begin alike."""
+        """Return the arguments of the type and layout of an argument whose paths begin alike.
+
+        So are arguments of state, as the keys and the values of a cache are, that operations of equal names use.
+        """
         root, dims = tree(argument), dims_of(get_sharding(argument), argument)
+        users = self._users_of_state(argument)
         return [
             each
             for each in self._program.main.args
-            if each.type == argument.type and tree(each) == root and dims_of(get_sharding(each), each) == dims
+            if each.type == argument.type
+            and (tree(each) == root or (users and self._users_of_state(each) == users))
+            and dims_of(get_sharding(each), each) == dims
         ]
+
+    def _users_of_state(self, argument: BlockArgument) -> list[str]:
+        """Return the names of the operations that use an argument of state; none for another argument."""
+        if argument.index not in self._state:
+            return []
+        return sorted(use.operation.name for use in argument.uses)
 
     def _constraints_like(self, argument: BlockArgument, dims: Dims) -> list[Constraint]:
         """Return the constraints of values of the type of an argument to its layout."""

@@ -21,8 +21,8 @@ class Cure:
 
     @property
     def is_open(self) -> bool:
-        """True if an edit leaves a layout to propagation, rather than naming it."""
-        return any(getattr(edit, "dims", ()) is None for edit in self.edits)
+        """True if an edit leaves the layout of an argument to propagation, rather than naming it."""
+        return any(isinstance(edit, ShardArgument) and edit.dims is None for edit in self.edits)
 
     @property
     def text(self) -> str:

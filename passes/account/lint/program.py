@@ -79,7 +79,7 @@ class LintedProgram:
             op
             for function in functions(self.module)
             for op in operations(function)
-            if op is not function and not _is_in_manual_computation(op)
+            if op is not function and not is_in_manual_computation(op)
         ]
 
     @cached_property
@@ -188,7 +188,8 @@ class LintedProgram:
         return self.places.of(at)
 
 
-def _is_in_manual_computation(op: Operation) -> bool:
+def is_in_manual_computation(op: Operation) -> bool:
+    """Return whether an operation is in a manual computation, whose tensors are parts of a device."""
     parent = op.parent_op()
     while parent is not None:
         if isinstance(parent, ManualComputationOp):

@@ -288,10 +288,56 @@ def momentum(params: Any, state: Any, x: jax.Array) -> Any:
     return jax.tree.map(lambda p, m: p - 0.1 * m, params, state), state
 
 
+def decode_apart(keys: Any, values: Any, x: jax.Array, position: jax.Array, params: Any) -> Any:
+    cache, attended = decode(params, {"keys": keys, "values": values}, x, position)
+    return cache["keys"], cache["values"], attended
+
+
+def attend_in_parts(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
+    def local(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
+        return jax.nn.softmax(q @ k.swapaxes(-1, -2)) @ v
+
+    split = P("data", "model")
+    return jax.shard_map(local, in_specs=(split, P("data"), P("data")), out_specs=split)(q, k, v)  # mistake
+
+
+def replicated_before_product(params: Any, x: jax.Array) -> jax.Array:
+    h = constrained(jax.nn.gelu(x @ params["up"]), P())  # mistake
+    return h @ params["down"]
+
+
 DATA = tensor(8192, 1024, split=P("data"))
 SQUARE = tensor(4096, 4096, split=P(None, "model"))
 
 MISTAKES: dict[str, Mistake] = {
+    "a cache of keys and values in two arguments": Mistake(
+        "replicated-tensor",
+        Written(
+            decode_apart,
+            (
+                *[tensor(32, 4096, 32, 128, split=P())] * 2,
+                tensor(32, 4096, split=P("data")),
+                tensor(dtype="int32"),
+                {name: tensor(4096, 32, 128, split=P(None, "model")) for name in "qkv"},
+            ),
+        ),
+        "keys",
+    ),
+    "shard_map with all keys, whose scores are large": Mistake(
+        "manual-computation-gathers",
+        Written(attend_in_parts, (tensor(16, 8192, 256, split=P("data", "model")),) * 3),
+        has_cure=False,
+    ),
+    "a constraint whose removal costs as little as another one": Mistake(
+        "costly-constraint",
+        Written(
+            replicated_before_product,
+            (
+                {"up": tensor(2048, 8192, split=P(None, "model")), "down": tensor(8192, 2048, split=P("model"))},
+                tensor(16384, 2048, split=P("data")),
+            ),
+        ),
+    ),
     "an activation that is replicated": Mistake(
         "costly-constraint", Written(replicated_activation, (tensor(8192, 4096, split=P("data")), SQUARE))
     ),

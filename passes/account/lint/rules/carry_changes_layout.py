@@ -24,6 +24,7 @@ from sdy.axes import is_prefix
 from sdy.dialect.ops import ReshardOp
 from sdy.ir.walking import operations_of
 from sdy.passes.account.causes import Cause, Purpose
+from sdy.passes.account.lint.body_edits import ChangeConstraint
 from sdy.passes.account.lint.candidates import Candidates
 from sdy.passes.account.lint.cures import Cure
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
@@ -106,8 +107,20 @@ def _constrained_differently(program: LintedProgram) -> Iterator[Suspicion]:
                 received=received,
                 avoided=0.0 if received else (trips or 1) * program.local_bytes(argument, after),
                 collectives=[each.op for each in collectives],
-                cures=[*candidates.of_constraint(given), *candidates.of_constraint(taken)] if received else [],
+                cures=[*_alike(candidates, taken, given)] if received else [],
             )
+
+
+def _alike(candidates: Candidates, taken: ReshardOp, given: ReshardOp) -> Iterator[Cure]:
+    """Yield the fixes of one of two constraints, and those that remove both or move both to one layout."""
+    of_taken, of_given = candidates.of_constraint(taken), candidates.of_constraint(given)
+    yield from of_given
+    yield from of_taken
+    layouts = {edit.dims: edit for cure in of_given for edit in cure.edits if isinstance(edit, ChangeConstraint)}
+    for cure in of_taken:
+        for edit in cure.edits:
+            if isinstance(edit, ChangeConstraint) and edit.dims in layouts:
+                yield Cure((edit, layouts[edit.dims]))
 
 
 def _refines(one: TensorSharding, other: TensorSharding) -> bool:

@@ -24,7 +24,7 @@ from sdy.ir.shapes import is_static_tensor, shape, shape_of
 from sdy.passes.account.lint.candidates import Candidates
 from sdy.passes.account.lint.edits import Dims
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
-from sdy.passes.account.lint.program import LintedProgram
+from sdy.passes.account.lint.program import LintedProgram, is_in_manual_computation
 from sdy.passes.account.lint.wording import quoted_axes, spec
 from sdy.stablehlo.constants import ConstantOp
 
@@ -58,7 +58,7 @@ def _at_peak(program: LintedProgram) -> Iterator[SSAValue]:
     """Yield the unpartitioned tensors that are live at peak memory, except arguments and slices of them."""
     for value in program.footprint.at_peak:
         source = program.traced.sources.get(value.op)
-        if source is not None and not isinstance(source, ConstantOp):
+        if source is not None and not isinstance(source, ConstantOp) and not is_in_manual_computation(source):
             results = source.results[value.index : value.index + 1]
             yield from (result for result in results if not program.is_argument(result))
 
