@@ -135,5 +135,6 @@ class Box:
             range(start, end, step)
             for start, end, step in zip(self.start.tolist(), self.end.tolist(), shape, strict=True)
         ]
-        starts = ints(list(product(*starts_by_dim))).reshape(-1, self.rank)
+        corners = list(product(*starts_by_dim))
+        starts = ints(corners).reshape(len(corners), self.rank)
         return Box(starts, np.minimum(starts + ints(shape), self.end))

@@ -11,6 +11,8 @@ _EXTRAS = {
     "jaxlib": "jax",
     "scipy": "jax",
     "dask": "dask",
+    "distributed": "dask",
+    "zarr": "zarr",
     "torch": "torch",
     "torchax": "torch",
 }

@@ -1,6 +1,7 @@
 """Block shapes: blocks that fit in memory, or the shards of a mesh."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from xdsl.ir import Operation
 
@@ -15,25 +16,36 @@ BlockShapeOf = Callable[[Operation, BlockOperation], Sequence[int]]
 """(operation, its index space) -> the shape of its blocks."""
 
 
-def within(limit: int) -> BlockShapeOf:
-    """Return a function that halves the axis with the largest saving until a block takes at most `limit` bytes.
+@dataclass(frozen=True)
+class Within:
+    """Blocks that take at most `limit` bytes.
 
-    Reduction axes are not split; `sdy-split-reductions` converts them to other axes.
+    `block_graph` chooses the shapes of the blocks of all operations together. Called with an operation, it halves the
+    axis with the largest saving until a block of that operation alone fits. Reduction axes are not split;
+    `sdy-split-reductions` converts them to other axes.
 
-    Raises:
-        DiagnosticError: Even the smallest blocks exceed the limit; raised by the returned function.
+    Attributes:
+        limit: The bytes of what a block reads and writes, and of its intermediate values.
     """
 
-    def block_shape(op: Operation, blocks: BlockOperation) -> Sequence[int]:
+    limit: int
+
+    def __call__(self, op: Operation, blocks: BlockOperation) -> Sequence[int]:
+        """Return the shape of the blocks of an operation.
+
+        Raises:
+            DiagnosticError: Even the smallest blocks exceed the limit.
+        """
         shape = list(blocks.index_shape)
-        while (size := block_bytes(blocks, shape)) > limit:
+        while (size := block_bytes(blocks, shape)) > self.limit:
             halved = {tuple(candidate): block_bytes(blocks, candidate) for candidate in _halved(blocks, shape)}
             if not halved:
-                raise op_error(op, f"its smallest blocks take {size:,} bytes, more than the limit of {limit:,}")
+                raise op_error(op, f"its smallest blocks take {size:,} bytes, more than the limit of {self.limit:,}")
             shape = list(min(halved, key=halved.__getitem__))
         return shape
 
-    return block_shape
+
+within = Within
 
 
 def of_shardings(op: Operation, blocks: BlockOperation) -> Sequence[int]:

@@ -1,27 +1,24 @@
 """Construction of the block graph of a program."""
 
 from collections.abc import Sequence
-from typing import Any, cast
 
 import numpy as np
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp, TensorType
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 
 from sdy.array_types import array_type
-from sdy.blocks import Access, BlockOperation, block_operation, operands_of
-from sdy.blocks.projection import Projection
-from sdy.box import Box, ints
+from sdy.box import Box
 from sdy.diagnostics import op_error
 from sdy.ir.companions import clone
-from sdy.ir.elements import splat
-from sdy.passes.blocks.block_shapes import BlockShapeOf, can_be_computed
+from sdy.ir.shapes import shape
+from sdy.passes.blocks.block_shapes import BlockShapeOf, Within, can_be_computed
 from sdy.passes.blocks.expand import expand
+from sdy.passes.blocks.fusion import Group, Program, choose_shapes, choose_within, fuse
 from sdy.passes.blocks.graph import (
     BlockGraph,
     BlockOp,
-    Part,
-    Shard,
+    Regions,
     StoredTensor,
     Tensor,
     TensorCopy,
@@ -29,126 +26,128 @@ from sdy.passes.blocks.graph import (
     Work,
     remove_dead_parts,
 )
+from sdy.passes.blocks.node import Node
+from sdy.passes.blocks.tiles import Tiles
 from sdy.passes.blocks.views import view_parts
 from sdy.passes.jax.program.interface import function_to_run
-from sdy.stablehlo import ConstantOp
-from sdy.stablehlo.checks.shape_checks import tensor_type
 
 
 def block_graph(module: ModuleOp, block_shape: BlockShapeOf) -> BlockGraph:
     """Return the block graph of the main function of `module`.
 
-    Calls are inlined, and operations that only move elements become views. An operation without block operation is not
-    partitioned.
+    Calls are inlined. Operations are fused where one reads the blocks that the other writes; operations that only move
+    elements become part of those that read them, or views. An operation without block operation is not partitioned.
 
     Args:
         module: The program, which is not changed.
-        block_shape: Chooses the shape of the blocks of each operation.
+        block_shape: `within(limit)`, which chooses the blocks of all operations together, or a function that chooses
+            the shape of the blocks of each operation.
 
     Raises:
-        DiagnosticError: A block cannot be computed independently, or a value is not an array.
+        DiagnosticError: A block cannot be computed independently, or does not fit, or a value is not an array.
     """
     module = clone(module)
     expand(module)
-    return remove_dead_parts(_GraphBuilder(block_shape).graph(function_to_run(module)))
+    return _GraphBuilder(function_to_run(module)).graph(block_shape)
 
 
 class _GraphBuilder:
-    """Builder of the tensors and works of a program from its operations in order."""
+    """Builder of the tensors and works of a program."""
 
-    def __init__(self, block_shape: BlockShapeOf):
-        self._block_shape = block_shape
+    def __init__(self, main: FuncOp):
+        self._main = main
         self._of_value: dict[SSAValue, Tensor] = {}
         self._tensors: list[Tensor] = []
         self._works: list[Work] = []
         self._copies: dict[Tensor, StoredTensor] = {}
 
-    def graph(self, main: FuncOp) -> BlockGraph:
-        sources = [self._stored(argument, main, f"%arg{number}") for number, argument in enumerate(main.args)]
+    def graph(self, block_shape: BlockShapeOf) -> BlockGraph:
+        limit = block_shape.limit if isinstance(block_shape, Within) else 0
+        sources = [self._stored(argument, f"%arg{number}") for number, argument in enumerate(self._main.args)]
         for source in sources:
             source.is_source = True
-        sinks: tuple[StoredTensor, ...] = ()
-        for op in main.body.block.ops:
-            if isinstance(op, ReturnOp):
-                sinks = tuple(self._with_storage(self._of_value[operand]) for operand in op.operands)
-            else:
-                self._add(op)
-        return BlockGraph(tuple(sources), sinks, tuple(self._tensors), tuple(self._works))
+        returned = next(list(op.operands) for op in self._main.body.block.ops if isinstance(op, ReturnOp))
+        program = self._program(returned)
+        for group in fuse(program, _chooser(program, block_shape), limit):
+            self._add(group)
+        sinks = tuple(self._with_storage(self._tensor(value), limit // 2) for value in returned)
+        return remove_dead_parts(BlockGraph(tuple(sources), sinks, tuple(self._tensors), tuple(self._works)))
 
-    def _add(self, op: Operation) -> None:
-        if isinstance(op, ConstantOp) and self._add_splat(op):
-            return
-        if all(0 in array_type(result.type, op)[0] for result in op.results):
-            for result in op.results:
-                self._stored(result, op)
-            return
-        operands = [self._of_value[operand] for operand in operands_of(op)]
-        if parts := view_parts(op, operands):
-            result = op.results[0]
-            self._of_value[result] = self._new(TensorView(*self._description(result, op), parts))
-            return
-        blocks = block_operation(op)
-        if blocks is None or 0 in blocks.index_shape or not blocks.axes:
-            self._add_whole(op, operands)
-        else:
-            self._add_in_blocks(op, operands, blocks)
+    def _program(self, returned: Sequence[SSAValue]) -> Program:
+        """Return the operations that the results depend on, and the values that are stored or views."""
+        live: set[SSAValue] = {*returned}
+        kept: set[SSAValue] = {*returned}
+        nodes: list[Node] = []
+        for position, op in reversed([*enumerate(self._main.body.block.ops)]):
+            if isinstance(op, ReturnOp) or live.isdisjoint(op.results):
+                continue
+            if all(0 in shape(result.type) for result in op.results):
+                continue
+            node = Node.of(op, position)
+            live.update(node.values)
+            if len(op.results) == 1 and _is_view(op):
+                if not node.is_view or op.results[0] in kept:
+                    kept.update(op.operands)
+                if not node.is_view:
+                    continue
+            elif not kept.isdisjoint(op.results):
+                node.is_view = False
+            nodes.append(node)
+        return Program(nodes[::-1], kept)
 
-    def _add_splat(self, op: ConstantOp) -> bool:
-        """Add a splat constant as a view of one element."""
-        value = splat(op.value)
-        type_ = tensor_type(op.output)
-        if value is None or not type_.get_num_dims():
-            return False
-        scalar = ConstantOp(DenseIntOrFPElementsAttr(cast(Any, TensorType(type_.element_type, ())), value.data))
-        self._add_whole(scalar, [])
-        name, shape, dtype = self._description(op.output, op)
-        everywhere = Projection.of(np.zeros((len(shape), 0), np.int64), [])
-        part = Part(Box.of_shape(shape), self._of_value[scalar.output], everywhere)
-        self._of_value[op.output] = self._new(TensorView(name, shape, dtype, (part,)))
-        return True
-
-    def _add_whole(self, op: Operation, operands: Sequence[Tensor]) -> None:
-        tensors = [self._stored(result, op) for result in op.results]
-        results = tuple(tensor for tensor in tensors if 0 not in tensor.shape)
-        work = BlockOp(op.name, tuple(operands), results, op, None)
-        reads = tuple(None if 0 in tensor.shape else Box.of_shape(tensor.shape) for tensor in operands)
-        work.shards.append(Shard(work, None, reads, (0,) * len(results)))
-        self._works.append(work)
-
-    def _add_in_blocks(self, op: Operation, operands: Sequence[Tensor], blocks: BlockOperation) -> None:
-        shape = self._block_shape(op, blocks)
-        if not can_be_computed(blocks, shape):
-            raise op_error(
-                op, f"blocks of shape {tuple(shape)} of {blocks.index_shape} cannot be computed independently"
+    def _add(self, group: Group) -> None:
+        tiles = Tiles(group)
+        last = group.computed[-1]
+        results: list[StoredTensor] = []
+        for output in group.outputs:
+            written = tiles.written(output)
+            results.append(self._stored(output, chunks=Box(written.start, written.end)))
+        operands = tuple(self._tensor(value) for value, _ in tiles.arguments)
+        programs, program_of = tiles.programs()
+        index = tiles.index(last) if last.extents else None
+        reads = tuple(regions for _, regions in tiles.arguments)
+        self._works.append(
+            BlockOp(
+                _name(group),
+                operands,
+                tuple(results),
+                reads,
+                index,
+                last.op,
+                programs,
+                program_of,
+                tiles.offsets,
+                group.intermediate_bytes,
             )
-        indices = blocks.index_space.blocks(shape)
-        results = tuple(
-            self._stored(result, op, chunks=access.image(indices))
-            for result, access in zip(op.results, blocks.results, strict=True)
         )
-        work = BlockOp(op.name, tuple(operands), results, op, blocks)
-        for number, index in enumerate(indices):
-            reads = tuple(_touched(access, index) for access in blocks.operands)
-            work.shards.append(Shard(work, index, reads, (number,) * len(results)))
-        self._works.append(work)
 
-    def _with_storage(self, tensor: Tensor) -> StoredTensor:
-        """Return `tensor`, or a copy of a view, with chunks no larger than those that the view reads."""
-        if isinstance(tensor, StoredTensor):
+    def _tensor(self, value: SSAValue) -> Tensor:
+        """Return the tensor of a value: a result of a group, or a view of one."""
+        if value not in self._of_value:
+            op = value.owner
+            assert isinstance(op, Operation)
+            if 0 in shape(value.type):
+                return self._stored(value)
+            parts = view_parts(op, [self._tensor(operand) for operand in op.operands])
+            assert parts is not None
+            self._of_value[value] = self._new(TensorView(*self._description(value), parts))
+        return self._of_value[value]
+
+    def _with_storage(self, tensor: Tensor, limit: int) -> StoredTensor:
+        """Return `tensor`, or a copy of a view or an argument, with chunks of at most `limit` bytes."""
+        if isinstance(tensor, StoredTensor) and not tensor.is_source:
             return tensor
         if tensor in self._copies:
             return self._copies[tensor]
-        chunks = _chunks_of_view(tensor)
+        chunks = _chunks_of_copy(tensor, limit)
         copy = self._copies[tensor] = StoredTensor(f"{tensor.name} copied", tensor.shape, tensor.dtype, chunks)
         self._tensors.append(copy)
-        work = TensorCopy("copy", (tensor,), (copy,))
-        work.shards += [Shard(work, chunk, (chunk,), (number,)) for number, chunk in enumerate(chunks)]
-        self._works.append(work)
+        self._works.append(TensorCopy("copy", (tensor,), (copy,), (Regions(chunks.start, chunks.end),), chunks))
         return copy
 
-    def _stored(self, value: SSAValue, op: Operation, name: str = "", chunks: Box | None = None) -> StoredTensor:
-        own_name, shape, dtype = self._description(value, op)
-        tensor = StoredTensor(name or own_name, shape, dtype, _one_chunk(shape) if chunks is None else chunks)
+    def _stored(self, value: SSAValue, name: str = "", chunks: Box | None = None) -> StoredTensor:
+        own_name, sizes, dtype = self._description(value)
+        tensor = StoredTensor(name or own_name, sizes, dtype, _one_chunk(sizes) if chunks is None else chunks)
         self._of_value[value] = self._new(tensor)
         return tensor
 
@@ -156,44 +155,61 @@ class _GraphBuilder:
         self._tensors.append(tensor)
         return tensor
 
-    def _description(self, value: SSAValue, op: Operation) -> tuple[str, tuple[int, ...], np.dtype[np.generic]]:
+    def _description(self, value: SSAValue) -> tuple[str, tuple[int, ...], np.dtype[np.generic]]:
         """Return the name, the shape and the element type of a value; raise DiagnosticError if it is not an array."""
-        shape, dtype = array_type(value.type, op)
-        return f"%{len(self._tensors)}", shape, dtype
+        where = value.owner if isinstance(value.owner, Operation) else self._main
+        return f"%{len(self._tensors)}", *array_type(value.type, where)
 
 
-def _one_chunk(shape: Sequence[int]) -> Box:
-    """Return one chunk of all elements; none of a tensor without elements."""
-    ends = np.array(shape, np.int64).reshape(1, len(shape))[: 0 if 0 in shape else 1]
-    return Box(np.zeros_like(ends), ends)
+def _chooser(program: Program, block_shape: BlockShapeOf):
+    if isinstance(block_shape, Within):
+        return choose_within(block_shape.limit)
+    shapes: dict[Node, Sequence[int]] = {}
+    for node in program.nodes:
+        if not node.is_view and node.blocks is not None:
+            chosen = shapes[node] = tuple(block_shape(node.op, node.blocks))
+            if not can_be_computed(node.blocks, chosen):
+                raise op_error(node.op, f"blocks of shape {chosen} of {node.extents} cannot be computed independently")
+    return choose_shapes(shapes)
 
 
-def _touched(access: Access, index: Box) -> Box | None:
-    """Return the region of the tensor that a block accesses; None if it is all padding."""
-    image = access.image(index)
-    start, end = np.maximum(image.start, 0), np.minimum(image.end, ints(access.shape))
-    return Box(start, end) if (start < end).all() else None
+def _is_view(op: Operation) -> bool:
+    """Return whether the result of `op` can be a view of its operands."""
+    operands = [Tensor("", shape(operand.type), np.dtype(np.int8)) for operand in op.operands]
+    return view_parts(op, operands) is not None
 
 
-def _chunks_of_view(view: Tensor) -> Box:
-    """Partition each part of a view into blocks no larger than the chunks that it reads."""
-    assert isinstance(view, TensorView)
-    pieces: list[Box] = []
-    for part in view.parts:
-        size = max(1, _largest_chunk(part.source))
-        shape = part.region.shape.tolist()
-        for dim in range(len(shape)):
-            while np.prod(shape) > size and shape[dim] > 1:
-                shape[dim] = -(-shape[dim] // 2)
-        pieces.append(part.region.blocks(shape))
-    return Box(np.concatenate([piece.start for piece in pieces]), np.concatenate([piece.end for piece in pieces]))
+def _name(group: Group) -> str:
+    """Return the names of the operations of a group, each once."""
+    first, *others = dict.fromkeys(node.op.name for node in group.computed)
+    return " + ".join([first, *(name.partition(".")[2] for name in others)])
+
+
+def _one_chunk(sizes: Sequence[int]) -> Box:
+    """Return the chunk of a tensor in one piece; none for a tensor without elements."""
+    count = 0 if 0 in sizes else 1
+    return Box(np.zeros((count, len(sizes)), np.int64), np.tile(np.array(sizes, np.int64), (count, 1)))
+
+
+def _chunks_of_copy(tensor: Tensor, limit: int) -> Box:
+    """Partition a tensor into a grid of chunks no larger than those that it reads, and of at most `limit` bytes."""
+    if 0 in tensor.shape:
+        return _one_chunk(tensor.shape)
+    size = _largest_chunk(tensor)
+    if limit:
+        size = min(size, limit // tensor.dtype.itemsize)
+    sizes = list(tensor.shape)
+    for dim in range(len(sizes)):
+        while np.prod(sizes) > size and sizes[dim] > 1:
+            sizes[dim] = -(-sizes[dim] // 2)
+    return Box.of_shape(tensor.shape).blocks(sizes)
 
 
 def _largest_chunk(tensor: Tensor) -> int:
-    """Return the number of elements of the largest chunk that a tensor reads from."""
+    """Return the number of elements of the largest chunk that a tensor reads from, which may be larger than itself."""
     match tensor:
         case StoredTensor():
-            return int(tensor.chunks.size.max())
+            return int(tensor.chunks.size.max(initial=1))
         case TensorView():
             return max(_largest_chunk(part.source) for part in tensor.parts)
         case _:

@@ -90,8 +90,7 @@ def _nodes_and_edges(graph: BlockGraph, chunks: bool) -> tuple[list[_Node], list
             nodes.append(_Node(shard_key, "BlockShard", "whole" if shard.index is None else _box(shard.index.start)))
             edges.append((key, shard_key))
             edges += [(f"{names[tensor]}.{chunk}", shard_key) for tensor, chunk in chunks_read(shard)]
-            written = zip(work.results, shard.writes, strict=True)
-            edges += [(shard_key, f"{names[tensor]}.{chunk}") for tensor, chunk in written]
+            edges += [(shard_key, f"{names[tensor]}.{shard.number}") for tensor in work.results]
     return nodes, list(dict.fromkeys(edges))
 
 

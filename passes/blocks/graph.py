@@ -1,11 +1,11 @@
-"""Block graph of a program: operations partitioned into shards, and tensors partitioned into chunks.
+"""Block graph of a program: groups of fused operations partitioned into shards, and tensors partitioned into chunks.
 
     Source -> Tensor x (chunks) ----.
                                      BlockOp (shards) -> Tensor y (chunks) -> TensorView z -> TensorCopy -> Sink
     Source -> Tensor w (chunks) ----'
 
-A stored tensor has chunks, and each chunk is written by one block shard. A view has no storage: it maps each of its
-elements to an element of another tensor. A copy materializes a view.
+A stored tensor has chunks: shard `i` of a work writes chunk `i` of each of its results. A view has no storage: it maps
+each of its elements to an element of another tensor. A copy materializes a view.
 
 Source: Tapestry's block graph (crutcher/tapestry, BlockGraph).
 """
@@ -14,13 +14,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 from xdsl.ir import Operation
 
-from sdy.blocks import BlockOperation
 from sdy.blocks.projection import Projection
-from sdy.box import Box
+from sdy.box import Box, Ints
 
 DType = np.dtype[np.generic]
 
@@ -39,20 +39,65 @@ class Tensor:
         return prod(self.shape) * self.dtype.itemsize
 
 
+class Grid(NamedTuple):
+    """Chunks as a regular grid.
+
+    Attributes:
+        chunk_shape: The shape of each chunk; the last one along a dimension may be smaller.
+        numbers: The number of the chunk at each position of the grid.
+    """
+
+    chunk_shape: tuple[int, ...]
+    numbers: Ints
+
+
 @dataclass(eq=False)
 class StoredTensor(Tensor):
-    """A tensor stored in chunks, an array of boxes; a source, an argument of the program, has one chunk."""
+    """A tensor stored in chunks, an array of boxes; a source, an argument of the program, has one chunk.
+
+    A tensor without elements has no chunks.
+    """
 
     chunks: Box
     is_source: bool = False
 
     def chunk_bytes(self, chunk: int) -> int:
         """Return the bytes of one chunk."""
-        return int(self.chunks[chunk].size) * self.dtype.itemsize
+        start, end = self.bounds
+        return prod(map(int.__sub__, end[chunk], start[chunk])) * self.dtype.itemsize
 
-    def overlapping(self, region: Box) -> Sequence[int]:
-        """Return the chunks that overlap a single region."""
-        return self.chunks.shared(region).nonzero()[0].tolist()
+    @cached_property
+    def bounds(self) -> tuple[list[list[int]], list[list[int]]]:
+        """The starts and the ends of the chunks, as lists, which Python reads faster than arrays."""
+        return self.chunks.start.tolist(), self.chunks.end.tolist()
+
+    @cached_property
+    def grid(self) -> Grid | None:
+        """The chunks as a regular grid; None if they are not one."""
+        if not self.chunks.start.size or not self.shape:
+            return None
+        sizes = self.chunks.shape.max(axis=0)
+        places = self.chunks.start // sizes
+        if (places * sizes != self.chunks.start).any():
+            return None
+        if (np.minimum(self.chunks.start + sizes, self.shape) != self.chunks.end).any():
+            return None
+        numbers = np.full(-(-np.array(self.shape) // sizes), -1, np.int64)
+        numbers[tuple(places.T)] = np.arange(len(self.chunks))
+        return Grid(tuple(sizes.tolist()), numbers)
+
+    def overlapping(self, start: Sequence[int], end: Sequence[int]) -> Sequence[int]:
+        """Return the chunks that overlap a region that is not empty."""
+        if len(self.chunks.start) == 1:
+            return (0,)
+        if self.grid is None:
+            return self.chunks.shared(Box.of(start, end)).nonzero()[0].tolist()
+        places = tuple(
+            slice(first // size, (last - 1) // size + 1)
+            for first, last, size in zip(start, end, self.grid.chunk_shape, strict=True)
+        )
+        found = self.grid.numbers[places].ravel().tolist()
+        return found if min(found) >= 0 else [number for number in found if number >= 0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,49 +116,104 @@ class TensorView(Tensor):
     parts: tuple[Part, ...]
 
 
-@dataclass(eq=False)
-class Shard:
-    """A unit of work: it reads a region of each operand, and writes one chunk of each result.
+@dataclass(frozen=True, eq=False)
+class Regions:
+    """The region of one operand that each shard reads, clipped to the tensor: arrays of shape (shards, rank).
 
-    Attributes:
-        work: The operation or copy.
-        index: The block of the operation's index space; None if it is not partitioned.
-        reads: The region of each operand; None if the shard reads only padding.
-        writes: The chunk of each result.
+    A region that is all padding is empty: its start equals its end along a dimension.
     """
 
-    work: "Work"
-    index: Box | None
-    reads: tuple[Box | None, ...]
-    writes: tuple[int, ...]
+    start: Ints
+    end: Ints
 
     @cached_property
+    def bounds(self) -> tuple[list[list[int]], list[list[int]]]:
+        """The starts and the ends, as lists."""
+        return self.start.tolist(), self.end.tolist()
+
+    @property
+    def sizes(self) -> Ints:
+        """The number of elements of each region."""
+        return (self.end - self.start).prod(axis=-1)
+
+
+class Shard:
+    """A unit of work: it reads a region of each operand, and writes chunk `number` of each result."""
+
+    __slots__ = ("number", "work")
+
+    def __init__(self, work: "Work", number: int):
+        self.work = work
+        self.number = number
+
+    @property
+    def index(self) -> Box | None:
+        """The block of the index space of the work's first operation; None if it is not partitioned."""
+        return None if self.work.index is None else self.work.index[self.number]
+
+    @property
+    def reads(self) -> tuple[Box | None, ...]:
+        """The region of each operand; None if the shard reads only padding."""
+        regions = ((each.start[self.number], each.end[self.number]) for each in self.work.reads)
+        return tuple(Box(start, end) if (start < end).all() else None for start, end in regions)
+
+    @property
     def nbytes(self) -> int:
-        """The bytes of the regions read and the chunks written."""
-        read = sum(
-            int(region.size) * tensor.dtype.itemsize
-            for tensor, region in zip(self.work.operands, self.reads, strict=True)
-            if region is not None
-        )
-        return read + sum(map(StoredTensor.chunk_bytes, self.work.results, self.writes))
+        """The bytes of the regions read, the chunks written, and intermediate values."""
+        between = self.work.intermediate_bytes if isinstance(self.work, BlockOp) else 0
+        return int(self.work.shard_bytes[self.number]) + between
 
 
 @dataclass(eq=False)
 class Work:
-    """An operation or a copy, partitioned into shards."""
+    """Fused operations or a copy, partitioned into shards.
+
+    Attributes:
+        name: The name of the operation, or of all fused operations.
+        operands: The tensors that shards read.
+        results: The tensors of which each shard writes one chunk.
+        reads: The region of each operand that each shard reads.
+        index: The block of each shard; None if the work is one shard.
+        shards: The shards, without those that no result depends on.
+    """
 
     name: str
     operands: tuple[Tensor, ...]
     results: tuple[StoredTensor, ...]
+    reads: tuple[Regions, ...]
+    index: Box | None
     shards: list[Shard] = field(default_factory=list[Shard], init=False)
+
+    def __post_init__(self) -> None:
+        self.shards += [Shard(self, number) for number in range(len(self.shard_bytes))]
+
+    @cached_property
+    def shard_bytes(self) -> Ints:
+        """The bytes of the regions read and the chunks written by each shard, removed ones included."""
+        read = [
+            regions.sizes * tensor.dtype.itemsize for tensor, regions in zip(self.operands, self.reads, strict=True)
+        ]
+        written = [result.chunks.size * result.dtype.itemsize for result in self.results]
+        return np.sum([*read, *written], axis=0)
 
 
 @dataclass(eq=False)
 class BlockOp(Work):
-    """An operation of the program, computed in blocks, or unpartitioned if `blocks` is None."""
+    """Operations of the program, fused and computed in blocks.
+
+    Attributes:
+        op: The last operation, which is the location of errors.
+        programs: Text of the programs of shards.
+        program_of: The program of each shard, an index into `programs`.
+        offsets: The positions that a program takes as arguments after its operands, of shape (shards, positions).
+        intermediate_bytes: The bytes of intermediate values of the largest shard.
+    """
 
     op: Operation
-    blocks: BlockOperation | None
+    programs: Sequence[str]
+    program_of: Sequence[int]
+    offsets: Ints
+    intermediate_bytes: int
 
 
 @dataclass(eq=False)
@@ -144,11 +244,7 @@ class BlockGraph:
     @cached_property
     def writers(self) -> dict[tuple[StoredTensor, int], Shard]:
         """The shard that writes each chunk."""
-        return {
-            (tensor, chunk): shard
-            for shard in self.shards()
-            for tensor, chunk in zip(shard.work.results, shard.writes, strict=True)
-        }
+        return {(tensor, shard.number): shard for shard in self.shards() for tensor in shard.work.results}
 
 
 def stored_regions(tensor: Tensor, region: Box) -> Iterator[tuple[StoredTensor, Box]]:
@@ -171,17 +267,27 @@ def overlaps(view: TensorView, region: Box) -> Iterator[tuple[Part, Box]]:
             yield part, Box(start, end)
 
 
-def chunks_read(shard: Shard) -> Iterator[tuple[StoredTensor, int]]:
-    """Yield the chunks that a shard reads, each once."""
-    seen: set[tuple[StoredTensor, int]] = set()
-    for tensor, region in zip(shard.work.operands, shard.reads, strict=True):
-        if region is None:
+def regions_read(shard: Shard) -> Iterator[tuple[StoredTensor, list[int], list[int]]]:
+    """Yield the regions of stored tensors that a shard reads: the tensor, the start and the end."""
+    for tensor, regions in zip(shard.work.operands, shard.work.reads, strict=True):
+        starts, ends = regions.bounds
+        start, end = starts[shard.number], ends[shard.number]
+        if any(map(int.__ge__, start, end)):
             continue
-        for stored, stored_region in stored_regions(tensor, region):
-            for chunk in stored.overlapping(stored_region):
-                if (stored, chunk) not in seen:
-                    seen.add((stored, chunk))
-                    yield stored, chunk
+        if isinstance(tensor, StoredTensor):
+            yield tensor, start, end
+        else:
+            for stored, region in stored_regions(tensor, Box.of(start, end)):
+                yield stored, region.start.tolist(), region.end.tolist()
+
+
+def chunks_read(shard: Shard) -> Sequence[tuple[StoredTensor, int]]:
+    """Return the chunks that a shard reads, each once."""
+    return list(
+        dict.fromkeys(
+            (tensor, chunk) for tensor, start, end in regions_read(shard) for chunk in tensor.overlapping(start, end)
+        )
+    )
 
 
 def tensors_read(tensor: Tensor) -> Iterator[Tensor]:
@@ -194,7 +300,7 @@ def tensors_read(tensor: Tensor) -> Iterator[Tensor]:
 
 def remove_dead_parts(graph: BlockGraph) -> BlockGraph:
     """Return `graph` without the shards and tensors that no sink depends on."""
-    worklist = [(sink, chunk) for sink in graph.sinks for chunk in range(len(sink.chunks))]
+    worklist = [(sink, chunk) for sink in graph.sinks for chunk in range(len(sink.chunks.start))]
     live: set[Shard] = set()
     while worklist:
         shard = graph.writers.get(worklist.pop())
@@ -210,12 +316,3 @@ def remove_dead_parts(graph: BlockGraph) -> BlockGraph:
         for operand in work.operands:
             read.update(tensors_read(operand))
     return BlockGraph(graph.sources, graph.sinks, tuple(tensor for tensor in graph.tensors if tensor in read), works)
-
-
-def readers(graph: BlockGraph) -> dict[tuple[StoredTensor, int], int]:
-    """Return the number of shards that read each chunk."""
-    counts: dict[tuple[StoredTensor, int], int] = {}
-    for shard in graph.shards():
-        for chunk in chunks_read(shard):
-            counts[chunk] = counts.get(chunk, 0) + 1
-    return counts

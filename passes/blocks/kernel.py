@@ -1,16 +1,25 @@
-"""Execution of a shard through JAX."""
+"""Compiled programs of shards."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import Any
 
+import jax
 import numpy as np
 
 from sdy.diagnostics import DiagnosticError, error
 from sdy.passes.blocks.graph import BlockOp, Shard
-from sdy.passes.blocks.local_operation import local_program, whole_program
 from sdy.passes.blocks.reading import Array
-from sdy.passes.jax.api.compile import CompiledProgram, compile_unpartitioned
-from sdy.text import format, parse
+from sdy.passes.jax.bindings.python_callbacks import callback_problem
+from sdy.passes.jax.jax_internals import without_mesh
+from sdy.passes.jax.program.custom_calls import explain_wrong_calls
+from sdy.passes.jax.program.interface import Interface
+from sdy.passes.jax.program.local_program import LocalProgram
+from sdy.passes.jax.program.plain_module import without_shardings
+from sdy.passes.jax.program.sharded_program import prepare_for_xla
+from sdy.text import parse
+
+Kernel = Callable[..., Sequence[jax.Array]]
 
 
 def run_shard(shard: Shard, operands: Sequence[Array]) -> list[Array]:
@@ -19,40 +28,38 @@ def run_shard(shard: Shard, operands: Sequence[Array]) -> list[Array]:
     Raises:
         DiagnosticError: The operation cannot be run; the location is the operation.
     """
-    program = shard_program(shard)
-    if program is None:
-        return list(operands)
-    try:
-        return run_program(program, operands)
-    except DiagnosticError as problem:
-        where = shard.work.op if isinstance(shard.work, BlockOp) else None
-        raise error(where, problem.message, *(note.message for note in problem.notes)) from problem
-
-
-def shard_program(shard: Shard) -> str | None:
-    """Return the program of a shard as text, equal for shards of equal shapes; None for a copy."""
     work = shard.work
     if not isinstance(work, BlockOp):
-        return None
-    if work.blocks is None or shard.index is None:
-        return format(whole_program(work.op))
-    return format(local_program(work.op, work.blocks, shard.index))
+        return [np.array(operand) for operand in operands]
+    try:
+        return run_program(work.programs[work.program_of[shard.number]], [*operands, *work.offsets[shard.number]])
+    except DiagnosticError as problem:
+        raise error(work.op, problem.message, *(note.message for note in problem.notes)) from problem
 
 
-def run_program(text: str, operands: Sequence[Array]) -> list[Array]:
-    """Run a program of `shard_program`."""
-    return [np.asarray(result) for result in compiled(text)(*operands)]
+def run_program(text: str, operands: Sequence[Any]) -> list[Array]:
+    """Run the program of a shard."""
+    with jax.enable_x64(True):
+        return [np.asarray(result) for result in kernel(text)(*operands)]
 
 
-@lru_cache(256)
-def compiled(text: str) -> CompiledProgram:
-    """Compile a single-device program; memoized."""
-    return compile_unpartitioned(parse(text))
+@lru_cache(4096)
+def kernel(text: str) -> Kernel:
+    """Compile the program of a shard for the host's processor; memoized.
 
-
-def touched_shapes(shard: Shard) -> list[tuple[int, ...]]:
-    """Return the shape of the region that a shard reads of each operand, 0 if it is all padding."""
-    work, index = shard.work, shard.index
-    if not isinstance(work, BlockOp) or work.blocks is None or index is None:
-        return [tensor.shape for tensor in work.operands]
-    return [tuple(access.touched(index).tolist()) for access in work.blocks.operands]
+    Raises:
+        DiagnosticError: XLA cannot compile it.
+    """
+    module = parse(text)
+    problem = callback_problem(module)
+    if problem is not None:
+        raise problem
+    with explain_wrong_calls(module):
+        local = without_shardings(module)
+        prepare_for_xla(local)
+        interface = Interface.without_shardings(local)
+        program = LocalProgram.of(local, interface.main)
+        arguments = [jax.ShapeDtypeStruct(port.shape, port.dtype) for port in interface.arguments()]
+        device = jax.sharding.SingleDeviceSharding(jax.devices("cpu")[0])
+        with without_mesh(), jax.enable_x64(True):
+            return jax.jit(program, in_shardings=device, out_shardings=device).lower(*arguments).compile()

@@ -9,10 +9,9 @@ from xdsl.ir import Operation
 
 from sdy.blocks import BlockOperation
 from sdy.box import Box
-from sdy.passes.blocks.kernel import compiled
 from sdy.passes.blocks.local_operation import local_program
+from sdy.passes.jax.api.compile import compile_unpartitioned
 from sdy.passes.jax.program.inputs import random_inputs
-from sdy.text import format
 
 _RUNS = 3
 
@@ -35,7 +34,7 @@ def probe(op: Operation, blocks: BlockOperation, shape: Sequence[int]) -> Probe:
 
     The cost of a block hardly depends on its position. The result is an input for `sdy.blocks.override_memory`.
     """
-    program = compiled(format(local_program(op, blocks, Box.of_shape(shape))))
+    program = compile_unpartitioned(local_program(op, blocks, Box.of_shape(shape)))
     operands = [jax.device_put(operand) for operand in random_inputs(program.inputs, seed=0)]
     jax.block_until_ready(program(*operands))
     seconds: list[float] = []

@@ -11,59 +11,52 @@ from sdy.box import Box, Ints
 from sdy.passes.blocks.graph import StoredTensor, Tensor, TensorView, overlaps
 
 Array = npt.NDArray[Any]
-ChunkOf = Callable[[StoredTensor, int], Array]
-"""(tensor, number of a chunk) -> the elements of the chunk."""
+ReadChunk = Callable[[StoredTensor, int, Sequence[int], Sequence[int]], Array]
+"""(tensor, number of a chunk, start, end) -> elements of the chunk; start and end are positions in the tensor."""
 
 
-def read_region(tensor: Tensor, region: Box, chunk_of: ChunkOf) -> Array:
-    """Return the elements of a single `region`, without a copy if one chunk contains them all."""
+def read_region(tensor: Tensor, start: Sequence[int], end: Sequence[int], read_chunk: ReadChunk) -> Array:
+    """Return the elements from `start` to `end`, without a copy if one chunk contains them all.
+
+    A region that is all padding is an empty array.
+    """
+    if any(map(int.__ge__, start, end)):
+        return np.empty(tuple(map(int.__sub__, end, start)), tensor.dtype)
     match tensor:
         case TensorView():
-            return _read_view(tensor, region, chunk_of)
+            return _read_view(tensor, Box.of(start, end), read_chunk)
         case StoredTensor():
-            return _read_stored(tensor, region, chunk_of)
+            return _read_stored(tensor, start, end, read_chunk)
         case _:
             raise TypeError(f"{tensor.name} is neither stored nor a view")
 
 
-def read_operands(
-    tensors: Sequence[Tensor],
-    regions: Sequence[Box | None],
-    shapes: Sequence[tuple[int, ...]],
-    chunk_of: ChunkOf,
-) -> list[Array]:
-    """Return a region of each of `tensors`; for None, an all-padding region, an empty array of the given shape."""
-    return [
-        np.empty(shape, tensor.dtype) if region is None else read_region(tensor, region, chunk_of)
-        for tensor, region, shape in zip(tensors, regions, shapes, strict=True)
-    ]
-
-
-def _read_stored(tensor: StoredTensor, region: Box, chunk_of: ChunkOf) -> Array:
-    numbers = tensor.overlapping(region)
+def _read_stored(tensor: StoredTensor, start: Sequence[int], end: Sequence[int], read_chunk: ReadChunk) -> Array:
+    numbers = tensor.overlapping(start, end)
     if len(numbers) == 1:
-        chunk = tensor.chunks[numbers[0]]
-        return chunk_of(tensor, numbers[0])[_slices(region, chunk)]
-    result = np.empty(region.shape, tensor.dtype)
+        return read_chunk(tensor, numbers[0], start, end)
+    result = np.empty(tuple(map(int.__sub__, end, start)), tensor.dtype)
+    starts, ends = tensor.bounds
     for number in numbers:
-        chunk = tensor.chunks[number]
-        shared = Box(np.maximum(chunk.start, region.start), np.minimum(chunk.end, region.end))
-        result[_slices(shared, region)] = chunk_of(tensor, number)[_slices(shared, chunk)]
+        first, last = [*map(max, starts[number], start)], [*map(min, ends[number], end)]
+        result[_slices(first, last, start)] = read_chunk(tensor, number, first, last)
     return result
 
 
-def _read_view(view: TensorView, region: Box, chunk_of: ChunkOf) -> Array:
+def _read_view(view: TensorView, region: Box, read_chunk: ReadChunk) -> Array:
     result = np.empty(region.shape, view.dtype)
     for part, shared in overlaps(view, region):
         needed = part.projection.image(shared)
-        source = read_region(part.source, needed, chunk_of)
-        result[_slices(shared, region)] = source[_elements(part.projection, shared, needed)]
+        start, end = needed.start.tolist(), needed.end.tolist()
+        source = read_region(part.source, start, end, read_chunk)
+        target = _slices(shared.start.tolist(), shared.end.tolist(), region.start.tolist())
+        result[target] = source[_elements(part.projection, shared, needed)]
     return result
 
 
-def _slices(inner: Box, outer: Box) -> tuple[slice, ...]:
-    """Return the slices of `inner` in an array of the elements of `outer`."""
-    return tuple(map(slice, (inner.start - outer.start).tolist(), (inner.end - outer.start).tolist()))
+def _slices(start: Sequence[int], end: Sequence[int], origin: Sequence[int]) -> tuple[slice, ...]:
+    """Return the slices of a region in an array whose first element is at `origin`."""
+    return tuple(map(slice, map(int.__sub__, start, origin), map(int.__sub__, end, origin)))
 
 
 def _elements(projection: Projection, shared: Box, needed: Box) -> tuple[Array, ...]:

@@ -1,16 +1,23 @@
 """Execution of a block graph in bounded memory."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
-from sdy.passes.blocks.chunk_store import Array, ChunkStore
-from sdy.passes.blocks.graph import BlockGraph, Shard, StoredTensor, chunks_read, readers
-from sdy.passes.blocks.kernel import run_shard, touched_shapes
-from sdy.passes.blocks.reading import read_operands
+from sdy.diagnostics import DiagnosticError, error
+from sdy.passes.blocks.arrays import Array, ArrayReader, reader
+from sdy.passes.blocks.chunk_store import ChunkStore
+from sdy.passes.blocks.graph import BlockGraph, BlockOp, Shard, StoredTensor, chunks_read
+from sdy.passes.blocks.kernel import run_shard
+from sdy.passes.blocks.reading import read_region
+from sdy.passes.blocks.result_store import CHUNKS, ResultStore
+from sdy.passes.blocks.token import token_of
 from sdy.progress import track
 
 
@@ -21,54 +28,77 @@ class RunStatistics:
     Attributes:
         shards: Number of shards computed.
         most_bytes: Peak memory of chunks, in bytes.
-        spilled_bytes: Bytes written to files.
+        spilled_bytes: Bytes of intermediate values written to files.
+        loaded_bytes: Bytes of intermediate values read from files.
     """
 
     shards: int
     most_bytes: int
     spilled_bytes: int
+    loaded_bytes: int
 
 
-class MemoryLimitError(ValueError):
+class MemoryLimitError(DiagnosticError, ValueError):
     """A shard needs more memory than the limit."""
 
 
 def run(
-    graph: BlockGraph, arguments: Sequence[Array], memory_limit: int, directory: Path | None = None
-) -> tuple[list[Array], RunStatistics]:
+    graph: BlockGraph, arguments: Sequence[Any], memory_limit: int, store: Path | None = None
+) -> tuple[list[Any], RunStatistics]:
     """Run the program of a block graph.
 
     Args:
         graph: The block graph.
-        arguments: The arguments of the program, which may be memory-mapped.
-        memory_limit: Maximal bytes in memory, excluding the arguments, and the results if they are not written to
-            files. Chunks that do not fit are spilled to files.
-        directory: Folder of temporary files and of `.npy` files with the results; None returns results in memory.
+        arguments: The arguments of the program: arrays of NumPy, JAX, Zarr or Dask, or paths of `.npy` files or Zarr
+            arrays. Shards read regions of them.
+        memory_limit: Maximal bytes in memory, excluding arguments that are in memory, and the results if they are not
+            stored. Chunks that do not fit are spilled to files.
+        store: Folder of the results, a Zarr group. A run that was interrupted goes on from the chunks that are stored
+            there. None returns results in memory.
 
     Returns:
-        The results, and statistics.
+        The results, as NumPy or Zarr arrays, and statistics.
 
     Raises:
         ValueError: An argument has another shape or element type than its parameter.
-        MemoryLimitError: A single shard exceeds the limit.
+        MemoryLimitError: A single shard exceeds the limit; the location is its operation.
     """
-    _check_arguments(graph, arguments)
+    readers = check_arguments(graph, arguments)
     _check_fits(graph, memory_limit)
-    with TemporaryDirectory(dir=directory, prefix="chunks-") as folder:
-        return _Execution(graph, arguments, ChunkStore(memory_limit, Path(folder)), directory).run()
+    results: dict[StoredTensor, Any] = {sink: np.empty(sink.shape, sink.dtype) for sink in graph.sinks if store is None}
+    stored: dict[StoredTensor, set[int]] = {}
+    if store is not None:
+        group = ResultStore(store, token_of(graph, arguments))
+        results = group.arrays(graph.sinks)
+        stored = {sink: group.stored_chunks(sink, array) for sink, array in results.items()}
+    with TemporaryDirectory(dir=store, prefix=CHUNKS) as folder:
+        chunks = ChunkStore(memory_limit, Path(folder), results, stored)
+        count = _Execution(graph, readers, chunks, stored).run()
+    statistics = RunStatistics(count, chunks.most_bytes, chunks.spilled_bytes, chunks.loaded_bytes)
+    return [results[sink] for sink in graph.sinks], statistics
 
 
-def depth_first(graph: BlockGraph) -> Iterator[Shard]:
+def depth_first(graph: BlockGraph, stored: Mapping[StoredTensor, Collection[int]] | None = None) -> Iterator[Shard]:
     """Yield the shards in topological order, each producer as late as possible, to keep chunks alive briefly.
+
+    Args:
+        graph: The block graph.
+        stored: Chunks that need not be computed.
 
     Raises:
         ValueError: The graph has a cycle.
     """
     done: set[Shard] = set()
     open_shards: set[Shard] = set()
+    skipped = stored or {}
+
+    def writer(chunk: tuple[StoredTensor, int]) -> Shard | None:
+        tensor, number = chunk
+        return None if number in skipped.get(tensor, ()) else graph.writers.get(chunk)
+
     for sink in graph.sinks:
-        for chunk in range(len(sink.chunks)):
-            pending = [(shard, False)] if (shard := graph.writers.get((sink, chunk))) else []
+        for number in range(len(sink.chunks.start)):
+            pending = [(shard, False)] if (shard := writer((sink, number))) else []
             while pending:
                 shard, is_ready = pending.pop()
                 if is_ready:
@@ -80,71 +110,73 @@ def depth_first(graph: BlockGraph) -> Iterator[Shard]:
                 elif shard not in done:
                     open_shards.add(shard)
                     pending.append((shard, True))
-                    before = filter(None, map(graph.writers.get, chunks_read(shard)))
-                    pending += [(other, False) for other in reversed(list(before)) if other not in done]
+                    before = filter(None, map(writer, chunks_read(shard)))
+                    pending += [(other, False) for other in reversed([*before]) if other not in done]
 
 
 class _Execution:
-    def __init__(self, graph: BlockGraph, arguments: Sequence[Array], store: ChunkStore, directory: Path | None):
-        self._graph = graph
-        self._store = store
-        self._arguments = dict(zip(graph.sources, arguments, strict=True))
-        self._results = {sink: _result_array(sink, number, directory) for number, sink in enumerate(graph.sinks)}
-        self._readers_left = readers(graph)
+    def __init__(
+        self,
+        graph: BlockGraph,
+        arguments: Mapping[StoredTensor, ArrayReader],
+        chunks: ChunkStore,
+        stored: Mapping[StoredTensor, Collection[int]],
+    ):
+        self._arguments = arguments
+        self._chunks = chunks
+        self._shards = list(depth_first(graph, stored))
+        self._readers_left = Counter(chain.from_iterable(map(chunks_read, self._shards)))
 
-    def run(self) -> tuple[list[Array], RunStatistics]:
-        count = 0
-        for shard in track("block", depth_first(self._graph), lambda: len(list(self._graph.shards()))):
+    def run(self) -> int:
+        """Compute the shards, and return their number."""
+        for number, shard in enumerate(track("block", self._shards, lambda: len(self._shards))):
             self._compute(shard)
-            count += 1
-        for sink in self._results.keys() & self._arguments.keys():
-            self._results[sink][...] = self._arguments[sink]
-        statistics = RunStatistics(count, self._store.most_bytes, self._store.spilled_bytes)
-        return [self._results[sink] for sink in self._graph.sinks], statistics
+            if number == 0:
+                # The first compilation brings the libraries into memory, which an empty run does, too.
+                self._chunks.start()
+        return len(self._shards)
 
     def _compute(self, shard: Shard) -> None:
-        self._store.make_room(shard.nbytes)
-        operands = read_operands(shard.work.operands, shard.reads, touched_shapes(shard), self._chunk)
-        for tensor, number, result in zip(shard.work.results, shard.writes, run_shard(shard, operands), strict=True):
-            self._keep(tensor, number, result)
-        for key in chunks_read(shard):
-            self._readers_left[key] -= 1
-            if not self._readers_left[key]:
-                self._store.forget(key)
+        self._chunks.make_room(shard.nbytes)
+        operands: list[Array] = []
+        for tensor, regions in zip(shard.work.operands, shard.work.reads, strict=True):
+            starts, ends = regions.bounds
+            operands.append(read_region(tensor, starts[shard.number], ends[shard.number], self._read))
+        for tensor, array in zip(shard.work.results, run_shard(shard, operands), strict=True):
+            is_read = self._readers_left.get((tensor, shard.number), 0) > 0
+            self._chunks.put(tensor, shard.number, array, is_read)
+        for chunk in chunks_read(shard):
+            self._readers_left[chunk] -= 1
+            if not self._readers_left[chunk] and chunk[0] not in self._arguments:
+                self._chunks.forget(*chunk)
 
-    def _keep(self, tensor: StoredTensor, number: int, array: Array) -> None:
-        """Store a chunk: in its result, and in memory if shards read it."""
-        if tensor in self._results:
-            region = tensor.chunks[number]
-            self._results[tensor][tuple(map(slice, region.start.tolist(), region.end.tolist()))] = array
-        if self._readers_left.get((tensor, number)):
-            self._store.put((tensor, number), array)
-
-    def _chunk(self, tensor: StoredTensor, number: int) -> Array:
-        return self._arguments[tensor] if tensor.is_source else self._store.get((tensor, number))
+    def _read(self, tensor: StoredTensor, number: int, start: Sequence[int], end: Sequence[int]) -> Array:
+        argument = self._arguments.get(tensor)
+        return self._chunks.read(tensor, number, start, end) if argument is None else argument.read(start, end)
 
 
-def _result_array(sink: StoredTensor, number: int, directory: Path | None) -> Array:
-    if directory is None:
-        return np.empty(sink.shape, sink.dtype)
-    return np.lib.format.open_memmap(directory / f"result{number}.npy", "w+", sink.dtype, sink.shape)
-
-
-def _check_arguments(graph: BlockGraph, arguments: Sequence[Array]) -> None:
+def check_arguments(graph: BlockGraph, arguments: Sequence[Any]) -> dict[StoredTensor, ArrayReader]:
+    """Return a reader of each argument; raise ValueError if one does not match its parameter."""
     if len(arguments) != len(graph.sources):
         raise ValueError(f"the program takes {len(graph.sources)} arguments, not {len(arguments)}")
+    readers: dict[StoredTensor, ArrayReader] = {}
     for source, argument in zip(graph.sources, arguments, strict=True):
-        if (argument.shape, argument.dtype) != (source.shape, source.dtype):
+        found = readers[source] = reader(argument, source.dtype)
+        if (found.shape, found.dtype) != (source.shape, source.dtype):
             raise ValueError(
                 f"{source.name} must have shape {source.shape} and elements of type {source.dtype}, "
-                f"not {argument.shape} and {argument.dtype}"
+                f"not {found.shape} and {found.dtype}"
             )
+    return readers
 
 
 def _check_fits(graph: BlockGraph, memory_limit: int) -> None:
     largest = max(graph.shards(), key=lambda shard: shard.nbytes, default=None)
-    if largest is not None and largest.nbytes > memory_limit:
-        raise MemoryLimitError(
-            f"a block of {largest.work.name} takes {largest.nbytes:,} bytes for what it reads and writes, "
-            f"more than the limit of {memory_limit:,}"
-        )
+    if largest is None or largest.nbytes <= memory_limit:
+        return
+    message = (
+        f"a block of {largest.work.name} takes {largest.nbytes:,} bytes for what it reads and writes, "
+        f"more than the limit of {memory_limit:,}"
+    )
+    where = largest.work.op if isinstance(largest.work, BlockOp) else None
+    raise MemoryLimitError(error(where, message).diagnostic)

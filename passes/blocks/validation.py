@@ -1,9 +1,11 @@
 """Validation of block graphs: every chunk that is read or is part of a result is written exactly once."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from sdy.box import Box
-from sdy.passes.blocks.graph import BlockGraph, StoredTensor, TensorView, chunks_read, stored_regions
+from sdy.passes.blocks.graph import BlockGraph, StoredTensor, TensorView, chunks_read
 from sdy.passes.blocks.schedule import depth_first
 
 
@@ -16,8 +18,8 @@ def validate(graph: BlockGraph) -> None:
 
     Raises:
         BlockGraphError: Chunks of a tensor overlap or do not cover it; a chunk that is read, or is part of a result, is
-            written by no shard or by several; a shard depends on its own result; a view reads elements outside of its
-            sources.
+            written by no shard or by several; a shard depends on its own result; a view or a shard reads elements
+            outside of its sources.
     """
     for tensor in graph.tensors:
         if isinstance(tensor, TensorView):
@@ -26,20 +28,20 @@ def validate(graph: BlockGraph) -> None:
                 image = part.projection.image(part.region)
                 if Box.of_shape(part.source.shape).shared(image) != image.size:
                     raise BlockGraphError(f"{tensor.name} is a view of elements that {part.source.name} does not have")
+        elif isinstance(tensor, StoredTensor):
+            _check_tiles(tensor.name, tensor.shape, tensor.chunks, "chunks")
     _check_written_once(graph)
     for sink in graph.sinks:
-        _check_tiles(sink.name, sink.shape, sink.chunks, "chunks")
-        for chunk in range(len(sink.chunks)):
+        for chunk in range(len(sink.chunks.start)):
             _check_available(graph, sink, chunk, "the result")
-    for shard in graph.shards():
-        for tensor, chunk in chunks_read(shard):
-            _check_available(graph, tensor, chunk, shard.work.name)
-        for operand, region in zip(shard.work.operands, shard.reads, strict=True):
-            for stored, needed in stored_regions(operand, region) if region is not None else ():
-                if stored.chunks.shared(needed).sum() != needed.size:
-                    raise BlockGraphError(f"{shard.work.name} reads elements of {stored.name} that no chunk has")
+    for work in graph.works:
+        for operand, regions in zip(work.operands, work.reads, strict=True):
+            if (regions.start < 0).any() or (regions.end > np.array(operand.shape, np.int64)).any():
+                raise BlockGraphError(f"{work.name} reads elements outside of {operand.name}")
     try:
-        list(depth_first(graph))
+        for shard in depth_first(graph):
+            for tensor, chunk in chunks_read(shard):
+                _check_available(graph, tensor, chunk, shard.work.name)
     except ValueError as cycle:
         raise BlockGraphError(str(cycle)) from None
 
@@ -47,10 +49,10 @@ def validate(graph: BlockGraph) -> None:
 def _check_written_once(graph: BlockGraph) -> None:
     written: set[tuple[StoredTensor, int]] = set()
     for shard in graph.shards():
-        for key in zip(shard.work.results, shard.writes, strict=True):
-            if key in written:
-                raise BlockGraphError(f"chunk {key[1]} of {key[0].name} is written twice")
-            written.add(key)
+        for tensor in shard.work.results:
+            if (tensor, shard.number) in written:
+                raise BlockGraphError(f"chunk {shard.number} of {tensor.name} is written twice")
+            written.add((tensor, shard.number))
 
 
 def _check_available(graph: BlockGraph, tensor: StoredTensor, chunk: int, reader: str) -> None:
@@ -67,11 +69,17 @@ def _check_tiles(name: str, shape: tuple[int, ...], boxes: Box, what: str) -> No
 
 
 def _any_overlap(boxes: Box) -> bool:
+    """Return whether two boxes overlap: boxes of a grid do not if their corners differ."""
+    if len(boxes.start) < 2:
+        return False
+    sizes = boxes.shape.max(axis=0)
+    if not (boxes.start % sizes).any():
+        return len(np.unique(boxes.start, axis=0)) < len(boxes.start)
     return any(
         (Box(boxes.start[number + 1 :], boxes.end[number + 1 :]).shared(box) > 0).any()
         for number, box in enumerate(boxes)
     )
 
 
-def _boxes(boxes: list[Box]) -> Box:
+def _boxes(boxes: Sequence[Box]) -> Box:
     return Box(np.stack([box.start for box in boxes]), np.stack([box.end for box in boxes]))

@@ -1,7 +1,10 @@
-"""Block operations: `block_operation(op)` describes an operation by blocks, `register` adds one.
+"""Block operations: `block_operation(op)` describes an operation by blocks, `register` adds one, `run` runs a program.
 
 Each module below registers a family of operations when it is imported.
 """
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from sdy.blocks import arithmetic, independent, linalg, movement, regions, windows
 from sdy.blocks.builder import operands_of
@@ -9,6 +12,10 @@ from sdy.blocks.costs import Cost, cost, cost_per_step, override_memory
 from sdy.blocks.operation import Access, Axis, BlockOperation
 from sdy.blocks.registry import NoBlocks, block_operation, register
 from sdy.blocks.sharding import derived_rule, halo
+from sdy.lazy_names import lazy_names as _lazy_names
+
+if TYPE_CHECKING:
+    run: Callable[..., Any]
 
 __all__ = [
     "Access",
@@ -29,5 +36,8 @@ __all__ = [
     "override_memory",
     "regions",
     "register",
+    "run",
     "windows",
 ]
+
+__getattr__, __dir__ = _lazy_names("sdy.blocks", globals(), {"run": "sdy.passes.blocks.run"})

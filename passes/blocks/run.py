@@ -1,0 +1,140 @@
+"""`sdy.blocks.run`: run a function or a program in blocks that fit in memory, on this machine or on a Dask cluster."""
+
+import signal
+import threading
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import tree_util
+from xdsl.dialects.builtin import ModuleOp
+
+from sdy.extras import explain_missing_extra
+from sdy.formatting import parse_bytes
+from sdy.passes.blocks.arrays import reader
+from sdy.passes.blocks.block_shapes import within
+from sdy.passes.blocks.build import block_graph
+from sdy.passes.blocks.dask_graph import dask_arrays, stored_graph
+from sdy.passes.blocks.graph import BlockGraph
+from sdy.passes.blocks.schedule import run as run_graph
+from sdy.passes.jax.bindings.from_jax import from_jax
+
+_WIDE = tuple(map(np.dtype, ("int64", "uint64", "float64", "complex128")))
+
+BLOCKS_IN_MEMORY = 4
+"""The number of the largest blocks that fit in memory at once, by default."""
+
+
+def run(
+    program: ModuleOp | Callable[..., Any],
+    *arguments: Any,
+    memory: int | str = "1G",
+    scheduler: Any = None,
+    store: str | Path | None = None,
+    block_bytes: int | str | None = None,
+) -> Any:
+    """Run a program in blocks that fit in memory.
+
+    Operations are fused and divided into blocks. A block reads its regions of the arguments and of intermediate values,
+    which are spilled to a temporary folder when memory is short.
+
+    Args:
+        program: A function of JAX arrays, which is traced, with 64-bit types if an argument has one; or a StableHLO
+            module.
+        *arguments: The arguments: arrays of NumPy, JAX, Zarr or Dask, or paths of `.npy` files or Zarr arrays; pytrees
+            of them for a function.
+        memory: The memory limit in bytes, or as text such as `64M`; of each worker with `scheduler`.
+        scheduler: A `distributed.Client` or the address of a scheduler; None runs in this process.
+        store: Folder of a Zarr group to write the results to, as `result0` and so on. A run that was interrupted goes
+            on from the chunks that are stored there.
+        block_bytes: The maximal size of a block; a quarter of `memory` by default.
+
+    Returns:
+        The results as Zarr arrays with `store`, as `dask.array`s with `scheduler`, else as NumPy arrays: a pytree as
+        the function returns it, or a list for a module.
+
+    Raises:
+        DiagnosticError: The program is invalid, or a block of an operation exceeds the limit.
+        ValueError: An argument has another shape or element type than its parameter.
+        FileExistsError: `store` has other contents than results.
+
+    Example:
+        >>> z = sdy.blocks.run(lambda x, y: jnp.tanh(x @ y), "x.npy", "y.npy", memory="64M", store="z.zarr")
+    """
+    limit = _bytes(memory)
+    leaves, tree = tree_util.tree_flatten(arguments)
+    leaves = [
+        np.asarray(jnp.asarray(leaf)) if isinstance(leaf, bool | int | float | complex) else leaf for leaf in leaves
+    ]
+    module, unflatten = _traced(program, leaves, tree)
+    graph = block_graph(module, within(_bytes(block_bytes) if block_bytes else max(limit // BLOCKS_IN_MEMORY, 1)))
+    if scheduler is not None:
+        return unflatten(run_on_dask(graph, leaves, scheduler, store))
+    with exit_on_termination():
+        results, _ = run_graph(graph, leaves, limit, None if store is None else Path(store))
+    return unflatten(results)
+
+
+def run_on_dask(graph: BlockGraph, arguments: Sequence[Any], scheduler: Any, store: str | Path | None) -> list[Any]:
+    """Return the results of a program as `dask.array`s; compute them on a cluster, as Zarr arrays, with `store`."""
+    if store is None:
+        return dask_arrays(graph, arguments)
+    with explain_missing_extra("a Dask cluster"):
+        from distributed import Client
+    client: Any
+    tasks, keys, arrays = stored_graph(graph, arguments, Path(store))
+    with Client(scheduler) if isinstance(scheduler, str) else nullcontext(scheduler) as client:
+        client.get(tasks, keys, resources=_resources(graph, client))
+    return arrays
+
+
+def _resources(graph: BlockGraph, client: Any) -> dict[str, float] | None:
+    """Return the memory of a task, for workers that declare how much of the resource "memory" they have."""
+    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    if not workers or any("memory" not in worker["resources"] for worker in workers):
+        return None
+    return {"memory": max((shard.nbytes for shard in graph.shards()), default=0)}
+
+
+@contextmanager
+def exit_on_termination() -> Generator[None]:
+    """Raise SystemExit on SIGTERM in the `with` block, so that temporary folders are removed."""
+
+    def leave(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _bytes(size: int | str) -> int:
+    return parse_bytes(size) if isinstance(size, str) else size
+
+
+def _traced(
+    program: ModuleOp | Callable[..., Any], leaves: Sequence[Any], tree: Any
+) -> tuple[ModuleOp, Callable[[list[Any]], Any]]:
+    """Return the module of a program, and a function that arranges its results."""
+    if isinstance(program, ModuleOp):
+        return program, lambda results: results
+
+    def call(*given: Any) -> Any:
+        return program(*given)
+
+    types = [jax.ShapeDtypeStruct(each.shape, each.dtype) for each in (reader(leaf) for leaf in leaves)]
+    arguments = tree_util.tree_unflatten(tree, types)
+    with jax.enable_x64(jax.config.jax_enable_x64 or any(each.dtype in _WIDE for each in types)):
+        results = tree_util.tree_structure(jax.eval_shape(program, *arguments))
+        module = from_jax(jax.jit(call, keep_unused=True), *arguments)
+    return module, lambda arrays: tree_util.tree_unflatten(results, arrays)
