@@ -154,7 +154,7 @@ def reader(argument: Any, dtype: np.dtype[Any] | None = None) -> ArrayReader:
         return argument
     if isinstance(argument, np.memmap):
         return Mapped(argument)
-    package = type(argument).__module__.partition(".")[0]
+    package: str = type(argument).__module__.partition(".")[0]
     if package == "zarr":
         return ZarrArray(argument, _stored_dtype(argument))
     if package == "dask":

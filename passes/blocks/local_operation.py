@@ -211,12 +211,6 @@ def _pad(op: PadOp, blocks: BlockOperation, index: Box) -> Properties:
     return {"edge_padding_low": i64_array(*low), "edge_padding_high": i64_array(*high)}
 
 
-def _slice(op: SliceOp, blocks: BlockOperation, index: Box) -> Properties:
-    """Return the limits of a block, which starts at the first element that it accesses."""
-    touched = blocks.operands[0].touched(index).tolist()
-    return {"start_indices": i64_array(*[0] * len(touched)), "limit_indices": i64_array(*touched)}
-
-
 _ADJUSTED: dict[type[Operation], Callable[[Any, BlockOperation, Box], Properties]] = {
     ConvolutionOp: _convolution,
     DynamicSliceOp: _dynamic_slice,

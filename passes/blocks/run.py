@@ -15,10 +15,12 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sdy.extras import explain_missing_extra
 from sdy.formatting import parse_bytes
+from sdy.ir.companions import clone
 from sdy.passes.blocks.arrays import reader
 from sdy.passes.blocks.block_shapes import within
 from sdy.passes.blocks.build import block_graph
 from sdy.passes.blocks.dask_graph import dask_arrays, stored_graph
+from sdy.passes.blocks.fit_blocks import fit_blocks
 from sdy.passes.blocks.graph import BlockGraph
 from sdy.passes.blocks.schedule import run as run_graph
 from sdy.passes.jax.bindings.from_jax import from_jax
@@ -71,7 +73,9 @@ def run(
         np.asarray(jnp.asarray(leaf)) if isinstance(leaf, bool | int | float | complex) else leaf for leaf in leaves
     ]
     module, unflatten = _traced(program, leaves, tree)
-    graph = block_graph(module, within(_bytes(block_bytes) if block_bytes else max(limit // BLOCKS_IN_MEMORY, 1)))
+    most = _bytes(block_bytes) if block_bytes else max(limit // BLOCKS_IN_MEMORY, 1)
+    fit_blocks(module, most)
+    graph = block_graph(module, within(most))
     if scheduler is not None:
         return unflatten(run_on_dask(graph, leaves, scheduler, store))
     with exit_on_termination():
@@ -127,7 +131,7 @@ def _traced(
 ) -> tuple[ModuleOp, Callable[[list[Any]], Any]]:
     """Return the module of a program, and a function that arranges its results."""
     if isinstance(program, ModuleOp):
-        return program, lambda results: results
+        return clone(program), lambda results: results
 
     def call(*given: Any) -> Any:
         return program(*given)

@@ -153,15 +153,7 @@ class Tiles:
         end = (read.end[number] - written.start[number]).tolist()
         if not any(start) and end == list(shape(local[value].type)):
             return local[value]
-        part = SliceOp.create(
-            operands=[local[value]],
-            result_types=[_local_type(value, read, number)],
-            properties={
-                "start_indices": i64_array(*start),
-                "limit_indices": i64_array(*end),
-                "strides": i64_array(*[1] * len(start)),
-            },
-        )
+        part = _slice(local[value], start, end, [1] * len(start))
         block.add_op(part)
         return part.result
 
@@ -174,6 +166,10 @@ class Tiles:
             made = _constant(op, type_) if isinstance(op, ConstantOp) else _iota(op, type_, next(positions))
             block.add_ops(made)
             return made[-1].results
+        if isinstance(op, SliceOp):
+            part = _slice(operands[0], [0] * len(op.strides), shape(operands[0].type), op.strides.get_values())
+            block.add_op(part)
+            return part.results
         index = self.index(node)[number]
         module = whole_program(op) if node.blocks is None else local_program(op, node.blocks, index)
         (function,) = module.ops
@@ -204,6 +200,19 @@ def _are_equal(one: Regions, other: Regions) -> bool:
 
 def _local_type(value: SSAValue, regions: Regions, number: int) -> TensorType[Any]:
     return TensorType(tensor_type(value).element_type, (regions.end - regions.start)[number].tolist())
+
+
+def _slice(value: SSAValue, start: Sequence[int], end: Sequence[int], strides: Sequence[int]) -> SliceOp:
+    sizes = [-(-(last - first) // stride) for first, last, stride in zip(start, end, strides, strict=True)]
+    return SliceOp.create(
+        operands=[value],
+        result_types=[TensorType(tensor_type(value).element_type, sizes)],
+        properties={
+            "start_indices": i64_array(*start),
+            "limit_indices": i64_array(*end),
+            "strides": i64_array(*strides),
+        },
+    )
 
 
 def _constant(op: ConstantOp, type_: TensorType[Any]) -> list[Operation]:

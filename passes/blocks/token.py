@@ -41,15 +41,7 @@ def _description(tensor: Tensor) -> object:
 def _content(argument: Any) -> object:
     path = argument if isinstance(argument, str | Path) else getattr(getattr(argument, "store", None), "root", None)
     if path is None:
-        return (
-            argument
-            if hasattr(argument, "__dask_tokenize__") or isinstance(argument, np.ndarray)
-            else np.asarray(argument)
-        )
+        return argument if hasattr(argument, "__dask_tokenize__") else np.asarray(argument)
     files = sorted(each for each in Path(path).rglob("*") if each.is_file()) or [Path(path)]
-    states = ((str(each), each.stat()) for each in files)
-    return (
-        str(path),
-        getattr(argument, "path", ""),
-        [(name, state.st_size, state.st_mtime_ns) for name, state in states],
-    )
+    states = [(str(each), each.stat().st_size, each.stat().st_mtime_ns) for each in files]
+    return str(path), getattr(argument, "path", ""), states

@@ -1,6 +1,8 @@
 """Arguments for a program: random, or loaded from a file."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from zipfile import BadZipFile
 
@@ -15,6 +17,8 @@ NumpyArray: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 _SCALE = 0.1
 _INTEGER_END = 8
+_PART = 2**18
+"""The number of elements that `random_files` draws at once."""
 
 
 def random_inputs(ports: "Sequence[ArrayPort]", seed: int) -> list[NumpyArray]:
@@ -25,6 +29,29 @@ def random_inputs(ports: "Sequence[ArrayPort]", seed: int) -> list[NumpyArray]:
     """
     generator = np.random.default_rng(seed)
     return [_random_array(port, generator) for port in ports]
+
+
+def random_files(ports: "Sequence[ArrayPort]", seed: int, folder: Path) -> list[str]:
+    """Write the arrays of `random_inputs` to `.npy` files, part by part, and return their paths.
+
+    Arrays of complex numbers and of several parts have other elements than `random_inputs` returns.
+    """
+    generator = np.random.default_rng(seed)
+    paths: list[str] = []
+    for number, port in enumerate(ports):
+        path = folder / f"arg{number}.npy"
+        with open(path, "wb") as file:
+            header = {"descr": port.dtype.str, "fortran_order": False, "shape": port.shape}
+            np.lib.format.write_array_header_1_0(file, header)
+            for count in _parts(prod(port.shape)):
+                file.write(_random_elements((count,), port.dtype, generator).tobytes())
+        paths.append(str(path))
+    return paths
+
+
+def _parts(count: int) -> Iterator[int]:
+    for first in range(0, count, _PART):
+        yield min(_PART, count - first)
 
 
 def rounded_otherwise(inputs: Sequence[NumpyArray], relative: float) -> list[NumpyArray]:
@@ -40,14 +67,18 @@ def rounded_otherwise(inputs: Sequence[NumpyArray], relative: float) -> list[Num
 
 
 def _random_array(port: "ArrayPort", generator: np.random.Generator) -> NumpyArray:
-    if port.dtype == np.bool_:
-        return generator.integers(0, 2, port.shape).astype(np.bool_)
-    if _is_integer(port.dtype):
-        return generator.integers(0, _INTEGER_END, port.shape).astype(port.dtype)
-    if port.dtype.kind == "c":
-        real, imaginary = generator.normal(0, _SCALE, (2, *port.shape))
-        return (real + 1j * imaginary).astype(port.dtype)
-    return generator.normal(0, _SCALE, port.shape).astype(port.dtype)
+    return _random_elements(port.shape, port.dtype, generator)
+
+
+def _random_elements(shape: tuple[int, ...], dtype: np.dtype[Any], generator: np.random.Generator) -> NumpyArray:
+    if dtype == np.bool_:
+        return generator.integers(0, 2, shape).astype(np.bool_)
+    if _is_integer(dtype):
+        return generator.integers(0, _INTEGER_END, shape).astype(dtype)
+    if dtype.kind == "c":
+        real, imaginary = generator.normal(0, _SCALE, (2, *shape))
+        return (real + 1j * imaginary).astype(dtype)
+    return generator.normal(0, _SCALE, shape).astype(dtype)
 
 
 def _is_integer(dtype: np.dtype[Any]) -> bool:
