@@ -66,6 +66,11 @@ def every_second(image: jax.Array, kernel: jax.Array) -> jax.Array:
     return lax.conv_general_dilated(image, kernel, (2,), "SAME", dimension_numbers=("NWC", "WIO", "NWC"))
 
 
+def rows_of_some_devices(image: jax.Array, kernel: jax.Array) -> jax.Array:
+    uneven = NamedSharding(mesh_of((8,)), P(None, "x"))
+    return (lax.with_sharding_constraint(every_second(image, kernel), uneven) ** 2).sum()
+
+
 def every_third(image: jax.Array, kernel: jax.Array) -> jax.Array:
     return lax.conv_general_dilated(image, kernel, (3,), "SAME", dimension_numbers=("NWC", "WIO", "NWC"))[:, :4]
 
@@ -101,6 +106,13 @@ CASES: dict[str, tuple[tuple[int, ...], Function[Any], Arguments, P]] = {
     "a halo of most rows": ((2,), convolved, [((1, 8, 8), P(None, "x")), ((8, 8, 8), P())], P(None, "x")),
     "windows of rows that all devices hold": ((4,), convolved, [((1, 8, 8), P()), ((8, 8, 8), P())], P(None, "x")),
     "every third window": ((4,), every_third, [((1, 16, 8), P(None, None, "x")), ((3, 8, 8), P())], P(None, "x")),
+    "fewer windows than devices": ((8,), rows_of_some_devices, [((1, 8, 8), P(None, "x")), ((3, 8, 8), P())], P()),
+    "fewer windows than devices, features split": (
+        (8,),
+        rows_of_some_devices,
+        [((1, 8, 8), P(None, None, "x")), ((2, 8, 8), P())],
+        P(),
+    ),
     "log-sum-exps split anew": ((2, 2), lax.cumlogsumexp, [((8, 16), P(("y", "x")))], P(None, "x")),
     "elements that all devices hold": ((8,), product_of_segments, [((16,), P()), ((16,), P("x"))], P()),
     "two selects share the reshard of their mask": (

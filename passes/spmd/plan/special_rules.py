@@ -120,11 +120,31 @@ def rule_of_convolution(
     *Unevenly split factors of a dimension with several factors.* 6 features in 2 groups of 3 cannot be padded such that
     two devices have equal shares of each group.
     """
+    rule = _with_uneven_windows(op, rule, shardings, mesh)
     tensors = Counter(factor for tensor in rule.tensors for factor in {each for dim in tensor for each in dim})
     of_one_tensor = {factor for factor, count in tensors.items() if count == 1}
     in_composite_dims = {factor for tensor in rule.tensors for dim in tensor if len(dim) > 1 for factor in dim}
     replicated = of_one_tensor | (in_composite_dims & uneven_factors(rule, shardings, mesh))
     return rule.with_replicated(replicated)
+
+
+def _with_uneven_windows(
+    op: ConvolutionOp, rule: OpShardingRule, shardings: Sequence[TensorSharding | None], mesh: Mesh
+) -> OpShardingRule:
+    """Return `rule` with only the factor of the windows in the spatial dimensions that `shardings` split unevenly.
+
+    8 rows under 4 windows with stride 2 have two factors, of the windows and of the elements within. Over 8 devices,
+    the first four compute a row of the result each. Dimensions whose kernel is split keep both factors.
+    """
+    uneven = uneven_factors(rule, shardings, mesh) & set(rule.permutation)
+    dims, (lhs, kernel), of_kernel = op.dimension_numbers.data, rule.operands, shardings[1]
+    for before, within in zip(dims.input_spatial_dimensions, dims.kernel_spatial_dimensions, strict=True):
+        if of_kernel is not None and of_kernel.dim_axes[within]:
+            continue
+        if len(lhs[before]) > 1 and (windows := tuple(factor for factor in lhs[before] if factor in uneven)):
+            lhs = (*lhs[:before], windows, *lhs[before + 1 :])
+            kernel = (*kernel[:within], (), *kernel[within + 1 :])
+    return replace(rule, operands=(lhs, kernel))
 
 
 def rule_of_split_kernel(
