@@ -254,7 +254,7 @@ class _Sum:
                 self._reshards[key].append((each, reshard))
 
     def send(self, times: int, seconds: Seconds, received: float, *, is_awaited: bool) -> None:
-        """Add the communication of `times` runs, each of which receives `received` bytes a device."""
+        """Add the communication of `times` runs; in each, a device receives `received` bytes."""
         self._received += times * received
         for axes, each in seconds.items():
             self._communication[axes] += times * each
