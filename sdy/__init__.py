@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from sdy.passes.jax.bindings.from_jax import from_jax as from_jax
     from sdy.passes.jax.operators.register import register_op as register_op
     from sdy.passes.policy.split import split as split
+    from sdy.passes.python.program import to_python as to_python
     from sdy.rule import OpShardingRule as OpShardingRule
     from sdy.sharding import DimSharding as DimSharding
     from sdy.sharding import TensorSharding
@@ -104,6 +105,7 @@ _MODULES = {
     "to_hlo_proto": "sdy.passes.exporting.hlo",
     "to_hlo_text": "sdy.passes.exporting.hlo",
     "to_model_explorer": "sdy.passes.account.model_explorer",
+    "to_python": "sdy.passes.python.program",
     "torch": "sdy.passes.torch:",
 }
 

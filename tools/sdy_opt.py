@@ -47,6 +47,8 @@ options:
   --target-version=X.Y.Z         write a portable artifact for this and later versions of StableHLO
   --emit-hlo                     write HLO text; the program must have no SDY operations, as after --sdy-plain
   --emit-hlo-proto               write the same as a serialized HloModuleProto
+  --emit-python                  write a Python file that imports JAX alone: the program of one device under
+                                 jax.shard_map if the module is partitioned, else the program of whole arrays
   --sdy-explain=NAME             print why the value %NAME has its sharding, instead of the module;
                                  @FUNCTION:%NAME for a value outside of the main function
   --sdy-model-explorer           print the graph of the module and the propagation of each axis, as JSON for Google's
@@ -86,6 +88,7 @@ class Arguments:
     target_version: str | None = None
     emit_hlo: bool = False
     emit_hlo_proto: bool = False
+    emit_python: bool = False
     sdy_explain: str = ""
     sdy_model_explorer: bool = False
     mlir_timing: bool = False
@@ -98,6 +101,7 @@ class Arguments:
             "bytecode": self.emit_bytecode or self.target_version is not None,
             "HLO as text": self.emit_hlo,
             "HLO as a proto": self.emit_hlo_proto,
+            "Python": self.emit_python,
         }
         return {form for form, is_requested in requested.items() if is_requested}
 
@@ -284,6 +288,10 @@ def process(source: Source, arguments: Arguments, timing: Timing) -> str | bytes
             from sdy.passes.exporting.hlo import to_hlo_proto, to_hlo_text
 
             return (to_hlo_text if arguments.emit_hlo else to_hlo_proto)(module)
+        if arguments.emit_python:
+            from sdy.passes.python.program import to_python
+
+            return to_python(module)
         if arguments.other_forms:
             return to_bytecode(module, arguments.target_version)
         return arguments.text(module)

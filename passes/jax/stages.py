@@ -21,6 +21,7 @@ from sdy.passes.jax.jax_internals import ToCompile, lower_with_placements, with_
 from sdy.passes.jax.program.sharded_program import ShardedProgram
 from sdy.passes.jax.refused_kernels import explain_refused_kernels
 from sdy.passes.policy import Policy
+from sdy.passes.python.program import to_python
 from sdy.type_helpers import Function
 
 
@@ -90,6 +91,10 @@ class LoweredProgram(ABC):
     def device_text(self, *, debug_info: bool = False) -> str:
         """Return the program of one device as StableHLO text, with source locations if `debug_info`."""
         return self.program.local.as_text(debug_info)
+
+    def to_python(self) -> str:
+        """Return the program of one device as a Python file that imports JAX alone, as `sdy.to_python` does."""
+        return to_python(self._compilation.layout.local, self.name)
 
 
 @dataclass(frozen=True, repr=False)

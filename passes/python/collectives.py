@@ -1,0 +1,112 @@
+"""Collectives of the program of one device, along the named axes of `jax.shard_map`."""
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
+from xdsl.ir import Operation, Region, SSAValue
+from xdsl.utils.hints import isa
+
+from sdy import stablehlo
+from sdy.device_groups import device_groups
+from sdy.dialect.meshes import enclosing_module, named_meshes
+from sdy.passes.common.properties import value_bytes
+from sdy.passes.python.device_axes import axes_text
+from sdy.passes.python.expressions import Expression, call, list_of, sizes, tuple_of
+from sdy.passes.python.literals import integers
+from sdy.passes.python.reductions import reducer_of
+from sdy.passes.python.scope import Printer, Scope
+from sdy.stablehlo.attributes.replica_group_meshes import axes_and_mesh
+from sdy.stablehlo.attributes.replica_groups import ReplicaGroupMeshAxesAttr
+
+_REDUCERS = {"sum": "lax.psum", "max": "lax.pmax", "min": "lax.pmin"}
+
+
+def groups_of(op: Operation) -> list[list[int]]:
+    """Return the groups of devices of a collective."""
+    groups = op.properties["replica_groups"]
+    if isinstance(groups, ReplicaGroupMeshAxesAttr):
+        module = enclosing_module(op)
+        assert module is not None
+        return device_groups(*axes_and_mesh(groups, named_meshes(module)))
+    assert isa(groups, DenseIntOrFPElementsAttr)
+    count, size = groups.get_shape()
+    numbers = integers(groups)
+    return [numbers[row * size : (row + 1) * size] for row in range(count)]
+
+
+def _axes(op: Operation, scope: Scope, kind: str) -> str:
+    """Return the axes of a collective, after a comment with its kind and bytes."""
+    axes = axes_text(scope.writer.axes.of_groups(groups_of(op)))
+    scope.comment(f"{kind} over {axes}, {_bytes_text(op.operands)}")
+    return axes
+
+
+def _bytes_text(values: Sequence[SSAValue]) -> str:
+    from sdy.formatting import format_bytes
+
+    return f"{format_bytes(sum(map(value_bytes, values)))} a device"
+
+
+def _reducer(body: Region, values: Sequence[SSAValue]) -> str:
+    known = reducer_of(body, values[:1])
+    if known is None or known.method not in _REDUCERS:
+        raise NotImplementedError("JAX has no collective of this reduction over devices")
+    return _REDUCERS[known.method]
+
+
+def _all_reduce(op: stablehlo.AllReduceOp, scope: Scope) -> Expression:
+    function = _reducer(op.computation, op.operands)
+    values = [*map(scope.of, op.operands)]
+    axes = _axes(op, scope, "all-reduce")
+    return call(function, values[0] if len(values) == 1 else tuple_of(values), axes)
+
+
+def _all_gather(op: stablehlo.AllGatherOp, scope: Scope) -> Expression:
+    value, dim = _one(op, scope), op.all_gather_dim.value.data
+    axes = _axes(op, scope, "all-gather")
+    return call("lax.all_gather", value, axes, **({"axis": str(dim)} if dim else {}), tiled="True")
+
+
+def _reduce_scatter(op: stablehlo.ReduceScatterOp, scope: Scope) -> Expression:
+    if _reducer(op.computation, [op.operand]) != "lax.psum":
+        raise NotImplementedError("JAX has reduce-scatters of sums only")
+    value, dim = scope.of(op.operand), op.scatter_dimension.value.data
+    axes = _axes(op, scope, "reduce-scatter")
+    return call("lax.psum_scatter", value, axes, scatter_dimension=str(dim), tiled="True")
+
+
+def _all_to_all(op: stablehlo.AllToAllOp, scope: Scope) -> Expression:
+    value = _one(op, scope)
+    axes = _axes(op, scope, "all-to-all")
+    split, concatenated = (each.value.data for each in (op.split_dimension, op.concat_dimension))
+    return call("lax.all_to_all", value, axes, str(split), str(concatenated), tiled="True")
+
+
+def _permute(op: stablehlo.CollectivePermuteOp, scope: Scope) -> Expression:
+    numbers = integers(op.source_target_pairs)
+    pairs = [*zip(numbers[::2], numbers[1::2], strict=True)]
+    value = scope.of(op.operand)
+    scope.comment(f"collective-permute, {_bytes_text([op.operand])}")
+    axes = axes_text(scope.writer.axes.names)
+    return call("lax.ppermute", value, axes, list_of(map(sizes, pairs)))
+
+
+def _one(op: Operation, scope: Scope) -> Expression:
+    if len(op.operands) != 1:
+        raise NotImplementedError("JAX has no collective of this kind of several arrays at once")
+    return scope.of(op.operands[0])
+
+
+def _device(op: Operation, scope: Scope) -> Expression:
+    index = call("lax.axis_index", axes_text(scope.writer.axes.names))
+    return Expression(f"{index}.astype(jnp.uint32)")
+
+
+COLLECTIVES: dict[type[Operation], Printer] = {
+    stablehlo.AllGatherOp: _all_gather,
+    stablehlo.AllReduceOp: _all_reduce,
+    stablehlo.AllToAllOp: _all_to_all,
+    stablehlo.CollectivePermuteOp: _permute,
+    stablehlo.PartitionIdOp: _device,
+    stablehlo.ReduceScatterOp: _reduce_scatter,
+}

@@ -1,0 +1,218 @@
+"""Elementwise operations as operators and functions of `jnp` and `lax`."""
+
+from collections.abc import Callable
+
+from xdsl.ir import Operation
+
+from sdy import stablehlo
+from sdy.dialect.constants import is_constant
+from sdy.ir.shapes import shape
+from sdy.passes.python.expressions import (
+    Expression,
+    Item,
+    Precedence,
+    attribute,
+    binary,
+    call,
+    method,
+    unary,
+)
+from sdy.passes.python.literals import dtype_of, dtype_text
+from sdy.passes.python.scope import Printer, Scope
+from sdy.stablehlo.attributes.enums import ComparisonDirection, ComparisonType
+from sdy.stablehlo.chlo import elementwise as chlo
+
+_OPERATORS: dict[type[Operation], tuple[str, Precedence]] = {
+    stablehlo.AddOp: ("+", Precedence.SUM),
+    stablehlo.AndOp: ("&", Precedence.AND),
+    stablehlo.MulOp: ("*", Precedence.PRODUCT),
+    stablehlo.OrOp: ("|", Precedence.OR),
+    stablehlo.SubtractOp: ("-", Precedence.SUM),
+    stablehlo.XorOp: ("^", Precedence.XOR),
+}
+
+_COMPARISONS = {
+    ComparisonDirection.EQ: "==",
+    ComparisonDirection.NE: "!=",
+    ComparisonDirection.GE: ">=",
+    ComparisonDirection.GT: ">",
+    ComparisonDirection.LE: "<=",
+    ComparisonDirection.LT: "<",
+}
+
+HELPERS = {
+    "total_order": '''def total_order(x, dtype):
+    """Return integers of type `dtype` in the total order of floats, -0 before +0 and NaN last."""
+    bits = lax.bitcast_convert_type(x, dtype)
+    return jnp.where(bits < 0, bits ^ jnp.iinfo(dtype).max, bits)'''
+}
+"""Functions that a file defines if it needs them."""
+
+_FUNCTIONS: dict[type[Operation], str] = {
+    stablehlo.AbsOp: "jnp.abs",
+    stablehlo.CbrtOp: "lax.cbrt",
+    stablehlo.CeilOp: "jnp.ceil",
+    stablehlo.ClzOp: "lax.clz",
+    stablehlo.CosineOp: "jnp.cos",
+    stablehlo.ExpOp: "jnp.exp",
+    stablehlo.Expm1Op: "jnp.expm1",
+    stablehlo.FloorOp: "jnp.floor",
+    stablehlo.IsFiniteOp: "jnp.isfinite",
+    stablehlo.Log1pOp: "jnp.log1p",
+    stablehlo.LogOp: "jnp.log",
+    stablehlo.LogisticOp: "lax.logistic",
+    stablehlo.PopulationCountOp: "lax.population_count",
+    stablehlo.RoundNearestEvenOp: "jnp.round",
+    stablehlo.RsqrtOp: "lax.rsqrt",
+    stablehlo.SignOp: "lax.sign",
+    stablehlo.SineOp: "jnp.sin",
+    stablehlo.SqrtOp: "jnp.sqrt",
+    stablehlo.TanOp: "jnp.tan",
+    stablehlo.TanhOp: "jnp.tanh",
+    chlo.AcosOp: "lax.acos",
+    chlo.AcoshOp: "lax.acosh",
+    chlo.AsinOp: "lax.asin",
+    chlo.AsinhOp: "lax.asinh",
+    chlo.AtanOp: "lax.atan",
+    chlo.AtanhOp: "lax.atanh",
+    chlo.BesselI1eOp: "lax.bessel_i1e",
+    chlo.ConjOp: "jnp.conj",
+    chlo.CoshOp: "lax.cosh",
+    chlo.DigammaOp: "lax.digamma",
+    chlo.ErfInvOp: "lax.erf_inv",
+    chlo.ErfOp: "lax.erf",
+    chlo.ErfcOp: "lax.erfc",
+    chlo.IsInfOp: "jnp.isinf",
+    chlo.IsNegInfOp: "jnp.isneginf",
+    chlo.IsPosInfOp: "jnp.isposinf",
+    chlo.LgammaOp: "lax.lgamma",
+    chlo.SinhOp: "lax.sinh",
+    chlo.SquareOp: "lax.square",
+    chlo.TanOp: "lax.tan",
+}
+"""The functions of one array, which return one of the type of the operation's result."""
+
+_BINARY_FUNCTIONS: dict[type[Operation], str] = {
+    stablehlo.Atan2Op: "lax.atan2",
+    stablehlo.ComplexOp: "lax.complex",
+    stablehlo.MaxOp: "jnp.maximum",
+    stablehlo.MinOp: "jnp.minimum",
+    stablehlo.PowOp: "lax.pow",
+    stablehlo.RemOp: "lax.rem",
+    stablehlo.ShiftLeftOp: "lax.shift_left",
+    stablehlo.ShiftRightArithmeticOp: "lax.shift_right_arithmetic",
+    stablehlo.ShiftRightLogicalOp: "lax.shift_right_logical",
+    chlo.MulhiOp: "lax.mulhi",
+    chlo.NextAfterOp: "lax.nextafter",
+    chlo.PolygammaOp: "lax.polygamma",
+    chlo.ZetaOp: "lax.zeta",
+}
+"""The functions of two arrays; those of `jnp` broadcast."""
+
+
+def _operator(op: Operation, scope: Scope) -> Expression:
+    symbol, precedence = _OPERATORS[type(op)]
+    lhs, rhs = scope.together(op.operands)
+    if symbol == "+" and rhs.precedence is Precedence.SIGN and rhs.text.startswith("-") and is_constant(op.operands[1]):
+        return binary(lhs, "-", Expression(rhs.text[1:]), precedence)
+    return binary(lhs, symbol, rhs, precedence)
+
+
+def _function(op: Operation, scope: Scope) -> Expression:
+    return call(_FUNCTIONS[type(op)], scope.of(op.operands[0]))
+
+
+def _binary_function(op: Operation, scope: Scope) -> Expression:
+    name = _BINARY_FUNCTIONS[type(op)]
+    return call(name, *(scope.together(op.operands) if name.startswith("jnp.") else map(scope.of, op.operands)))
+
+
+def _divide(op: stablehlo.DivOp, scope: Scope) -> Expression:
+    if dtype_of(op.result).kind in "iub":
+        return call("lax.div", *map(scope.of, op.operands))
+    lhs, rhs = scope.together(op.operands)
+    return binary(lhs, "/", rhs, Precedence.PRODUCT)
+
+
+def _compare(op: stablehlo.CompareOp, scope: Scope) -> Expression:
+    symbol = _COMPARISONS[op.comparison_direction.data]
+    kind = op.compare_type.data if op.compare_type is not None else ComparisonType.NOTYPE
+    if op.lhs is op.rhs and symbol == "!=":
+        return call("jnp.isnan", scope.of(op.lhs))
+    if kind is ComparisonType.TOTALORDER and dtype_of(op.lhs).kind not in "iub":
+        scope.writer.helpers.add("total_order")
+        width = 8 * dtype_of(op.lhs).itemsize
+        lhs, rhs = (call("total_order", scope.of(value), f"jnp.int{width}") for value in op.operands)
+    else:
+        lhs, rhs = scope.together(op.operands)
+    return binary(lhs, symbol, rhs, Precedence.COMPARISON)
+
+
+def _select(op: stablehlo.SelectOp, scope: Scope) -> Expression:
+    values = [op.on_true, op.on_false]
+    if shape(op.pred.type) == shape(op.result.type):
+        return call("jnp.where", *scope.together(op.operands, values))
+    return call("jnp.where", scope.of(op.pred), *scope.together(values))
+
+
+def _clamp(op: stablehlo.ClampOp, scope: Scope) -> Expression:
+    return call("lax.clamp", *map(scope.of, op.operands))
+
+
+def _convert(op: stablehlo.ConvertOp, scope: Scope) -> Expression:
+    value, dtype = scope.of(op.operand), dtype_of(op.result)
+    if dtype_of(op.operand) == dtype:
+        return value
+    if dtype_of(op.operand).kind == "c" and dtype.kind != "c":
+        return call("lax.convert_element_type", value, dtype_text(dtype))
+    return method(value, "astype", dtype_text(dtype))
+
+
+def _negate(op: stablehlo.NegOp, scope: Scope) -> Expression:
+    return unary("-", scope.of(op.operand))
+
+
+def _not(op: stablehlo.NotOp, scope: Scope) -> Expression:
+    return unary("~", scope.of(op.operand))
+
+
+def _part(name: str) -> Callable[[Operation, Scope], Expression]:
+    def print_part(op: Operation, scope: Scope) -> Expression:
+        value = op.operands[0]
+        if dtype_of(value).kind != "c":
+            return scope.of(value) if name == "real" else call("jnp.zeros_like", scope.of(value))
+        return attribute(scope.of(value), name)
+
+    return print_part
+
+
+def _round(op: stablehlo.RoundOp, scope: Scope) -> Expression:
+    return call("lax.round", scope.of(op.operand), "lax.RoundingMethod.AWAY_FROM_ZERO")
+
+
+def _reduce_precision(op: stablehlo.ReducePrecisionOp, scope: Scope) -> Expression:
+    bits: list[Item] = [str(op.exponent_bits.value.data), str(op.mantissa_bits.value.data)]
+    return call("lax.reduce_precision", scope.of(op.operand), *bits)
+
+
+ELEMENTWISE: dict[type[Operation], Printer] = {
+    **dict.fromkeys(_OPERATORS, _operator),
+    **dict.fromkeys(_FUNCTIONS, _function),
+    **dict.fromkeys(_BINARY_FUNCTIONS, _binary_function),
+    stablehlo.ClampOp: _clamp,
+    stablehlo.CompareOp: _compare,
+    stablehlo.ConvertOp: _convert,
+    stablehlo.DivOp: _divide,
+    stablehlo.ImagOp: _part("imag"),
+    stablehlo.NegOp: _negate,
+    stablehlo.NotOp: _not,
+    stablehlo.RealOp: _part("real"),
+    stablehlo.ReducePrecisionOp: _reduce_precision,
+    stablehlo.RoundOp: _round,
+    stablehlo.SelectOp: _select,
+}
+
+BROADCASTING = frozenset(
+    {*_OPERATORS, stablehlo.CompareOp, stablehlo.DivOp, stablehlo.MaxOp, stablehlo.MinOp, stablehlo.SelectOp}
+)
+"""The operations whose operands NumPy's rules broadcast."""

@@ -1,0 +1,389 @@
+"""The body of a Python function under construction: names of values, and statements."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import NameLoc
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
+
+from sdy.diagnostics import Location
+from sdy.dialect.constants import constant_value
+from sdy.ir.shapes import shape
+from sdy.passes.common.properties import is_pure
+from sdy.passes.python.device_axes import DeviceAxes
+from sdy.passes.python.device_index import entry_of_device, is_part_of_entry
+from sdy.passes.python.expressions import WIDTH, Expression, assignment, atom, call, index, method, statement, tuple_of
+from sdy.passes.python.literals import Array, constant, dtype_of, dtype_text, elements, is_listed, number
+from sdy.passes.python.names import Names, assigned_name, identifier, place_of, source_line
+from sdy.stablehlo.broadcast import BroadcastInDimOp
+from sdy.stablehlo.shape import ReshapeOp
+
+_NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
+
+_INLINED = 32
+"""The longest expression that is written at its only use, and not assigned to a variable."""
+
+Printer = Callable[[Any, "Scope"], Expression | None]
+"""A function from an operation to its expression, a tuple if it has several results; None if it wrote statements."""
+
+
+@dataclass
+class Writer:
+    """What the functions of a file share: the table of operations, the axes of devices, and what they need."""
+
+    printers: Mapping[type[Operation], Printer]
+    axes: DeviceAxes
+    broadcasting: Set[type[Operation]]
+    """The operations whose operands NumPy's rules broadcast."""
+    functions: dict[str, str] = field(default_factory=dict[str, str])
+    """The Python name of each function of the module."""
+    helpers: set[str] = field(default_factory=set[str])
+    """The functions of `HELPERS` that the file needs."""
+    constants: dict[str, Array] = field(default_factory=dict[str, Array])
+    """Large constants by their names in the file."""
+    unsupported: dict[str, str] = field(default_factory=dict[str, str])
+    """The operations without an equivalent in JAX, and the reason."""
+
+    def constant(self, values: Array) -> Expression:
+        """Return an array: a large one by its name in the file."""
+        if is_listed(values):
+            return constant(values)
+        name = f"CONSTANT_{len(self.constants) + 1}"
+        self.constants[name] = values
+        return Expression(name)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement: an assignment of a value to names, a return if there are none, or a function with its lines."""
+
+    value: Expression
+    targets: tuple[str, ...] = ()
+    place: Location | None = None
+    comments: tuple[str, ...] = ()
+    function: tuple[str, ...] = ()
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts that may contain names."""
+        return self.function or (self.value.text,)
+
+    def lines(self, used: Set[str], depth: int) -> Iterator[str]:
+        """Yield the lines of the statement; names of several that are not `used` become `_`."""
+        if self.function:
+            return iter(self.function)
+        if not self.targets:
+            return statement("return ", self.value, depth)
+        targets = self.targets if len(self.targets) == 1 else [name if name in used else "_" for name in self.targets]
+        return assignment(targets, self.value, depth)
+
+
+class Scope:
+    """A block of statements. A nested function has its own, which sees the values around it."""
+
+    def __init__(self, writer: Writer, names: Names, depth: int = 1):
+        self.writer = writer
+        self.names = names
+        self.depth = depth
+        self._statements: list[Statement] = []
+        self._values: dict[SSAValue, Expression] = {}
+        self._place: Location | None = None
+        self._comments: list[str] = []
+
+    def inner(self) -> "Scope":
+        """Return the scope of a nested function, to be written with `define`."""
+        scope = Scope(self.writer, self.names, self.depth + 1)
+        scope._values = dict(self._values)
+        return scope
+
+    def bind(self, value: SSAValue, expression: Expression | str) -> None:
+        """Use `expression` for `value`."""
+        self._values[value] = atom(expression)
+
+    def name(self, value: SSAValue, default: str = "value") -> str:
+        """Give `value` a name, and return it."""
+        name = self.names.new(self._suggested(value) or default)
+        self.bind(value, name)
+        return name
+
+    def of(self, value: SSAValue) -> Expression:
+        """Return an expression of the whole array `value`."""
+        known = self._values.get(value)
+        if known is not None:
+            return known
+        if (elements_ := _constant_elements(value)) is not None:
+            return self.writer.constant(elements_)
+        if isinstance(value, OpResult) and isinstance(value.op, BroadcastInDimOp):
+            whole = self.writer.printers[BroadcastInDimOp](value.op, self)
+            assert whole is not None
+            return whole
+        raise NotImplementedError(f"a value of type {value.type} has no equivalent")
+
+    def together(self, values: Sequence[SSAValue], typed: Sequence[SSAValue] | None = None) -> list[Expression]:
+        """Return expressions that NumPy's rules broadcast to the shape of `values`, which have one shape.
+
+        Args:
+            values: The operands of an elementwise operation.
+            typed: Those that determine the element type of the result, by default all.
+        """
+        wholes = [value for value in values if not self._is_broadcast(value)]
+        if not wholes:
+            return [*map(self.of, values)]
+        numbers_need_type = not any(value in wholes for value in (values if typed is None else typed))
+        return [
+            self.of(value)
+            if value in wholes
+            else self._small(value, numbers_need_type and (not typed or value in typed))
+            for value in values
+        ]
+
+    def write_body(self, block: Block, results: Sequence[SSAValue] | None = None) -> None:
+        """Write the statements of `block`, and the return of `results` or of the operands of its terminator."""
+        assert block.last_op is not None
+        for op in block.ops:
+            if op is not block.last_op:
+                self._write(op)
+        returned = [*map(self.of, block.last_op.operands if results is None else results)]
+        self.write("return", returned[0] if len(returned) == 1 else tuple_(returned))
+
+    def define(self, name: str, parameters: Sequence[str], body: "Scope") -> None:
+        """Write the function `name` with the statements of `body`."""
+        head = f"{self._indent}def {name}({', '.join(parameters)}):"
+        self._add(Expression(name), [name], [head, *body.lines()])
+
+    def write(self, target: str, value: Expression) -> None:
+        """Write `target = value`, or `return value` for the target "return"."""
+        self._add(value, [] if target == "return" else [target])
+
+    def unpack(self, names: Sequence[str], value: Expression | str) -> None:
+        """Write the assignment of the items of a tuple to several names."""
+        self._add(atom(value), names)
+
+    def comment(self, text: str) -> None:
+        """Write a comment before the next statement."""
+        self._comments.append(f"{self._indent}# {' '.join(text.split())}")
+
+    def assign(self, results: Sequence[SSAValue], value: Expression, defaults: Sequence[str] = ()) -> None:
+        """Assign `value`, a tuple if there is not exactly one result, to new names of `results`, like `defaults`."""
+        defaults = defaults or [*map(_default_name, results)]
+        targets = [self.name(result, default) for result, default in zip(results, defaults, strict=True)]
+        self._add(value, targets or ["_"])
+
+    def lines(self) -> list[str]:
+        """Return the lines of the statements that are needed, with comments on the lines that they came from."""
+        lines: list[str] = []
+        place: Location | None = None
+        after_function = False
+        for each, used in self._needed():
+            if lines and (after_function or each.function):
+                lines.append("")
+            if each.place is not None and not _is_same_line(each.place, place):
+                place = each.place
+                lines += self._place_comment(place)
+            lines += [*each.comments, *each.lines(used, self.depth)]
+            after_function = bool(each.function)
+        return lines
+
+    @property
+    def _indent(self) -> str:
+        return "    " * self.depth
+
+    def _needed(self) -> list[tuple[Statement, Set[str]]]:
+        """Return the statements without those whose names nothing uses, each with the names that later ones use."""
+        needed: list[tuple[Statement, Set[str]]] = []
+        used: set[str] = {"_"}
+        for each in reversed(self._statements):
+            if each.targets and used.isdisjoint(each.targets):
+                continue
+            needed.append((each, used.intersection(each.targets)))
+            for text in each.texts:
+                used.update(_NAME.findall(text))
+        return needed[::-1]
+
+    def _add(self, value: Expression, targets: Sequence[str], function: Sequence[str] = ()) -> None:
+        comments, self._comments = self._comments, []
+        self._statements.append(Statement(value, (*targets,), self._place, (*comments,), (*function,)))
+
+    def _place_comment(self, place: Location) -> list[str]:
+        text = source_line(place.filename, place.line)
+        whole = f"{self._indent}# {place.filename.rpartition('/')[2]}:{place.line}: {' '.join(text.split())}"
+        return [f"{whole[: WIDTH - 4]} ..." if len(whole) > WIDTH else whole] if text else []
+
+    def _write(self, op: Operation) -> None:
+        if not any(result.uses for result in op.results) and is_pure(op):
+            return
+        if all(_constant_elements(result) is not None for result in op.results) and op.results:
+            return
+        if isinstance(op, BroadcastInDimOp) and self._is_broadcast(op.result):
+            return
+        if len(op.results) == 1 and (entry := entry_of_device(op.results[0], self.writer.axes)) is not None:
+            dtype = dtype_of(op.results[0])
+            self.bind(op.results[0], entry if dtype == np.int32 else method(entry, "astype", dtype_text(dtype)))
+            return
+        if is_part_of_entry(op, self.writer.axes):
+            return
+        self._place = place_of(op)
+        printer = self.writer.printers.get(type(op))
+        try:
+            value = self._unsupported(op, "") if printer is None else printer(op, self)
+        except NotImplementedError as problem:
+            value = self._unsupported(op, str(problem))
+        if value is None:
+            return
+        if len(op.results) == 1 and self._may_inline(op.results[0], value):
+            self.bind(op.results[0], value)
+        else:
+            self.assign(op.results, value)
+
+    def _unsupported(self, op: Operation, reason: str) -> Expression:
+        """Return a call that raises, with the name of `op`."""
+        self.writer.unsupported[op.name] = reason
+        operands: list[Expression] = []
+        for operand in op.operands:
+            try:
+                operands.append(self.of(operand))
+            except NotImplementedError:
+                operands.append(Expression("None"))
+        return call("unsupported", f'"{op.name}"', *operands)
+
+    def _may_inline(self, result: SSAValue, value: Expression) -> bool:
+        uses = [*result.uses]
+        return (
+            len(value.text) <= _INLINED
+            and len(uses) == 1
+            and isinstance(result, OpResult)
+            and uses[0].operation.parent is result.op.parent
+            and result.op.name.split(".")[0] not in ("func",)
+            and type(result.op).__name__ not in _STATEMENTS
+        )
+
+    def _suggested(self, value: SSAValue) -> str:
+        """Return the variable that the source line of `value` assigns, if other lines use `value`."""
+        if not isinstance(value, OpResult) or len(value.op.results) > 1 or _is_gradient(value.op):
+            return ""
+        place = place_of(value.op)
+        if place is None or all(_is_at(use.operation, place) for use in value.uses):
+            return ""
+        return assigned_name(place.filename, place.line)
+
+    def _is_broadcast(self, value: SSAValue) -> bool:
+        """Return whether `value` is a constant or a broadcast that all of its uses can leave to NumPy's rules."""
+        if (array := _constant_elements(value)) is not None:
+            return _is_splat(array)
+        if not isinstance(value, OpResult) or not isinstance(value.op, BroadcastInDimOp):
+            return False
+        return _entries(value.op) is not None and all(
+            type(use.operation) in self.writer.broadcasting
+            and any(
+                operand is not value and not _could_broadcast(operand)
+                for operand in use.operation.operands
+                if shape(operand.type) == shape(value.type)
+            )
+            for use in value.uses
+        )
+
+    def _small(self, value: SSAValue, needs_type: bool) -> Expression:
+        """Return `value` before its broadcast; a number has a type only if `needs_type`."""
+        array = _constant_elements(value)
+        if array is not None:
+            text = number(array.flat[0], array.dtype)
+            return call(dtype_text(array.dtype), text) if needs_type else text
+        broadcast = value.owner
+        assert isinstance(broadcast, BroadcastInDimOp)
+        source, entries = _entries(broadcast) or (broadcast.operand, [])
+        if _constant_elements(source) is not None and not shape(source.type):
+            return self._small(source, needs_type)
+        whole = self.of(source)
+        return index(whole, *entries) if "None" in entries else whole
+
+
+_STATEMENTS = frozenset(
+    {"AllGatherOp", "AllReduceOp", "AllToAllOp", "CollectivePermuteOp", "ReduceScatterOp", "CollectiveBroadcastOp"}
+)
+"""The operations that have a statement of their own: the collectives."""
+
+
+def tuple_(items: Sequence[Expression]) -> Expression:
+    """Return items without parentheses, or a tuple if there are fewer than two."""
+    whole = tuple_of(items)
+    if len(items) < 2:
+        return whole
+    return Expression(whole.text[1:-1], whole.precedence, "(", whole.items, ")", spread=True)
+
+
+def _constant_elements(value: SSAValue) -> Array | None:
+    attribute: Attribute | None = constant_value(value)
+    if attribute is None:
+        return None
+    try:
+        return elements(attribute)
+    except NotImplementedError:
+        return None
+
+
+def _is_splat(array: Array) -> bool:
+    return array.size > 0 and (array.ndim == 0 or bool((array == array.flat[0]).all()))
+
+
+def _could_broadcast(value: SSAValue) -> bool:
+    """Return whether `value` could be left to NumPy's rules, and so does not determine the shape of a result."""
+    if not isinstance(value, OpResult):
+        return False
+    if isinstance(value.op, BroadcastInDimOp):
+        return True
+    array = _constant_elements(value)
+    return array is not None and _is_splat(array)
+
+
+def _entries(op: BroadcastInDimOp) -> tuple[SSAValue, list[str]] | None:
+    """Return the operand of a broadcast and the entries of an index after which NumPy's rules broadcast it.
+
+    Dimensions of size 1 that were added before are added by the index. None if dimensions change their order.
+    """
+    source: SSAValue = op.operand
+    dims = [*op.broadcast_dimensions.get_values()]
+    while isinstance(source, OpResult):
+        if isinstance(source.op, BroadcastInDimOp):
+            inner = source.op.broadcast_dimensions.get_values()
+            source, dims = source.op.operand, [dims[dim] for dim in inner]
+        elif isinstance(source.op, ReshapeOp) and (kept := _without_ones(source.op)) is not None:
+            source, dims = source.op.operand, [dims[dim] for dim in kept]
+        else:
+            break
+    if sorted(dims) != dims:
+        return None
+    rank = len(shape(op.result.type))
+    return source, [":" if dim in dims else "None" for dim in range(dims[0] if dims else rank, rank)]
+
+
+def _without_ones(op: ReshapeOp) -> list[int] | None:
+    """Return the dimensions of the operand in the result of a reshape that only adds dimensions of size 1."""
+    before, after = shape(op.operand.type), shape(op.result.type)
+    kept: list[int] = []
+    for dim, size in enumerate(after):
+        if len(kept) < len(before) and before[len(kept)] == size:
+            kept.append(dim)
+        elif size != 1:
+            return None
+    return kept if len(kept) == len(before) else None
+
+
+def _is_same_line(place: Location, other: Location | None) -> bool:
+    return other is not None and (other.filename, other.line) == (place.filename, place.line)
+
+
+def _is_at(op: Operation, place: Location) -> bool:
+    return _is_same_line(place, place_of(op))
+
+
+def _is_gradient(op: Operation) -> bool:
+    return isinstance(op.location, NameLoc) and "transpose(" in op.location.desc.data
+
+
+def _default_name(value: SSAValue) -> str:
+    if not isinstance(value, OpResult):
+        return "value"
+    return identifier(value.op.name.rpartition(".")[2])

@@ -1,0 +1,210 @@
+"""`sdy.to_python` on small programs: idioms, names, constants, and what JAX does not have."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sdy
+from sdy.passes.python.program import PRINTERS
+from sdy.tools import sdy_opt
+
+UNSUPPORTED = [
+    "async_done",
+    "async_start",
+    "batch_norm_grad",
+    "batch_norm_inference",
+    "batch_norm_training",
+    "broadcast",
+    "collective_broadcast",
+    "collective_reduce",
+    "create_token",
+    "after_all",
+    "infeed",
+    "outfeed",
+    "send",
+    "recv",
+    "tuple",
+    "get_tuple_element",
+    "map",
+    "dot",
+    "einsum",
+    "unary_einsum",
+    "dynamic_broadcast_in_dim",
+    "dynamic_conv",
+    "dynamic_gather",
+    "dynamic_iota",
+    "dynamic_pad",
+    "dynamic_reshape",
+    "real_dynamic_slice",
+    "set_dimension_size",
+    "torch_index_select",
+    "uniform_dequantize",
+    "uniform_quantize",
+    "cross-replica-sum",
+    "replica_id",
+    "return",
+]
+"""The operations of StableHLO that are printed as calls that raise, and terminators."""
+
+
+def printed(text: str) -> str:
+    return sdy.to_python(sdy.parse(text))
+
+
+def body(text: str) -> str:
+    """Return the printed function without its first line."""
+    code = printed(text)
+    return code[code.index("def ") :].partition("\n")[2].rstrip()
+
+
+def called(text: str, *arguments: Any) -> Any:
+    names: dict[str, Any] = {}
+    exec(printed(text), names)
+    return names["program"](*arguments)
+
+
+def unary(operation: str, type_: str = "tensor<4x8xf32>", result: str = "") -> str:
+    return (
+        f"func.func @main(%x: {type_}) -> {result or type_} {{\n  %0 = {operation}\n  return %0 : {result or type_}\n}}"
+    )
+
+
+IDIOMS = {
+    "product": (
+        "func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x2xf32>) -> tensor<4x2xf32> {\n"
+        "  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] :"
+        " (tensor<4x8xf32>, tensor<8x2xf32>) -> tensor<4x2xf32>\n  return %0 : tensor<4x2xf32>\n}",
+        "    return x @ x_2",
+    ),
+    "bias": (
+        "func.func @main(%x: tensor<4x8xf32>, %b: tensor<8xf32>) -> tensor<4x8xf32> {\n"
+        "  %0 = stablehlo.broadcast_in_dim %b, dims = [1] : (tensor<8xf32>) -> tensor<4x8xf32>\n"
+        "  %1 = stablehlo.add %x, %0 : tensor<4x8xf32>\n  return %1 : tensor<4x8xf32>\n}",
+        "    return x + x_2",
+    ),
+    "column": (
+        "func.func @main(%x: tensor<4x8xf32>, %b: tensor<4xf32>) -> tensor<4x8xf32> {\n"
+        "  %0 = stablehlo.broadcast_in_dim %b, dims = [0] : (tensor<4xf32>) -> tensor<4x8xf32>\n"
+        "  %1 = stablehlo.subtract %0, %x : tensor<4x8xf32>\n  return %1 : tensor<4x8xf32>\n}",
+        "    return x_2[:, None] - x",
+    ),
+    "slice": (
+        unary("stablehlo.slice %x [0:4, 1:8:2] : (tensor<4x8xf32>) -> tensor<4x4xf32>", result="tensor<4x4xf32>"),
+        "    return x[:, 1::2]",
+    ),
+    "integer division": (
+        unary("stablehlo.divide %x, %x : tensor<4x8xi32>", "tensor<4x8xi32>"),
+        "    return lax.div(x, x)",
+    ),
+}
+
+
+@pytest.mark.parametrize("idiom", IDIOMS)
+def test_idioms(idiom: str) -> None:
+    text, expected = IDIOMS[idiom]
+    assert body(text) == expected
+
+
+def test_every_operation_has_a_printer_or_is_known_to_have_none() -> None:
+    from sdy.stablehlo import STABLEHLO
+
+    missing = {op.name for op in STABLEHLO.operations} - {op.name for op in PRINTERS}
+    assert missing == {f"stablehlo.{name}" for name in UNSUPPORTED}
+
+
+@pytest.mark.parametrize(
+    ("element", "values"),
+    [
+        ("f32", [1.5, -0.0, float("inf"), 0.1]),
+        ("bf16", [1.5, -0.0, float("-inf"), 0.1]),
+        ("f16", [65504.0, 0.001, 0.1, 1.0]),
+        ("i8", [-128, 127, 0, 1]),
+        ("ui32", [2**32 - 1, 0, 1, 2]),
+        ("i1", ["true", "false", "true", "true"]),
+    ],
+)
+def test_constants_are_exact(element: str, values: list[Any]) -> None:
+    bits = {"inf": {"f32": "0x7F800000"}, "-inf": {"bf16": "0xFF80"}}
+    words = [bits.get(str(value), {}).get(element, str(value)) for value in values]
+    text = (
+        f"func.func @main() -> tensor<4x{element}> {{\n"
+        f"  %0 = stablehlo.constant dense<[{', '.join(words)}]> : tensor<4x{element}>\n"
+        f"  return %0 : tensor<4x{element}>\n}}"
+    )
+    [expected] = sdy.interpret(sdy.parse(text))
+    result = np.asarray(called(text))
+    assert result.dtype == expected.dtype
+    assert result.tobytes() == expected.tobytes()
+
+
+def test_large_constants_are_exact() -> None:
+    values = np.arange(200, dtype=np.float32) / 3
+    text = (
+        "func.func @main() -> tensor<200xf32> {\n"
+        f'  %0 = stablehlo.constant dense<"0x{values.tobytes().hex().upper()}"> : tensor<200xf32>\n'
+        "  return %0 : tensor<200xf32>\n}"
+    )
+    assert np.asarray(called(text)).tobytes() == values.tobytes()
+
+
+@pytest.mark.parametrize(
+    "name", ["class", "match", "lax", "1x", "a b", 'x\'"""', "\\n", "né", "", "print", "unsupported"]
+)
+def test_names_of_arguments_are_identifiers(name: str) -> None:
+    escaped = "".join(f"\\{byte:02X}" for byte in name.encode())
+    text = f'func.func @main(%x: tensor<2xf32> loc("{escaped}")) -> tensor<2xf32> {{\n  return %x : tensor<2xf32>\n}}'
+    assert np.asarray(called(text, np.ones(2, np.float32))).tolist() == [1, 1]
+
+
+def test_custom_calls_keep_their_configuration() -> None:
+    call = "stablehlo.custom_call @my_kernel(%x) {{{}}} : (tensor<4x8xf32>) -> tensor<4x8xf32>"
+    typed = printed(unary(call.format("api_version = 4 : i32, backend_config = {scale = 2.0 : f32, wide = true}")))
+    assert "my_kernel(x, scale=np.float32(2.0), wide=True)" in typed
+    old = printed(unary(call.format('backend_config = "a\\22b"')))
+    assert "custom_call_api_version=1" in old
+    assert r'legacy_backend_config="a\"b"' in old
+
+
+def test_what_jax_lacks_raises() -> None:
+    text = unary("stablehlo.custom_call @xla_python_cpu_callback(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32>")
+    assert "it calls a Python function, which is not in the program" in printed(text)
+    with pytest.raises(NotImplementedError, match=r"stablehlo\.custom_call"):
+        called(text, np.ones((4, 8), np.float32))
+
+
+def test_loops_and_branches() -> None:
+    text = """
+func.func @main(%x: tensor<4xf32>, %n: tensor<i32>) -> tensor<4xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %0:2 = stablehlo.while(%i = %zero, %y = %x) : tensor<i32>, tensor<4xf32>
+  cond {
+    %1 = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %2 = stablehlo.add %y, %y : tensor<4xf32>
+    %3 = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %3, %2 : tensor<i32>, tensor<4xf32>
+  }
+  %5 = "stablehlo.case"(%n) ({
+    %6 = stablehlo.negate %0#1 : tensor<4xf32>
+    stablehlo.return %6 : tensor<4xf32>
+  }, {
+    stablehlo.return %0#1 : tensor<4xf32>
+  }) : (tensor<i32>) -> tensor<4xf32>
+  return %5 : tensor<4xf32>
+}"""
+    for count, expected in ((0, -1), (3, 8), (-2, 1)):
+        assert np.asarray(called(text, np.ones(4, np.float32), np.int32(count))).tolist() == [expected] * 4
+
+
+def test_option_of_sdy_opt(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = tmp_path / "program.mlir"
+    program.write_text(unary("stablehlo.tanh %x : tensor<4x8xf32>"))
+    assert sdy_opt.main([str(program), "--emit-python"]) == 0
+    assert "    return jnp.tanh(x)\n" in capsys.readouterr().out
+    program.write_text("func.func private @f(tensor<2xf32>) -> tensor<2xf32>")
+    assert sdy_opt.main([str(program), "--emit-python"]) == 2
+    assert "there is no function @main to print" in capsys.readouterr().err
