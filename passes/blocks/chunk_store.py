@@ -33,7 +33,7 @@ class ChunkStore:
         results: Mapping[StoredTensor, Any],
         stored: Mapping[StoredTensor, Collection[int]],
     ):
-        self._limit = limit
+        self.limit = limit
         self._directory = directory
         self._results = results
         self._arrays = dict(results)
@@ -43,6 +43,7 @@ class ChunkStore:
         self._held_bytes = 0
         self._result_bytes = 0
         self._kept = 0
+        self._reserved = 0
         self._names = count()
         self.most_bytes = 0
         self.spilled_bytes = 0
@@ -53,16 +54,20 @@ class ChunkStore:
         """Count what the process takes from here on."""
         self._resident.start()
 
+    def reserve(self, size: int) -> None:
+        """Leave `size` bytes of the limit to arrays outside of the store."""
+        self._reserved = size
+
     def make_room(self, size: int) -> None:
         """Spill the least recently used chunks until `size` more bytes fit."""
         beside = self._beside()
-        if beside > self._kept + self._limit // 16 and beside + self._held_bytes + size > self._limit:
+        if beside > self._kept + self.limit // 16 and beside + self._held_bytes + size > self.limit:
             return_free_memory()
             beside = self._kept = self._beside()
-        room = self._limit - size - max(0, beside)
+        room = self.limit - size - max(0, beside)
         while self._held and self._held_bytes > room:
             self._spill(*self._held.popitem(last=False))
-        self.most_bytes = max(self.most_bytes, self._held_bytes + size)
+        self.most_bytes = max(self.most_bytes, self._reserved + self._held_bytes + size)
 
     def put(self, tensor: StoredTensor, number: int, array: Array, is_read: bool) -> None:
         """Store a chunk, for which `make_room` has made room: in the results, and in memory if shards read it."""

@@ -32,7 +32,7 @@ from sdy.passes.blocks.graph import (
     tensors_read,
 )
 from sdy.passes.blocks.kernel import run_program
-from sdy.passes.blocks.reading import read_region
+from sdy.passes.blocks.reading import read_chunks, read_region
 from sdy.passes.blocks.result_store import ResultStore
 from sdy.passes.blocks.schedule import check_arguments
 from sdy.passes.blocks.token import token_of
@@ -249,7 +249,11 @@ class _Recipe:
             first = tensor.bounds[0][number]
             return np.asarray(chunk)[tuple(map(slice, map(int.__sub__, start, first), map(int.__sub__, end, first)))]
 
-        return [read_region(tensor, *region, read) for tensor, region in zip(self.tensors, self.regions, strict=True)]
+        def assemble(tensor: StoredTensor, start: Sequence[int], end: Sequence[int]) -> Array:
+            return read_chunks(tensor, start, end, read)
+
+        parts = zip(self.tensors, self.regions, strict=True)
+        return [read_region(tensor, *region, assemble) for tensor, region in parts]
 
 
 def _compute(program: str | None, recipe: _Recipe, offsets: Sequence[int], *chunks: Array | ArrayReader) -> list[Array]:

@@ -132,10 +132,14 @@ class Group:
                 extents.append(axis[0].extents[axis[1]])
             class_of[axis] = numbers[above]
         unsplit = {class_of[axis] for axis in whole}
+        for node in self.nodes:
+            # Blocks of a class along two axes of an operation would be those on the diagonal only.
+            moving = [class_of[node, axis] for axis, extent in enumerate(node.extents) if extent > 1]
+            unsplit |= {number for number in moving if moving.count(number) > 1}
         for output in self.outputs:
             node, number = self.producers[output]
-            moving = {class_of[node, axis] for dim in node.result_dims[number] for axis, _ in dim.moves}
-            unsplit |= set(range(len(extents))) - moving
+            written = {class_of[node, axis] for dim in node.result_dims[number] for axis, _ in dim.moves}
+            unsplit |= set(range(len(extents))) - written
         return class_of, extents, unsplit
 
     @property

@@ -10,19 +10,21 @@ each of its elements to an element of another tensor. A copy materializes a view
 Source: Tapestry's block graph (crutcher/tapestry, BlockGraph).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from xdsl.ir import Operation
 
 from sdy.blocks.projection import Projection
 from sdy.box import Box, Ints
 
 DType = np.dtype[np.generic]
+Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(eq=False)
@@ -300,15 +302,9 @@ def tensors_read(tensor: Tensor) -> Iterator[Tensor]:
 
 def remove_dead_parts(graph: BlockGraph) -> BlockGraph:
     """Return `graph` without the shards and tensors that no sink depends on."""
-    worklist = [(sink, chunk) for sink in graph.sinks for chunk in range(len(sink.chunks.start))]
-    live: set[Shard] = set()
-    while worklist:
-        shard = graph.writers.get(worklist.pop())
-        if shard is not None and shard not in live:
-            live.add(shard)
-            worklist += chunks_read(shard)
+    needed = shards_needed(graph, {})
     for work in graph.works:
-        work.shards = [shard for shard in work.shards if shard in live]
+        work.shards = [shard for shard in work.shards if needed[work][shard.number]]
     works = tuple(work for work in graph.works if work.shards)
     read: set[Tensor] = {*graph.sources, *graph.sinks}
     for work in works:
@@ -316,3 +312,38 @@ def remove_dead_parts(graph: BlockGraph) -> BlockGraph:
         for operand in work.operands:
             read.update(tensors_read(operand))
     return BlockGraph(graph.sources, graph.sinks, tuple(tensor for tensor in graph.tensors if tensor in read), works)
+
+
+def shards_needed(graph: BlockGraph, stored: Mapping[StoredTensor, Collection[int]]) -> dict[Work, Bools]:
+    """Return which shards of each work, by number, the sinks depend on, except for chunks that are stored."""
+    chunks = {
+        tensor: np.zeros(len(tensor.chunks.start), np.bool_)
+        for tensor in (*graph.sources, *graph.sinks, *(result for work in graph.works for result in work.results))
+    }
+    for sink in graph.sinks:
+        chunks[sink][:] = True
+    needed: dict[Work, Bools] = {}
+    for work in reversed(graph.works):
+        needed[work] = np.zeros(len(work.shard_bytes), np.bool_)
+        for result in work.results:
+            missing = chunks[result]
+            missing[list(stored.get(result, ()))] = False
+            needed[work] |= missing
+        for operand, regions in zip(work.operands, work.reads, strict=True):
+            _mark_read(operand, Regions(regions.start[needed[work]], regions.end[needed[work]]), chunks)
+    return needed
+
+
+def _mark_read(operand: Tensor, regions: Regions, chunks: Mapping[StoredTensor, Bools]) -> None:
+    """Mark the chunks that regions of an operand are in."""
+    open_tensors = [tensor for tensor in tensors_read(operand) if isinstance(tensor, StoredTensor)]
+    for number, (start, end) in enumerate(zip(*regions.bounds, strict=True)):
+        if number % 16 == 0 and all(chunks[tensor].all() for tensor in open_tensors):
+            return
+        if any(map(int.__ge__, start, end)):
+            continue
+        if isinstance(operand, StoredTensor):
+            chunks[operand][operand.overlapping(start, end)] = True
+            continue
+        for tensor, region in stored_regions(operand, Box.of(start, end)):
+            chunks[tensor][tensor.overlapping(region.start.tolist(), region.end.tolist())] = True

@@ -11,12 +11,15 @@ from sdy.box import Box, Ints
 from sdy.passes.blocks.graph import StoredTensor, Tensor, TensorView, overlaps
 
 Array = npt.NDArray[Any]
+ReadStored = Callable[[StoredTensor, Sequence[int], Sequence[int]], Array]
+"""(tensor, start, end) -> elements of a stored tensor."""
+
 ReadChunk = Callable[[StoredTensor, int, Sequence[int], Sequence[int]], Array]
 """(tensor, number of a chunk, start, end) -> elements of the chunk; start and end are positions in the tensor."""
 
 
-def read_region(tensor: Tensor, start: Sequence[int], end: Sequence[int], read_chunk: ReadChunk) -> Array:
-    """Return the elements from `start` to `end`, without a copy if one chunk contains them all.
+def read_region(tensor: Tensor, start: Sequence[int], end: Sequence[int], read: ReadStored) -> Array:
+    """Return the elements from `start` to `end`, which `read` returns of stored tensors.
 
     A region that is all padding is an empty array.
     """
@@ -24,14 +27,15 @@ def read_region(tensor: Tensor, start: Sequence[int], end: Sequence[int], read_c
         return np.empty(tuple(map(int.__sub__, end, start)), tensor.dtype)
     match tensor:
         case TensorView():
-            return _read_view(tensor, Box.of(start, end), read_chunk)
+            return _read_view(tensor, Box.of(start, end), read)
         case StoredTensor():
-            return _read_stored(tensor, start, end, read_chunk)
+            return read(tensor, start, end)
         case _:
             raise TypeError(f"{tensor.name} is neither stored nor a view")
 
 
-def _read_stored(tensor: StoredTensor, start: Sequence[int], end: Sequence[int], read_chunk: ReadChunk) -> Array:
+def read_chunks(tensor: StoredTensor, start: Sequence[int], end: Sequence[int], read_chunk: ReadChunk) -> Array:
+    """Return the elements from `start` to `end` of a stored tensor, without a copy if one chunk contains them all."""
     numbers = tensor.overlapping(start, end)
     if len(numbers) == 1:
         return read_chunk(tensor, numbers[0], start, end)
@@ -43,12 +47,12 @@ def _read_stored(tensor: StoredTensor, start: Sequence[int], end: Sequence[int],
     return result
 
 
-def _read_view(view: TensorView, region: Box, read_chunk: ReadChunk) -> Array:
+def _read_view(view: TensorView, region: Box, read: ReadStored) -> Array:
     result = np.empty(region.shape, view.dtype)
     for part, shared in overlaps(view, region):
         needed = part.projection.image(shared)
         start, end = needed.start.tolist(), needed.end.tolist()
-        source = read_region(part.source, start, end, read_chunk)
+        source = read_region(part.source, start, end, read)
         target = _slices(shared.start.tolist(), shared.end.tolist(), region.start.tolist())
         result[target] = source[_elements(part.projection, shared, needed)]
     return result

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from sdy.diagnostics import DiagnosticError, error
-from sdy.passes.blocks.arrays import Array, ArrayReader, reader
-from sdy.passes.blocks.chunk_store import ChunkStore
-from sdy.passes.blocks.graph import BlockGraph, BlockOp, Shard, StoredTensor, chunks_read
+from sdy.passes.blocks.arrays import Array, ArrayReader, Whole, reader
+from sdy.passes.blocks.chunk_store import ChunkStore, write_chunk
+from sdy.passes.blocks.graph import BlockGraph, BlockOp, Shard, StoredTensor, chunks_read, shards_needed
 from sdy.passes.blocks.kernel import run_shard
-from sdy.passes.blocks.reading import read_region
+from sdy.passes.blocks.reading import read_chunks, read_region
 from sdy.passes.blocks.result_store import CHUNKS, ResultStore
 from sdy.passes.blocks.token import token_of
 from sdy.progress import track
@@ -115,6 +115,12 @@ def depth_first(graph: BlockGraph, stored: Mapping[StoredTensor, Collection[int]
 
 
 class _Execution:
+    """A run of the shards of a graph.
+
+    If all intermediate values fit in half of the limit, each is one array, and works run one after the other. Else they
+    are chunks, and shards run depth first.
+    """
+
     def __init__(
         self,
         graph: BlockGraph,
@@ -122,10 +128,22 @@ class _Execution:
         chunks: ChunkStore,
         stored: Mapping[StoredTensor, Collection[int]],
     ):
-        self._arguments = arguments
+        self._arguments = dict(arguments)
         self._chunks = chunks
-        self._shards = list(depth_first(graph, stored))
-        self._readers_left = Counter(chain.from_iterable(map(chunks_read, self._shards)))
+        between = [tensor for work in graph.works for tensor in work.results if tensor not in graph.sinks]
+        self._arrays: dict[StoredTensor, Array] = {}
+        self._readers_left = Counter[tuple[StoredTensor, int]]()
+        if 2 * sum(tensor.nbytes for tensor in between) <= chunks.limit:
+            needed = shards_needed(graph, stored)
+            self._shards = [shard for shard in graph.shards() if needed[shard.work][shard.number]]
+            for tensor in between:
+                self._arrays[tensor] = np.empty(tensor.shape, tensor.dtype)
+                self._arguments[tensor] = Whole(self._arrays[tensor])
+            chunks.reserve(sum(tensor.nbytes for tensor in between))
+        else:
+            self._shards = list(depth_first(graph, stored))
+            self._readers_left.update(chain.from_iterable(map(chunks_read, self._shards)))
+        self._are_whole = len(self._arrays) == len(between)
 
     def run(self) -> int:
         """Compute the shards, and return their number."""
@@ -143,16 +161,19 @@ class _Execution:
             starts, ends = regions.bounds
             operands.append(read_region(tensor, starts[shard.number], ends[shard.number], self._read))
         for tensor, array in zip(shard.work.results, run_shard(shard, operands), strict=True):
+            if tensor in self._arrays:
+                write_chunk(self._arrays[tensor], tensor, shard.number, array)
+                continue
             is_read = self._readers_left.get((tensor, shard.number), 0) > 0
             self._chunks.put(tensor, shard.number, array, is_read)
-        for chunk in chunks_read(shard):
+        for chunk in () if self._are_whole else chunks_read(shard):
             self._readers_left[chunk] -= 1
             if not self._readers_left[chunk] and chunk[0] not in self._arguments:
                 self._chunks.forget(*chunk)
 
-    def _read(self, tensor: StoredTensor, number: int, start: Sequence[int], end: Sequence[int]) -> Array:
+    def _read(self, tensor: StoredTensor, start: Sequence[int], end: Sequence[int]) -> Array:
         argument = self._arguments.get(tensor)
-        return self._chunks.read(tensor, number, start, end) if argument is None else argument.read(start, end)
+        return read_chunks(tensor, start, end, self._chunks.read) if argument is None else argument.read(start, end)
 
 
 def check_arguments(graph: BlockGraph, arguments: Sequence[Any]) -> dict[StoredTensor, ArrayReader]:

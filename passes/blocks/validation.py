@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sdy.box import Box
-from sdy.passes.blocks.graph import BlockGraph, StoredTensor, TensorView, chunks_read
-from sdy.passes.blocks.schedule import depth_first
+from sdy.passes.blocks.graph import BlockGraph, StoredTensor, TensorView, shards_needed, tensors_read
 
 
 class BlockGraphError(ValueError):
@@ -31,19 +30,11 @@ def validate(graph: BlockGraph) -> None:
         elif isinstance(tensor, StoredTensor):
             _check_tiles(tensor.name, tensor.shape, tensor.chunks, "chunks")
     _check_written_once(graph)
-    for sink in graph.sinks:
-        for chunk in range(len(sink.chunks.start)):
-            _check_available(graph, sink, chunk, "the result")
     for work in graph.works:
         for operand, regions in zip(work.operands, work.reads, strict=True):
             if (regions.start < 0).any() or (regions.end > np.array(operand.shape, np.int64)).any():
                 raise BlockGraphError(f"{work.name} reads elements outside of {operand.name}")
-    try:
-        for shard in depth_first(graph):
-            for tensor, chunk in chunks_read(shard):
-                _check_available(graph, tensor, chunk, shard.work.name)
-    except ValueError as cycle:
-        raise BlockGraphError(str(cycle)) from None
+    _check_available(graph)
 
 
 def _check_written_once(graph: BlockGraph) -> None:
@@ -55,9 +46,21 @@ def _check_written_once(graph: BlockGraph) -> None:
             written.add((tensor, shard.number))
 
 
-def _check_available(graph: BlockGraph, tensor: StoredTensor, chunk: int, reader: str) -> None:
-    if not tensor.is_source and (tensor, chunk) not in graph.writers:
-        raise BlockGraphError(f"chunk {chunk} of {tensor.name}, which {reader} needs, is written by nothing")
+def _check_available(graph: BlockGraph) -> None:
+    """Check that the chunks that works read and that are part of results are written, by works before them."""
+    written: set[StoredTensor] = {*graph.sources}
+    for work in graph.works:
+        for operand in work.operands:
+            for tensor in tensors_read(operand):
+                if isinstance(tensor, StoredTensor) and tensor not in written and len(tensor.chunks.start):
+                    raise BlockGraphError(f"{work.name} depends on {tensor.name}, its own result or a later one")
+        written.update(work.results)
+    needed = shards_needed(graph, {})
+    for work in graph.works:
+        missing = set(needed[work].nonzero()[0].tolist()).difference(shard.number for shard in work.shards)
+        if missing:
+            name = work.results[0].name
+            raise BlockGraphError(f"chunk {min(missing)} of {name}, which a result needs, is written by nothing")
 
 
 def _check_tiles(name: str, shape: tuple[int, ...], boxes: Box, what: str) -> None:
