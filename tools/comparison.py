@@ -34,7 +34,11 @@ class Reference:
 
 
 def compare(
-    module: ModuleOp, inputs: Sequence[NumpyArray], results: Sequence[NumpyArray], reference: Reference
+    module: ModuleOp,
+    inputs: Sequence[NumpyArray],
+    results: Sequence[NumpyArray],
+    reference: Reference,
+    rounding: Rounding | None = None,
 ) -> Comparison:
     """Compare results with those of a reference, except for random results.
 
@@ -43,6 +47,7 @@ def compare(
         inputs: The inputs that `results` were computed from.
         results: The results to check.
         reference: The program to compare with.
+        rounding: The roundings that explain differences; by default those of `module`.
     """
     origins = result_origins(module)
     for number, drawn in ((number, origin.drawn) for number, origin in enumerate(origins)):
@@ -59,7 +64,10 @@ def compare(
         largest_difference(actual, expected, [f"result {number}" for number in compared]), reference.name
     )
     mismatch = first_mismatch(
-        actual, expected, Rounding.of(module), lambda relative: run_reference(rounded_otherwise(inputs, relative))
+        actual,
+        expected,
+        rounding or Rounding.of(module),
+        lambda relative: run_reference(rounded_otherwise(inputs, relative)),
     )
     if mismatch is None:
         return Comparison(text)

@@ -218,10 +218,13 @@ def _table(graph: BlockGraph) -> Table:
 
 def _compare(original: ModuleOp, inputs: Sequence[NumpyArray], results: Sequence[NumpyArray]) -> Comparison:
     from sdy.passes.jax.api.compile import compile_unpartitioned
+    from sdy.passes.jax.program.rounding import Rounding
 
     program = compile_unpartitioned(original)
 
     def run(reference_inputs: Sequence[NumpyArray]) -> list[NumpyArray]:
         return [np.asarray(result) for result in program(*reference_inputs)]
 
-    return compare(original, inputs, results, Reference("the unpartitioned program", run))
+    # Blocks run the same operations, so that only sums in another order and fused roundings differ.
+    rounding = Rounding.of(original, generosity=4)
+    return compare(original, inputs, results, Reference("the unpartitioned program", run), rounding)

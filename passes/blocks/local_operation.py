@@ -127,6 +127,10 @@ def _narrow(op: Operation, copy: Operation, narrowed: Mapping[SSAValue, Attribut
             tensor, dim = next(iter(dims.items()))
             steps[axis] = shape(narrowed.get(values[tensor], values[tensor].type))[dim]
         properties, attributes = _of_block(op, blocks, Box.of_shape(steps))
+        if isinstance(op, SliceOp):  # its operand is cut along other dimensions only
+            sizes = shape(copy.operands[0].type)
+            limits = [min(limit, size) for limit, size in zip(op.limit_indices.get_values(), sizes, strict=True)]
+            properties = {**op.properties, "limit_indices": i64_array(*limits)}
         copy.properties.update(properties)
         copy.attributes.update(attributes)
 
@@ -199,10 +203,9 @@ def _gather(op: GatherOp, blocks: BlockOperation, index: Box) -> Properties:
 
 
 def _slice(op: SliceOp, blocks: BlockOperation, index: Box) -> Properties:
-    """Return the limits of a block that the operand has been cut to, along dimensions that are not sliced."""
-    region = blocks.operands[0].image(index)
-    ends = [start + size for start, size in zip(op.start_indices.get_values(), region.shape.tolist(), strict=True)]
-    return {"limit_indices": i64_array(*ends)}
+    """Return the limits of a block, which starts at the first element that it accesses."""
+    touched = blocks.operands[0].touched(index).tolist()
+    return {"start_indices": i64_array(*[0] * len(touched)), "limit_indices": i64_array(*touched)}
 
 
 def _pad(op: PadOp, blocks: BlockOperation, index: Box) -> Properties:

@@ -18,10 +18,10 @@ from sdy.passes.jax.program.inputs import NumpyArray
 from sdy.rules.registry import sharding_rule
 
 _GENEROSITY = 16
-"""The tolerance as a multiple of the expected distance of a random walk of roundings."""
+"""The default tolerance as a multiple of the expected distance of a random walk of roundings."""
 
 _MOST = 1 / 8
-"""The upper bound of the relative tolerance, which narrow types would exceed."""
+"""The upper bound of the relative tolerance, which narrow types would exceed, at the default generosity."""
 
 Again: TypeAlias = Callable[[float], Sequence[NumpyArray]]
 """Recomputes the expected results with inputs perturbed by a relative amount."""
@@ -29,13 +29,17 @@ Again: TypeAlias = Callable[[float], Sequence[NumpyArray]]
 
 @dataclass(frozen=True, slots=True)
 class Rounding:
-    """The `epsilon` of the narrowest float type of a program, and the number of roundings."""
+    """The `epsilon` of the narrowest float type of a program, the number of roundings, and the tolerance of each.
+
+    A tolerance is `generosity` times the expected distance of a random walk.
+    """
 
     epsilon: float
     times: int
+    generosity: float = _GENEROSITY
 
     @classmethod
-    def of(cls, module: ModuleOp) -> "Rounding":
+    def of(cls, module: ModuleOp, generosity: float = _GENEROSITY) -> "Rounding":
         """Count the roundings of `module`: for each operation one, or the number of terms that it adds up."""
         epsilon, times = 0.0, 0
         with capture():  # propagation has reported the operations without a rule
@@ -44,12 +48,12 @@ class Rounding:
                 if any(epsilons):
                     epsilon = max(epsilon, *epsilons)
                     times += _terms(op)
-        return cls(epsilon, times)
+        return cls(epsilon, times, generosity)
 
     @property
     def relative(self) -> float:
         """The relative tolerance of a number: that of a random walk, since roundings go either way."""
-        return min(_GENEROSITY * self.epsilon * math.sqrt(self.times), _MOST)
+        return min(self.generosity * self.epsilon * math.sqrt(self.times), _MOST * self.generosity / _GENEROSITY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +94,7 @@ def first_mismatch(
             if (distance > allowed).any():
                 rerun = again(min(rounding.epsilon, _MOST)) if rerun is None else rerun
                 moved = _distance(_real_parts(rerun[number]), right)
-                allowed = allowed + _GENEROSITY * (moved + _root_mean_square(moved))
+                allowed = allowed + rounding.generosity * (moved + _root_mean_square(moved))
             is_wrong = distance > allowed
         else:
             is_wrong = result != wanted
