@@ -1,7 +1,7 @@
 """Operations that are independent along the pass-through factors of their sharding rules.
 
-A sort of the rows of a matrix is a grid of one step per row; a step reads and writes a whole row. Such operations are
-sorts, Fourier transforms, matrix algorithms, and custom calls and operators with an annotation.
+A sort of the rows of a matrix is a grid of one step per row; a step reads and writes a whole row. Fourier transforms,
+matrix algorithms, and custom calls and operators with an annotation have such grids too.
 """
 
 from collections.abc import Sequence
