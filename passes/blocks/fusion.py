@@ -25,7 +25,7 @@ from sdy.passes.blocks.node import Dim, Node
 MOST_OPERATIONS = 64
 """The largest number of operations of a group: XLA compiles larger ones slowly."""
 
-SECONDS_PER_BLOCK = 1e-4
+SECONDS_PER_BLOCK = 5e-5
 BYTES_PER_SECOND = 2e9
 FLOPS_PER_SECOND = 2e10
 

@@ -1,0 +1,111 @@
+"""Programs in blocks from Python: arrays of all kinds, results in Zarr, fusion, restart, and nothing left behind."""
+
+from pathlib import Path
+from typing import Any
+
+import dask.array
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+import zarr
+
+import sdy
+import sdy.blocks
+from sdy.passes.blocks.arrays import reader
+from sdy.passes.blocks.block_shapes import within
+from sdy.passes.blocks.build import block_graph
+from sdy.passes.blocks.graph import BlockGraph
+from sdy.passes.blocks.schedule import run as run_graph
+from sdy.passes.blocks.validation import validate
+
+
+def f32(*shape: int) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(0).normal(size=shape).astype(np.float32)
+
+
+def graph_of(function: Any, *arguments: Any, block_bytes: int) -> BlockGraph:
+    graph = block_graph(sdy.from_jax(jax.jit(function), *arguments), within(block_bytes))
+    validate(graph)
+    return graph
+
+
+def product(x: Any, y: Any) -> dict[str, Any]:
+    return {"product": jnp.tanh(x @ y), "sums": [x.sum(0)]}
+
+
+@pytest.mark.parametrize("kind", ["numpy", "files", "mapped", "zarr", "dask", "jax"])
+def test_arguments_of_every_kind(kind: str, tmp_path: Path) -> None:
+    x, y = f32(64, 48), f32(48, 32)
+    np.save(tmp_path / "x.npy", x)
+    zarr.save(str(tmp_path / "y.zarr"), y)
+    arguments: Any = {
+        "numpy": (x, y),
+        "files": (tmp_path / "x.npy", str(tmp_path / "y.zarr")),
+        "mapped": (np.load(tmp_path / "x.npy", "r"), y),
+        "zarr": (x, zarr.open_array(str(tmp_path / "y.zarr"))),
+        "dask": (dask.array.from_array(x, chunks=(10, 48)), y),
+        "jax": (jnp.asarray(x), y),
+    }[kind]
+    result = sdy.blocks.run(product, *arguments, memory="64K")
+    assert np.allclose(result["product"], np.tanh(x @ y), atol=1e-5)
+    assert np.allclose(result["sums"][0], x.sum(0), atol=1e-4)
+
+
+def test_results_in_zarr_of_a_type_that_zarr_does_not_have(tmp_path: Path) -> None:
+    x = f32(64, 48).astype(ml_dtypes.bfloat16)
+    stored = sdy.blocks.run(lambda x: x * 2, x, memory="4K", store=tmp_path / "out.zarr")
+    assert stored.dtype == np.uint16
+    (result,) = sdy.blocks.run(lambda x: [x + 0], stored, memory="4K")
+    assert (result == x * 2).all()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "mine.txt").touch()
+    with pytest.raises(FileExistsError, match="is not a store of results"):
+        sdy.blocks.run(lambda x: x * 2, x, store=tmp_path / "other")
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_softmax_is_one_group_along_either_axis(axis: int) -> None:
+    x = f32(1024, 1024)
+    graph = graph_of(lambda x: jax.nn.softmax(x, axis), x, block_bytes=2**18)
+    (work,) = graph.works
+    assert work.shards[0].index is not None
+    assert work.shards[0].index.shape[axis] == 1024
+    (result,), statistics = run_graph(graph, [x], 2**24)
+    assert statistics.spilled_bytes == statistics.loaded_bytes == 0
+    assert np.allclose(result, jax.nn.softmax(x, axis), atol=1e-6)
+
+
+def test_elementwise_operations_are_one_task_a_block() -> None:
+    x = f32(64, 64)
+    graph = graph_of(lambda x: jnp.cos(jnp.tanh(jnp.cos(jnp.tanh(x)))), x, block_bytes=4096)
+    assert len(graph.works) == 1
+    assert len(set(graph.works[0].programs)) == 1  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: jnp.cos(x) + jnp.cos(x).T,
+        lambda x: jnp.tanh(x) @ jnp.tanh(x).T,
+        lambda x: jnp.cos(x)[1:] - jnp.cos(x)[:-1],
+        lambda x: jnp.cos(x)[::-1] * jnp.arange(x.shape[1]),
+        lambda x: jnp.cumsum(jnp.cos(x), 0),
+        lambda x: (jnp.cos(x), jnp.cos(x).sum(0), x[::2].T),
+    ],
+    ids=["transpose", "gram", "shifted", "reversed", "running sum", "several results"],
+)
+def test_groups_whose_operations_read_each_other_otherwise(function: Any) -> None:
+    """A class of axes that moves along two dimensions of one operation would leave all but the diagonal out."""
+    x = f32(16, 16)
+    graph = graph_of(function, x, block_bytes=700)
+    results, _ = run_graph(graph, [x], 2**20)
+    for result, expected in zip(results, jax.tree.leaves(function(x)), strict=True):
+        assert np.allclose(result, expected, atol=1e-4)
+
+
+def test_columns_of_a_mapped_file(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", x := f32(3000, 700))
+    found = reader(tmp_path / "x.npy").read([5, 3], [2990, 9])
+    assert np.array_equal(found, x[5:2990, 3:9])
