@@ -46,7 +46,7 @@ class DeviceAxes:
             ends = [start, *sorted(place for place in places if start < place < end), end]
             parts = [*pairwise(ends)] or [(start, end)]
             if any(high % low for low, high in parts):
-                raise NotImplementedError(f"collectives need parts of axis {name} that have no common sub-axes")
+                raise NotImplementedError(f"they use parts of axis {name} that have no common sub-axes")
             bounds += parts
             names += [name] if len(parts) == 1 else [f"{name}_{part}" for part in range(len(parts))]
             start = end

@@ -144,6 +144,12 @@ def assignment(targets: Sequence[str], value: Expression, depth: int) -> Iterato
     yield from statement(") = ", value, depth)
 
 
+def definition(name: str, parameters: Sequence[str]) -> Iterator[str]:
+    """Yield the first lines of a function."""
+    head = Expression(f"({', '.join(parameters)})", head="(", items=tuple(map(Expression, parameters)), tail=")")
+    return statement(f"def {name}", head, 0, ":")
+
+
 def _items(value: Expression, depth: int) -> Iterator[str]:
     """Yield the lines between the brackets of an expression."""
     inner = _INDENT * depth + ", ".join(item.text for item in value.items)

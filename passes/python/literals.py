@@ -11,9 +11,11 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.hints import isa
 
 from sdy.array_types import element_dtype
+from sdy.dialect.constants import constant_value
 from sdy.interpreter.values import constant_array
 from sdy.ir.shapes import shape
 from sdy.passes.python.expressions import Expression, Item, Precedence, call, list_of, sizes
+from sdy.stablehlo.broadcast import BroadcastInDimOp
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -112,6 +114,20 @@ def integers(attribute: DenseIntOrFPElementsAttr) -> list[int]:
     return (
         [int(value) for value in cast(Iterable[int], attribute.get_values())] if 0 not in attribute.get_shape() else []
     )
+
+
+def known_elements(value: SSAValue) -> Array | None:
+    """Return the elements of a constant, or of a scalar constant that is broadcast; None if `value` is neither."""
+    if isinstance(value.owner, BroadcastInDimOp) and not shape(value.owner.operand.type):
+        scalar = known_elements(value.owner.operand)
+        return None if scalar is None else np.broadcast_to(scalar, shape(value.type))
+    attribute = constant_value(value)
+    if attribute is None:
+        return None
+    try:
+        return elements(attribute)
+    except NotImplementedError:
+        return None
 
 
 def elements(attribute: Attribute) -> Array:

@@ -6,7 +6,7 @@ module becomes a function of whole arrays, with its shardings as constraints.
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
@@ -16,6 +16,7 @@ from xdsl.ir import BlockArgument, Operation
 from sdy.diagnostics import error
 from sdy.dialect.meshes import mesh_of, named_meshes
 from sdy.dialect.shardings import func_arg_shardings, func_result_shardings, get_sharding
+from sdy.formatting import escape_line
 from sdy.ir.companions import clone_alone
 from sdy.ir.shapes import shape
 from sdy.ir.walking import operations, values_in
@@ -29,7 +30,7 @@ from sdy.passes.python.collectives import COLLECTIVES, groups_of
 from sdy.passes.python.control_flow import CONTROL_FLOW
 from sdy.passes.python.device_axes import DeviceAxes, interval, intervals_of
 from sdy.passes.python.elementwise import BROADCASTING, ELEMENTWISE, HELPERS
-from sdy.passes.python.expressions import Expression, call, sizes, statement, tuple_of
+from sdy.passes.python.expressions import call, definition, sizes, statement, tuple_of
 from sdy.passes.python.indexing import INDEXING
 from sdy.passes.python.library_calls import LIBRARY_CALLS
 from sdy.passes.python.literals import decoded, optional_dtype_of, type_text
@@ -79,8 +80,7 @@ def to_python(module: ModuleOp, name: str = "") -> str:
         module = clone_alone(module)
         run_passes(module, [RenumberDevicesPass()])
     axes = _axes(module)
-    ranges = ranges_of(module, axes.mesh.size)
-    if _has_wide(module) and is_narrow(module, ranges):
+    if _has_wide(module) and is_narrow(module, ranges_of(module, axes.mesh.size)):
         module = clone_alone(module)
         narrow(module)
     return _File(module, find_main_function(module) or main, name, axes).text()
@@ -92,11 +92,12 @@ class _File:
     def __init__(self, module: ModuleOp, main: FuncOp, name: str, axes: DeviceAxes):
         self._module = module
         self._main = main
-        self._names = Names()
         called = module.sym_name.data.removeprefix("jit_") if module.sym_name is not None else ""
-        self._name = self._names.new(name or called, "program")
+        self._writer = Writer(PRINTERS, axes, BROADCASTING, ranges=ranges_of(module, axes.mesh.size))
+        self._names = self._writer.names
+        called = name or called
+        self._name = self._names.new("" if called in ("<lambda>", "_lambda_") else called, "program")
         self._is_local = is_local(module)
-        self._writer = Writer(PRINTERS, axes, BROADCASTING)
 
     def text(self) -> str:
         """Return the text of the file."""
@@ -106,7 +107,7 @@ class _File:
         main_name = self._names.new(f"{self._name}_on_one_device") if self._is_local else self._name
         parts = [self._function(each, self._writer.functions[each.sym_name.data]) for each in functions]
         main, arguments = self._main_function(main_name)
-        parts.append(main)
+        parts += [*self._writer.layers, main]
         if self._is_local:
             parts.append(self._mapped(main_name))
         elif _donated(self._main):
@@ -119,7 +120,7 @@ class _File:
     def _head(self, body: str, arguments: Iterable[str]) -> Iterator[str]:
         mesh = self._writer.axes.mesh
         devices = math.prod(self._writer.axes.sizes)
-        axes = ", ".join(f"{axis}={size}" for axis, size in mesh.axes)
+        axes = escape_line(", ".join(f"{axis}={size}" for axis, size in mesh.axes))
         where = f" for the {devices} devices of the mesh {axes}" if self._uses_mesh(body) else ""
         yield f'"""`{self._name}`{where}, printed from StableHLO.'
         yield ""
@@ -174,11 +175,11 @@ class _File:
         if function.is_declaration:
             return [f"def {name}(*arguments):", f'    unsupported("{name}")']
         scope.write_body(function.body.block)
-        return [*_definition(name, parameters), *scope.lines()]
+        return [*definition(name, parameters), *scope.lines()]
 
     def _main_function(self, name: str) -> tuple[list[str], list[str]]:
         """Return the lines of the main function, and a line on each argument."""
-        scope = Scope(self._writer, Names(self._names))
+        scope = Scope(self._writer, Names(self._names), folds=True)
         arguments: list[str] = []
         parameters: list[str] = []
         for argument in self._main.body.block.args:
@@ -188,7 +189,7 @@ class _File:
             origin = f", {_escaped(given)}" if given and given != parameter else ""
             arguments.append(f"    {parameter}: {self._type_of(argument)}{origin}")
         scope.write_body(self._main.body.block)
-        return [*_definition(name, parameters), *scope.lines()], arguments
+        return [*definition(name, parameters), *scope.lines()], arguments
 
     def _type_of(self, argument: BlockArgument) -> str:
         """Return the type of a whole argument."""
@@ -225,37 +226,41 @@ def _has_wide(module: ModuleOp) -> bool:
     return any(optional_dtype_of(value) in wide for value in values_in(module))
 
 
-def _definition(name: str, parameters: list[str]) -> Iterator[str]:
-    """Yield the first lines of a function."""
-    head = Expression(f"({', '.join(parameters)})", head="(", items=tuple(map(Expression, parameters)), tail=")")
-    return statement(f"def {name}", head, 0, ":")
-
-
 def _donated(main: FuncOp) -> list[int]:
     return [index for index in range(len(main.args)) if is_donated(main, index)]
 
 
 def _escaped(text: str) -> str:
     """Return `text` as it may stand in a docstring."""
-    return text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    return escape_line(text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"'))
 
 
 def _axes(module: ModuleOp) -> DeviceAxes:
     """Return the axes of the devices, cut for all shardings and collectives of the module."""
     meshes = [mesh for mesh in named_meshes(module).values() if mesh.axes and not mesh.is_maximal]
     mesh = meshes[0] if meshes else _ONE_DEVICE
-    cuts: set[int] = set()
-    for op in operations(module):
-        if "replica_groups" in op.properties:
-            for group in groups_of(op)[:1]:
-                cuts.update(place for bounds in intervals_of(group, mesh.size) for place in bounds)
-    for value in values_in(module):
-        cuts.update(_cuts(get_sharding(value), module))
+    shardings = [get_sharding(value) for value in values_in(module)]
     for function in module.ops:
         if isinstance(function, FuncOp):
-            for sharding in (*func_arg_shardings(function), *func_result_shardings(function)):
-                cuts.update(_cuts(sharding, module))
-    return DeviceAxes.of(mesh, cuts)
+            shardings += [*func_arg_shardings(function), *func_result_shardings(function)]
+    try:
+        axes = DeviceAxes.of(mesh, (cut for sharding in shardings for cut in _cuts(sharding, module)))
+    except NotImplementedError as problem:
+        raise error(module, f"the shardings of the program cannot be printed: {problem}") from problem
+    for op in operations(module):
+        if "replica_groups" in op.properties:
+            axes = _cut_for(axes, groups_of(op)) or axes
+    return axes
+
+
+def _cut_for(axes: DeviceAxes, groups: Sequence[Sequence[int]]) -> DeviceAxes | None:
+    """Cut the axes where groups of devices begin and end; None if there are no such axes."""
+    places = [place for bounds in axes.bounds for place in bounds]
+    try:
+        intervals = intervals_of(groups[0], axes.mesh.size) if groups else []
+        return DeviceAxes.of(axes.mesh, [*places, *(place for bounds in intervals for place in bounds)])
+    except NotImplementedError:
+        return None
 
 
 def _cuts(sharding: TensorSharding | None, module: ModuleOp) -> Iterator[int]:

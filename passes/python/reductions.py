@@ -61,10 +61,10 @@ def _reduce(op: stablehlo.ReduceOp, scope: Scope) -> Expression:
     dims = op.dimensions.get_values()
     known = reducer_of(op.body, op.inputs)
     if known is not None and start_is_neutral(op.body, op.init_values[0]):
+        if all(shape(op.inputs[0].type)[dim] == 1 for dim in dims):
+            source = scope.source(op.inputs[0])
+            return reshaped(scope.of(source), shape(source.type), shape(op.results[0].type))
         value, dtype = scope.of(op.inputs[0]), dtype_of(op.inputs[0])
-        before, after = shape(op.inputs[0].type), shape(op.results[0].type)
-        if all(before[dim] == 1 for dim in dims):
-            return reshaped(value, before, after)
         boolean = known.method in ("all", "any")
         if known.any_type or (dtype.name == "bool" if boolean else dtype.name in _SUMMED_AS_IS):
             every = len(dims) == len(shape(op.inputs[0].type))

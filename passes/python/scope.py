@@ -7,17 +7,30 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import NameLoc
-from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
+from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from sdy.diagnostics import Location
-from sdy.dialect.constants import constant_value
+from sdy.formatting import escape_line
 from sdy.ir.shapes import shape
 from sdy.passes.common.properties import is_pure
 from sdy.passes.python.device_axes import DeviceAxes
 from sdy.passes.python.device_index import entry_of_device, is_part_of_entry
-from sdy.passes.python.expressions import WIDTH, Expression, assignment, atom, call, index, method, statement, tuple_of
-from sdy.passes.python.literals import Array, constant, dtype_of, dtype_text, elements, is_listed, number
+from sdy.passes.python.expressions import (
+    WIDTH,
+    Expression,
+    assignment,
+    atom,
+    call,
+    definition,
+    index,
+    method,
+    statement,
+    tuple_of,
+)
+from sdy.passes.python.layers import Layers, layers_of
+from sdy.passes.python.literals import Array, constant, dtype_of, dtype_text, is_listed, known_elements, number
 from sdy.passes.python.names import Names, assigned_name, identifier, place_of, source_line
+from sdy.passes.python.ranges import Ranges
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.shape import ReshapeOp
 
@@ -40,6 +53,12 @@ class Writer:
     """The operations whose operands NumPy's rules broadcast."""
     functions: dict[str, str] = field(default_factory=dict[str, str])
     """The Python name of each function of the module."""
+    ranges: Ranges = field(default_factory=Ranges)
+    """The ranges of the integers that are known."""
+    names: Names = field(default_factory=Names)
+    """The names of the file."""
+    layers: list[list[str]] = field(default_factory=list[list[str]])
+    """The lines of the functions of repeated layers."""
     helpers: set[str] = field(default_factory=set[str])
     """The functions of `HELPERS` that the file needs."""
     constants: dict[str, Array] = field(default_factory=dict[str, Array])
@@ -84,7 +103,7 @@ class Statement:
 class Scope:
     """A block of statements. A nested function has its own, which sees the values around it."""
 
-    def __init__(self, writer: Writer, names: Names, depth: int = 1):
+    def __init__(self, writer: Writer, names: Names, depth: int = 1, *, folds: bool = False):
         self.writer = writer
         self.names = names
         self.depth = depth
@@ -92,6 +111,8 @@ class Scope:
         self._values: dict[SSAValue, Expression] = {}
         self._place: Location | None = None
         self._comments: list[str] = []
+        self._folds = folds
+        self._parameters: set[SSAValue] = set()
 
     def inner(self) -> "Scope":
         """Return the scope of a nested function, to be written with `define`."""
@@ -109,13 +130,29 @@ class Scope:
         self.bind(value, name)
         return name
 
+    def parameter(self, value: SSAValue, default: str) -> str:
+        """Give a value of the scope around the function a name, by which the function knows it, and return it."""
+        name = self.names.new(default)
+        self.bind(value, name)
+        self._parameters.add(value)
+        return name
+
+    def source(self, value: SSAValue) -> SSAValue:
+        """Return the value of which `value` is a reshape, or a reshape of a reshape."""
+        while isinstance(value, OpResult) and isinstance(value.op, ReshapeOp) and value not in self._parameters:
+            value = value.op.operand
+        return value
+
     def of(self, value: SSAValue) -> Expression:
         """Return an expression of the whole array `value`."""
         known = self._values.get(value)
         if known is not None:
             return known
-        if (elements_ := _constant_elements(value)) is not None:
+        if (elements_ := known_elements(value)) is not None:
             return self.writer.constant(elements_)
+        if (entry := entry_of_device(value, self.writer.axes)) is not None:
+            dtype = dtype_of(value)
+            return entry if dtype == np.int32 else method(entry, "astype", dtype_text(dtype))
         if isinstance(value, OpResult) and isinstance(value.op, BroadcastInDimOp):
             whole = self.writer.printers[BroadcastInDimOp](value.op, self)
             assert whole is not None
@@ -143,11 +180,31 @@ class Scope:
     def write_body(self, block: Block, results: Sequence[SSAValue] | None = None) -> None:
         """Write the statements of `block`, and the return of `results` or of the operands of its terminator."""
         assert block.last_op is not None
+        layers = {each.operations[0][0]: each for each in layers_of(block, self.writer.axes)} if self._folds else {}
+        in_layers = {op for each in layers.values() for layer in each.operations for op in layer}
         for op in block.ops:
-            if op is not block.last_op:
+            if op in layers:
+                self._write_layers(layers[op])
+            elif op is not block.last_op and op not in in_layers:
                 self._write(op)
         returned = [*map(self.of, block.last_op.operands if results is None else results)]
         self.write("return", returned[0] if len(returned) == 1 else tuple_(returned))
+
+    def _write_layers(self, layers: Layers) -> None:
+        """Write a call of one function for each layer."""
+        scope = Scope(self.writer, Names(self.writer.names))
+        name = self.names.new("layer")
+        parameters: list[str] = []
+        for value in layers.parameters[0]:
+            known = self.of(value).text
+            parameters.append(scope.parameter(value, _plain_name(known)))
+        for op in layers.operations[0]:
+            scope._write(op)
+        returned = [*map(scope.of, layers.results[0])]
+        scope.write("return", returned[0] if len(returned) == 1 else tuple_(returned))
+        self.writer.layers.append([*definition(name, parameters), *scope.lines()])
+        for arguments, results in zip(layers.parameters, layers.results, strict=True):
+            self.assign(results, call(name, *map(self.of, arguments)))
 
     def define(self, name: str, parameters: Sequence[str], body: "Scope") -> None:
         """Write the function `name` with the statements of `body`."""
@@ -209,19 +266,18 @@ class Scope:
 
     def _place_comment(self, place: Location) -> list[str]:
         text = source_line(place.filename, place.line)
-        whole = f"{self._indent}# {place.filename.rpartition('/')[2]}:{place.line}: {' '.join(text.split())}"
+        start = f"{self._indent}# {place.filename.rpartition('/')[2]}:{place.line}"
+        whole = f"{start}: {escape_line(' '.join(text.split()))}"
         return [f"{whole[: WIDTH - 4]} ..." if len(whole) > WIDTH else whole] if text else []
 
     def _write(self, op: Operation) -> None:
         if not any(result.uses for result in op.results) and is_pure(op):
             return
-        if all(_constant_elements(result) is not None for result in op.results) and op.results:
+        if all(known_elements(result) is not None for result in op.results) and op.results:
             return
         if isinstance(op, BroadcastInDimOp) and self._is_broadcast(op.result):
             return
-        if len(op.results) == 1 and (entry := entry_of_device(op.results[0], self.writer.axes)) is not None:
-            dtype = dtype_of(op.results[0])
-            self.bind(op.results[0], entry if dtype == np.int32 else method(entry, "astype", dtype_text(dtype)))
+        if any(entry_of_device(result, self.writer.axes) is not None for result in op.results):
             return
         if is_part_of_entry(op, self.writer.axes):
             return
@@ -271,11 +327,13 @@ class Scope:
 
     def _is_broadcast(self, value: SSAValue) -> bool:
         """Return whether `value` is a constant or a broadcast that all of its uses can leave to NumPy's rules."""
-        if (array := _constant_elements(value)) is not None:
+        if value in self._parameters:
+            return False
+        if (array := known_elements(value)) is not None:
             return _is_splat(array)
         if not isinstance(value, OpResult) or not isinstance(value.op, BroadcastInDimOp):
             return False
-        return _entries(value.op) is not None and all(
+        return _entries(value.op, self._parameters) is not None and all(
             type(use.operation) in self.writer.broadcasting
             and any(
                 operand is not value and not _could_broadcast(operand)
@@ -287,15 +345,13 @@ class Scope:
 
     def _small(self, value: SSAValue, needs_type: bool) -> Expression:
         """Return `value` before its broadcast; a number has a type only if `needs_type`."""
-        array = _constant_elements(value)
+        array = known_elements(value)
         if array is not None:
             text = number(array.flat[0], array.dtype)
             return call(dtype_text(array.dtype), text) if needs_type else text
         broadcast = value.owner
         assert isinstance(broadcast, BroadcastInDimOp)
-        source, entries = _entries(broadcast) or (broadcast.operand, [])
-        if _constant_elements(source) is not None and not shape(source.type):
-            return self._small(source, needs_type)
+        source, entries = _entries(broadcast, self._parameters) or (broadcast.operand, [])
         whole = self.of(source)
         return index(whole, *entries) if "None" in entries else whole
 
@@ -314,16 +370,6 @@ def tuple_(items: Sequence[Expression]) -> Expression:
     return Expression(whole.text[1:-1], whole.precedence, "(", whole.items, ")", spread=True)
 
 
-def _constant_elements(value: SSAValue) -> Array | None:
-    attribute: Attribute | None = constant_value(value)
-    if attribute is None:
-        return None
-    try:
-        return elements(attribute)
-    except NotImplementedError:
-        return None
-
-
 def _is_splat(array: Array) -> bool:
     return array.size > 0 and (array.ndim == 0 or bool((array == array.flat[0]).all()))
 
@@ -334,18 +380,18 @@ def _could_broadcast(value: SSAValue) -> bool:
         return False
     if isinstance(value.op, BroadcastInDimOp):
         return True
-    array = _constant_elements(value)
+    array = known_elements(value)
     return array is not None and _is_splat(array)
 
 
-def _entries(op: BroadcastInDimOp) -> tuple[SSAValue, list[str]] | None:
+def _entries(op: BroadcastInDimOp, parameters: Set[SSAValue]) -> tuple[SSAValue, list[str]] | None:
     """Return the operand of a broadcast and the entries of an index after which NumPy's rules broadcast it.
 
     Dimensions of size 1 that were added before are added by the index. None if dimensions change their order.
     """
     source: SSAValue = op.operand
     dims = [*op.broadcast_dimensions.get_values()]
-    while isinstance(source, OpResult):
+    while isinstance(source, OpResult) and source not in parameters:
         if isinstance(source.op, BroadcastInDimOp):
             inner = source.op.broadcast_dimensions.get_values()
             source, dims = source.op.operand, [dims[dim] for dim in inner]
@@ -381,6 +427,11 @@ def _is_at(op: Operation, place: Location) -> bool:
 
 def _is_gradient(op: Operation) -> bool:
     return isinstance(op.location, NameLoc) and "transpose(" in op.location.desc.data
+
+
+def _plain_name(text: str) -> str:
+    """Return the variable of an expression without its number; "x" if it is none."""
+    return re.sub(r"_\d+(?=_|$)", "", text) or "x" if text.isidentifier() else "x"
 
 
 def _default_name(value: SSAValue) -> str:

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-from xdsl.ir import Operation, OpResult
+from xdsl.ir import Operation
 
 from sdy import stablehlo
 from sdy.dialect.constants import constant_value
@@ -31,9 +30,6 @@ def _iota(op: stablehlo.IotaOp, scope: Scope) -> Expression:
 def _broadcast(op: stablehlo.BroadcastInDimOp, scope: Scope) -> Expression:
     before, after = shape(op.operand.type), shape(op.result.type)
     dims = op.broadcast_dimensions.get_values()
-    attribute = constant_value(op.operand)
-    if not before and attribute is not None:
-        return scope.writer.constant(np.broadcast_to(elements(attribute), after))
     if not before:
         return call("jnp.full", sizes(after), scope.of(op.operand))
     if [after[dim] for dim in dims] == [*before] and sorted(dims) == [*dims] and _count(before) == _count(after):
@@ -44,9 +40,7 @@ def _broadcast(op: stablehlo.BroadcastInDimOp, scope: Scope) -> Expression:
 
 
 def _reshape(op: stablehlo.ReshapeOp, scope: Scope) -> Expression:
-    source = op.operand
-    while isinstance(source, OpResult) and isinstance(source.op, stablehlo.ReshapeOp):
-        source = source.op.operand
+    source = scope.source(op.operand)
     return reshaped(scope.of(source), shape(source.type), shape(op.result.type))
 
 
@@ -112,8 +106,14 @@ def _dynamic_slice(op: stablehlo.DynamicSliceOp, scope: Scope) -> Expression:
     if len(moved) == 1:
         along: dict[str, Item] = {"axis": str(moved[0])} if moved[0] else {}
         start, length = starts[moved[0]], str(lengths[moved[0]])
-        return call("lax.dynamic_slice_in_dim", value, start, length, **along, allow_negative_indices="False")
-    return call("lax.dynamic_slice", value, tuple_of(starts), sizes(lengths), allow_negative_indices="False")
+        return call("lax.dynamic_slice_in_dim", value, start, length, **along, **_sign(op, scope))
+    return call("lax.dynamic_slice", value, tuple_of(starts), sizes(lengths), **_sign(op, scope))
+
+
+def _sign(op: stablehlo.DynamicSliceOp | stablehlo.DynamicUpdateSliceOp, scope: Scope) -> dict[str, Item]:
+    """Return the argument that forbids to count from the end, unless no index is negative."""
+    ranges = [scope.writer.ranges.get(start) for start in op.start_indices]
+    return {} if all(known is not None and known.low >= 0 for known in ranges) else {"allow_negative_indices": "False"}
 
 
 def _dynamic_update_slice(op: stablehlo.DynamicUpdateSliceOp, scope: Scope) -> Expression:
@@ -122,8 +122,8 @@ def _dynamic_update_slice(op: stablehlo.DynamicUpdateSliceOp, scope: Scope) -> E
     moved = [dim for dim, length in enumerate(lengths) if length != before[dim]]
     if len(moved) == 1:
         function, dim = "lax.dynamic_update_slice_in_dim", str(moved[0])
-        return call(function, value, update, starts[moved[0]], dim, allow_negative_indices="False")
-    return call("lax.dynamic_update_slice", value, update, tuple_of(starts), allow_negative_indices="False")
+        return call(function, value, update, starts[moved[0]], dim, **_sign(op, scope))
+    return call("lax.dynamic_update_slice", value, update, tuple_of(starts), **_sign(op, scope))
 
 
 def _bitcast(op: BitcastConvertOp, scope: Scope) -> Expression:

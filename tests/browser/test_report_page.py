@@ -383,6 +383,17 @@ def test_a_notebook_shows_the_page(browser: Browser, transformer: Report) -> Non
     assert not problems
 
 
+def test_the_program_of_one_device_as_python(open_report: Open, transformer: Report) -> None:
+    page = open_report(transformer)
+    page.keyboard.press("7")
+    code = page.get_by_label("Python", exact=True)
+    expect(code).to_contain_text("_on_one_device(")
+    expect(code).to_contain_text("lax.psum(")
+    page.get_by_placeholder("search").fill("jax.shard_map")
+    expect(code.locator(".here")).to_contain_text("jax.shard_map(")
+    expect(code.locator(".here")).to_be_in_viewport()
+
+
 def test_a_program_that_sends_nothing(open_report: Open) -> None:
     page = open_report(
         sdy.report(sdy.parse("func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n  return %x : tensor<4xf32>\n}"))

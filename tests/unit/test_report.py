@@ -22,9 +22,9 @@ from sdy.passes.account.partitioned_program import partitioned_program, propagat
 from sdy.passes.account.report.listing import Listing
 from sdy.passes.account.report.numbering import Json, Numbers
 from sdy.passes.account.report.reasons import Reasons
-from sdy.passes.account.report.repeats import Repeat, repeats
 from sdy.passes.account.report.sources import source_lines
 from sdy.passes.common.call_graph import main_function
+from sdy.passes.common.repeats import Repeat, repeats
 from sdy.passes.propagation.provenance.explain import Explainer
 from sdy.passes.spmd.costs.communication import bytes_received
 from sdy.passes.spmd.costs.footprint import peak_bytes

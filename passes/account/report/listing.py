@@ -10,8 +10,8 @@ from sdy.dialect.shardings import get_sharding
 from sdy.formatting import escape_line
 from sdy.ir.walking import operations
 from sdy.passes.account.report.numbering import NONE, Json, Numbering, Numbers
-from sdy.passes.account.report.repeats import repeats
 from sdy.passes.common.call_graph import functions
+from sdy.passes.common.repeats import repeats
 from sdy.passes.propagation.provenance.present_names import PresentNames
 
 

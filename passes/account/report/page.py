@@ -28,6 +28,7 @@ _SCRIPTS = (
     "program.js",
     "timeline.js",
     "time.js",
+    "python.js",
     "page.js",
 )
 """The scripts, each after those that it depends on."""

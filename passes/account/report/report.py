@@ -14,6 +14,7 @@ from sdy import gc_control
 from sdy.diagnostics import Location, error, location_of
 from sdy.dialect.meshes import main_mesh, named_meshes
 from sdy.formatting import escape_line
+from sdy.ir.walking import operations
 from sdy.passes.account.causes import TracedProgram, traced_program
 from sdy.passes.account.collectives import collectives
 from sdy.passes.account.cost_tables import ALONE, BESIDE
@@ -39,6 +40,7 @@ from sdy.passes.layouts import is_propagated
 from sdy.passes.propagation.provenance.explain import Explainer
 from sdy.passes.propagation.provenance.history import history_of
 from sdy.passes.propagation.provenance.present_names import PresentNames
+from sdy.passes.python.program import to_python
 from sdy.passes.spmd.costs.footprint import footprint
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
 from sdy.passes.spmd.costs.network import Network
@@ -224,6 +226,7 @@ def _page_data(
         "libraries": _libraries(listing, numbers),
         **_reasons(module, [*main.args, *largest], listing, numbers),
         "seconds": seconds,
+        "python": _python(traced.local),
         "timeline": timeline_as_json(rows, traced, listing, numbers) if rows else None,
         "hardware": hardware and escape_line(hardware.name),
         "compiled": compiled and {"received": compiled.bytes_received, "memory": compiled.memory},
@@ -238,6 +241,11 @@ def _reasons(module: ModuleOp, explained: Sequence[SSAValue], listing: Listing, 
     if not history_of(module).runs:
         return {"reasons": [], "steps": {}, "missed": {}}
     return Reasons(Explainer(module, main_function(module)), listing, numbers).as_json(explained)
+
+
+def _python(local: ModuleOp) -> str | None:
+    """Return the program of one device as Python, if it has at most 20,000 operations."""
+    return to_python(local) if len(operations(local)) <= MOST_OPERATIONS else None
 
 
 def _libraries(listing: Listing, numbers: Numbers) -> dict[int, int]:

@@ -7,6 +7,7 @@ const VIEWS = {
   program: programView,
 };
 if (found.hardware) VIEWS.time = timeView;
+if (found.python !== null) VIEWS.python = pythonView;
 
 const viewElement = document.getElementById("view");
 const detailsElement = document.getElementById("details");
