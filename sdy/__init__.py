@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from sdy.passes.jax.operators.register import register_op as register_op
     from sdy.passes.policy.split import split as split
     from sdy.passes.python.program import to_python as to_python
+    from sdy.passes.python_layouts.specs import Specs as Specs
+    from sdy.passes.python_layouts.specs import specs as specs
     from sdy.rule import OpShardingRule as OpShardingRule
     from sdy.sharding import DimSharding as DimSharding
     from sdy.sharding import TensorSharding
@@ -100,6 +102,8 @@ _MODULES = {
     "register_op": "sdy.passes.jax.operators.register",
     "report": "sdy.passes.account.report.report",
     "run_passes": "sdy.passes.driver",
+    "Specs": "sdy.passes.python_layouts.specs",
+    "specs": "sdy.passes.python_layouts.specs",
     "split": "sdy.passes.policy.split",
     "to_bytecode": "sdy.text",
     "to_hlo_proto": "sdy.passes.exporting.hlo",

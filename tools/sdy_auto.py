@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 
+from sdy.dialect.meshes import device_count
 from sdy.formatting import format_bytes, format_seconds
 from sdy.ir.companions import clone
 from sdy.mesh import Mesh
@@ -17,6 +18,7 @@ from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
 from sdy.progress import current_reporter, report_to, task
 from sdy.text import format, parse
 from sdy.tools.arguments import PROGRAM, add_hardware_option, byte_size, positive, tool_parser
+from sdy.tools.devices import enough_devices
 from sdy.tools.entry import guarded
 from sdy.tools.extensions import import_modules, take_rules
 from sdy.tools.progress import progress
@@ -34,10 +36,14 @@ examples:
   sdy-auto step.mlir --devices 64 --hardware tpu-v5p --memory 90G     also chooses the shape of the mesh
   sdy-auto --measure -o mine.toml
   sdy-auto step.mlir --mesh data=8 --hardware mine.toml -o sharded.mlir
+  sdy-auto step.mlir --mesh data=8 --emit-python layout.py
 """
 
 _MOST_MINOR = 16
 """Maximum size of the minor axis; more devices rarely share a fast interconnect."""
+
+_MOST_MEASURED = 64
+"""The largest mesh for which `--emit-python` compiles the program on virtual devices, to tell what it receives."""
 
 
 def mesh_shapes(devices: int) -> Sequence[Mesh]:
@@ -75,6 +81,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--arguments-only", action="store_true", help="do not choose shardings of intermediate values")
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="write the program with its shardings; - is standard output"
+    )
+    parser.add_argument(
+        "--emit-python",
+        metavar="FILE",
+        help="write the shardings as a Python file that imports jax alone; - is standard output",
     )
     parser.add_argument(
         "--front", metavar="FILE.svg", help="write a picture of the layouts that no other one beats in time and memory"
@@ -124,12 +135,18 @@ def run(arguments: argparse.Namespace) -> int:
                 break
     plan, planned_module = min(plans, key=lambda each: (not each[0].fits, each[0].cost.seconds))
     module_text = format(planned_module)
-    terminal = Terminal(stderr=arguments.output == "-")
+    terminal = Terminal(stderr=STANDARD_STREAM in (arguments.output, arguments.emit_python))
     terminal.print(str(plan))
     if len(plans) > 1:
         terminal.print("\n  mesh " + "".join(f"\n  {shown_mesh(each.mesh):24}{_outcome(each)}" for each, _ in plans))
     if arguments.output:
         write(arguments.output, module_text)
+    if arguments.emit_python:
+        with progress(), task("compile the program as jax.jit does"):
+            if device_count(planned_module) <= _MOST_MEASURED:
+                enough_devices(planned_module)
+            python = plan.specs().to_python()
+        write(arguments.emit_python, python)
     if arguments.front:
         write(arguments.front, plan.pareto_svg())
     return 0 if plan.fits else 1

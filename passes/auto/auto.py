@@ -163,6 +163,7 @@ def auto(
         limits.reached,
         [each.cost for each in search.front()],
         Alternatives(search, choice_of, best, mesh_name, limit, limits),
+        clone(module),
     )
 
 

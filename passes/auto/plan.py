@@ -2,7 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from importlib import import_module
+from typing import Any, NamedTuple, Protocol
+
+from xdsl.dialects.builtin import ModuleOp
 
 from sdy.dialect.axis_syntax import format_dims
 from sdy.formatting import columns, escape_line, format_bytes, format_seconds
@@ -128,6 +131,8 @@ class Plan:
     """The estimated costs of the layouts that no other estimated layout beats in both time and memory."""
     alternatives: Alternatives | None = field(default=None, repr=False, compare=False)
     """The layouts near this one; None in other processes than the one that searched."""
+    module: ModuleOp | None = field(default=None, repr=False, compare=False)
+    """A copy of the program with the chosen shardings; None in other processes than the one that searched."""
 
     @property
     def fits(self) -> bool:
@@ -169,6 +174,22 @@ class Plan:
         if self.alternatives is None:
             raise RuntimeError("another process made the plan: only that process knows the costs of other layouts")
         return self.alternatives.what_if(shardings)
+
+    def specs(self) -> Any:
+        """Return the shardings as `sdy.Specs`: trees of `PartitionSpec`s, which a Python file applies without sdy.
+
+            print(plan.specs().to_python())
+
+        Raises:
+            RuntimeError: Another process made the plan.
+        """
+        if self.module is None:
+            raise RuntimeError("another process made the plan: only that process has the program")
+        # Imported on use: planning does not import JAX.
+        return import_module("sdy.passes.python_layouts.specs").specs(self.module)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "module": None}
 
     def compare(self, compiled: Measured, seconds: float | None = None) -> Comparison:
         """Return the predicted costs of a step beside those of the compiled program.

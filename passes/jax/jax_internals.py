@@ -131,6 +131,11 @@ def lower_with_placements(traced: Any, **options: Any) -> Any:
     return traced.lower(_private_parameters=lowering.LoweringParameters(override_lowering_rules=rules), **options)
 
 
+def kept_arguments(lowered: Any) -> Sequence[int]:
+    """Return the numbers of the arguments of a `jax.stages.Lowered` that its module has, in order."""
+    return sorted(lowered._lowering.compile_args["kept_var_idx"])
+
+
 def needs_devices_to_lower(primitive: Primitive) -> None:
     """Make jax pass the devices of a program to the lowering rule of `primitive`."""
     dispatch.prim_requires_devices_during_lowering.add(primitive)

@@ -13,6 +13,7 @@ from jax.sharding import AbstractMesh
 from jax.tree_util import tree_leaves
 from xdsl.dialects.builtin import ModuleOp
 
+from sdy.passes.jax.bindings.call_trees import CallTrees, call_trees_of
 from sdy.passes.jax.bindings.from_jax import from_jax
 from sdy.passes.jax.compilation import Compilation, inner_compilers
 from sdy.passes.jax.compiler_context import Compiler, compares_layouts, memory_of, policy_of, use_compilers
@@ -78,6 +79,11 @@ class LoweredProgram(ABC):
         """A copy of the module as jax lowered it, with the shardings that were given."""
         return self._compilation.with_shardings()
 
+    @property
+    def call_trees(self) -> CallTrees:
+        """The trees of the arguments and results, as far as they are known."""
+        return CallTrees()
+
     def before_propagation(self) -> tuple[ModuleOp, Policy | None, bool]:
         """Return a copy of the module before propagation, its policy, and whether to compare its HLO form."""
         module = self._compilation.before_propagation()
@@ -124,6 +130,10 @@ class Lowered(LoweredProgram):
     @cached_property
     def _compilation(self) -> Compilation:
         return _compiled(self._in_jax, self._compilers)
+
+    @property
+    def call_trees(self) -> CallTrees:
+        return call_trees_of(self._in_jax)
 
     def cost_analysis(self) -> Any:
         """Return XLA's cost analysis of one device's program: floating-point operations ("flops"), bytes and so on."""

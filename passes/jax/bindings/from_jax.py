@@ -15,6 +15,7 @@ from xdsl.rewriter import Rewriter
 from sdy.ir.walking import operations
 from sdy.operators.call import call_of
 from sdy.passes.common.symbol_dce import erase_dead_symbols
+from sdy.passes.jax.bindings.call_trees import keep_call_trees
 from sdy.passes.jax.bindings.from_bindings import module_from_bindings
 from sdy.passes.jax.bindings.library_names import names_in_call, rename_arguments
 from sdy.passes.jax.bindings.python_callbacks import let_each_device_call
@@ -59,7 +60,10 @@ def from_jax(program: jax.stages.Lowered | export.Exported | Function[Any], *arg
             f"not {type(program).__name__}"
         )
     module = module_of(lowered.compiler_ir("stablehlo"))
-    rename_arguments(module, names)
+    if names:
+        rename_arguments(module, names)
+    else:
+        keep_call_trees(module, lowered)
     return module
 
 

@@ -1,0 +1,135 @@
+"""`sdy.specs`: the shardings of a program as trees of `PartitionSpec`s, and as a Python file that imports JAX alone."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jax.sharding import PartitionSpec
+from jax.tree_util import tree_structure, tree_unflatten
+from xdsl.dialects.builtin import ModuleOp
+
+from sdy.axes import AxisRef
+from sdy.diagnostics import error, location_of
+from sdy.dialect.meshes import mesh_of, named_meshes
+from sdy.dialect.shardings import func_arg_shardings, func_result_shardings, get_sharding
+from sdy.passes.account.partitioned_program import Program, partitioned_program, program_of
+from sdy.passes.auto.origins import choosable_results
+from sdy.passes.common.call_graph import main_function
+from sdy.passes.jax.bindings.call_trees import CallTrees, call_trees
+from sdy.passes.layouts import PartitionedLayout, is_propagated
+from sdy.passes.policy import apply_policy
+from sdy.passes.python.device_axes import DeviceAxes, interval
+from sdy.passes.python_layouts.formats import FORMATS
+from sdy.passes.python_layouts.layout_specs import ConstrainedResult, LayoutSpecs
+from sdy.passes.python_layouts.paths import Keys, argument_keys, joined, result_keys
+from sdy.sharding import TensorSharding
+
+
+@dataclass(frozen=True, repr=False)
+class Specs(LayoutSpecs):
+    """The shardings of a program, and the Python file that applies them, which is their `str`."""
+
+    def __str__(self) -> str:
+        return self.to_python()
+
+    def __repr__(self) -> str:
+        return f"<sdy.specs of {self.name}>"
+
+    def to_python(self, format: str = "jax") -> str:  # noqa: A002
+        """Return a Python file that imports JAX alone: the mesh, rules by path, and a function that applies them.
+
+        It says how the bytes that a device receives with it under `jax.jit` compare with those under sdy.
+
+        Args:
+            format: "jax"; or "flax" or "maxtext" for logical axis rules, "equinox" for a filter tree, "torch" for names
+                of parameters, as `sdy.torch` and DTensor take them.
+
+        Raises:
+            ValueError: The format is another one.
+        """
+        if format not in FORMATS:
+            raise ValueError(f"format must be one of {', '.join(map(repr, FORMATS))}, not {format!r}")
+        return FORMATS[format](self)
+
+
+def specs(program: Program, *args: Any, **kwargs: Any) -> Specs:
+    """Return the shardings of a program as `PartitionSpec`s.
+
+        print(sdy.specs(step.lower(params, batch)).to_python())
+
+    A program that has not been propagated is propagated, on a copy.
+
+    Args:
+        program: A function (of `sdy.jit` or any other), the result of `step.lower(...)`, a module, or a file of one.
+        *args: The positional arguments of a function: arrays or `jax.ShapeDtypeStruct`s.
+        **kwargs: Its keyword arguments.
+
+    Raises:
+        TypeError: `args` or `kwargs` are given for a program that is not a function.
+        DiagnosticError: The program cannot be propagated, or has no mesh or several.
+    """
+    stage = program_of(program, *args, **kwargs)
+    if isinstance(stage, ModuleOp):
+        return _specs_of(stage, partitioned_program(stage), call_trees(stage), "program")
+    module, policy, _ = stage.before_propagation()
+    if policy is not None:
+        apply_policy(module, policy)
+    return _specs_of(module, partitioned_program(stage), stage.call_trees, stage.name)
+
+
+def _specs_of(module: ModuleOp, layout: PartitionedLayout, trees: CallTrees, name: str) -> Specs:
+    main = main_function(layout.module)
+    meshes = [mesh for mesh in named_meshes(layout.module).values() if mesh.axes]
+    if len(meshes) != 1:
+        raise error(layout.module, f"the program has {len(meshes)} meshes, but a file of its layout has one")
+    (mesh,) = meshes
+    shardings = [*func_arg_shardings(main), *func_result_shardings(main)]
+    results = [] if is_propagated(module) else choosable_results(module)
+    chosen = [(result, sharding) for result in results if (sharding := get_sharding(result))]
+    used = [*filter(None, shardings), *(sharding for _, sharding in chosen)]
+    cuts = [place for each in used for axis in each.axes() for place in interval(axis, mesh_of(each, main))]
+    axes = DeviceAxes.of(mesh, cuts)
+
+    def spec(sharding: TensorSharding | None) -> PartitionSpec:
+        entries = [_entry(dim, axes, sharding, main) for dim in sharding.dim_axes] if sharding else []
+        while entries and entries[-1] is None:
+            entries.pop()
+        return PartitionSpec(*entries)
+
+    names_of_arguments, positional = argument_keys(main, trees)
+    of_arguments = [spec(each) for each in shardings[: len(main.args)]]
+    of_leaves = (
+        of_arguments
+        if trees.arguments is None
+        else [PartitionSpec() if number is None else of_arguments[number] for number in trees.numbers]
+    )
+    of_results = [spec(each) for each in shardings[len(main.args) :]]
+    names_of_results = result_keys(main, trees)
+    return Specs(
+        name,
+        axes,
+        _as_tree(trees.arguments, names_of_arguments, of_leaves),
+        _as_tree(trees.results, names_of_results, of_results),
+        tuple(ConstrainedResult(_name(result), spec(sharding)) for result, sharding in chosen),
+        tuple(positional),
+        tuple(zip(names_of_arguments, of_leaves, strict=True)),
+        tuple(zip(names_of_results, of_results, strict=True)),
+        module,
+        layout,
+    )
+
+
+def _name(result: Any) -> str:
+    place = location_of(result)
+    return f"{result.op.name} at {place}" if place else result.op.name
+
+
+def _entry(dim: Sequence[AxisRef], axes: DeviceAxes, sharding: TensorSharding, where: Any) -> Any:
+    names = axes.of_sharding(dim, mesh_of(sharding, where))
+    return None if not names else names[0] if len(names) == 1 else tuple(names)
+
+
+def _as_tree(tree: Any, keys: Sequence[Keys], specs: Sequence[PartitionSpec]) -> Any:
+    if tree is None:
+        return {joined(path): spec for path, spec in zip(keys, specs, strict=True)}
+    return tree_unflatten(tree_structure(tree), specs)
