@@ -103,3 +103,24 @@ func.func @split_along_the_other_dimension(%a: tensor<16x8xf32> {sdy.sharding = 
   }) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"x"}]>]>} : (tensor<16x8xf32>, tensor<f32>) -> tensor<16x8xf32>
   return %0 : tensor<16x8xf32>
 }
+
+// -----
+
+sdy.mesh @mesh = <["x"=8]>
+
+// Shards of 2 rows: two all-to-alls, which split the columns meanwhile, receive less than the totals of 8 shards.
+// CHECK-LABEL: func.func @few_rows
+// CHECK:         %[[COLUMNS:.*]] = sdy.reshard %arg0 <@mesh, [{}, {"x"}]>
+// CHECK-NEXT:    %[[RESULT:.*]] = "stablehlo.reduce_window"(%[[COLUMNS]], %{{.*}}) <{padding = dense<{{\[\[}}15, 0], [0, 0]]>
+// CHECK:         sdy.reshard %[[RESULT]] <@mesh, [{"x"}, {}]>
+func.func @few_rows(%a: tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})
+    -> (tensor<16x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = "stablehlo.reduce_window"(%a, %zero)
+      <{padding = dense<[[15, 0], [0, 0]]> : tensor<2x2xi64>, window_dimensions = array<i64: 16, 1>}> ({
+    ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+      %1 = stablehlo.add %x, %y : tensor<f32>
+      stablehlo.return %1 : tensor<f32>
+  }) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<16x8xf32>, tensor<f32>) -> tensor<16x8xf32>
+  return %0 : tensor<16x8xf32>
+}

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from sdy.axes import subtract
+from sdy.axes import merge_sub_axes, subtract
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding, set_sharding
@@ -58,9 +58,10 @@ class AccumulateInStagesPass(AnalysisPreservingPass):
     so that devices receive one total per shard instead of the elements. An operation is unchanged if its initial values
     may not be neutral, or if its body is not elementwise.
 
-    If a result is resharded, the operation may run in the sharding of its use instead, or in that sharding with the
-    operand's axes of the dimension, if its shards of the dimension are even, no shard is larger, and fewer bytes
-    move. Stages are then needed only if the dimension is sharded.
+    If fewer bytes move, the operation may run in another sharding: with the axes of the dimension on another one, in
+    the sharding of a use of a result, or in that sharding with the operand's axes of the dimension. The shards of the
+    dimension must then be even, and no device may hold more elements than in the stages. Stages are then needed only
+    if the dimension is sharded.
     """
 
     name = "sdy-accumulate-in-stages"
@@ -107,18 +108,25 @@ class _Accumulation:
         return bool(self.sharding.dims[self.dim].axes)
 
     def cheapest_sharding(self) -> TensorSharding:
-        """Return the sharding that moves the fewest elements: `sharding`, or one like that of a use."""
+        """Return the sharding that moves the fewest elements: `sharding`, or another one."""
         if not all(map(get_sharding, self.op.results)):
             return self.sharding
         mesh, sizes = mesh_of(self.sharding, self.op), shape(self.op.inputs[0].type)
-        held = local_elements(self.sharding.dim_axes, sizes, mesh)
+        totals = self._parts(self.sharding) * self._elements_of_total(self.sharding)
+        held = local_elements(self.sharding.dim_axes, sizes, mesh) + totals
         fitting = (
             each
-            for each in self._like_uses(mesh)
-            if local_elements(each.dim_axes, sizes, mesh) <= held
-            and sizes[self.dim] % each.dims[self.dim].sharded_size(mesh) == 0
+            for each in (*self._along_other_dims(), *self._like_uses(mesh))
+            if local_elements(each.dim_axes, sizes, mesh) <= held and sizes[self.dim] % self._parts(each) == 0
         )
         return min((self.sharding, *fitting), key=self._received)
+
+    def _along_other_dims(self) -> Iterator[TensorSharding]:
+        """Yield `sharding` with the axes of `dim` moved to each other dimension."""
+        mesh, whole = mesh_of(self.sharding, self.op), self.sharding.with_dim(self.dim, DimSharding())
+        for dim, axes in enumerate(self.sharding.dim_axes):
+            if dim != self.dim:
+                yield whole.with_dim(dim, DimSharding(merge_sub_axes((*axes, *self.sharding.dim_axes[self.dim]), mesh)))
 
     def _like_uses(self, mesh: Mesh) -> Iterator[TensorSharding]:
         """Yield the shardings of uses, and these with the axes of `sharding` along `dim` that they leave free."""
@@ -140,10 +148,20 @@ class _Accumulation:
 
     def _received_between(self, sharding: TensorSharding) -> int:
         """Return the elements received by all devices to exchange the totals of the shards of `sharding`."""
-        mesh, sizes = mesh_of(sharding, self.op), list(shape(self.op.inputs[0].type))
-        parts = sharding.dims[self.dim].sharded_size(mesh)
-        sizes[self.dim] = parts
-        return len(self.op.inputs) * (parts - 1) * local_elements(sharding.dim_axes, sizes, mesh) * mesh.size
+        others = self._parts(sharding) - 1
+        devices = mesh_of(sharding, self.op).size
+        return len(self.op.inputs) * others * self._elements_of_total(sharding) * devices
+
+    def _parts(self, sharding: TensorSharding) -> int:
+        """Return the number of shards of `dim` under `sharding`."""
+        return sharding.dims[self.dim].sharded_size(mesh_of(sharding, self.op))
+
+    def _elements_of_total(self, sharding: TensorSharding) -> int:
+        """Return the number of elements of the total of one shard of an input under `sharding`."""
+        sizes = list(shape(self.op.inputs[0].type))
+        sizes[self.dim] = 1
+        axes = sharding.with_dim(self.dim, DimSharding()).dim_axes
+        return local_elements(axes, sizes, mesh_of(sharding, self.op))
 
     def reshard(self) -> None:
         """Compute the operation with `sharding`, by reshards around it."""

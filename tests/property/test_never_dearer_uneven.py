@@ -23,6 +23,8 @@ CASES: dict[str, tuple[str, list[str], list[str], Function[Any]]] = {
         ["3/x, 2, 8"],
         jax.grad(lambda x: (lax.cumsum(x % 3, 1, reverse=True) ** 2).sum()),
     ),
+    "running minima of two rows a device": ("8", ["4, 9/x, 5"], ["4, 9/x, 5"], lambda x: lax.cummin(x % 3, 1)),
+    "running minima split anew": ("4", ["5, 4, 9/x"], ["5/x, 4, 9"], lambda x: lax.cummin(x % 3, 2)),
     "elements taken by one column": (
         "2x4",
         ["9, 8", "9, 1/y.x"],
