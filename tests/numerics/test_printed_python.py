@@ -17,6 +17,7 @@ from samples import sample
 from sdy.passes.jax.api.compile import CompiledProgram, compile
 from sdy.passes.jax.hlo_received import bytes_received
 from sdy.passes.jax.program.inputs import random_inputs
+from sdy.passes.jax.program.plain_module import without_shardings
 
 RUNNER = Path(__file__).parents[1] / "support" / "python_runner.py"
 DEVICES = 8
@@ -38,7 +39,7 @@ class Printed:
         local = partitioned(original)
         program = compile(local)
         inputs = [np.asarray(value) for value in random_inputs(program.inputs, seed=0)]
-        (folder / "program.py").write_text(sdy.to_python(original if whole else local))
+        (folder / "program.py").write_text(sdy.to_python(without_shardings(original) if whole else local))
         (folder / "inputs").write_bytes(pickle.dumps(inputs))
         return cls(name, program, inputs, folder)
 
