@@ -39,7 +39,7 @@ def device_index(axes: DeviceAxes) -> Expression:
 
 
 def _table(value: SSAValue) -> Array | None:
-    """Return the table of which `value`, a scalar, is the entry of this device."""
+    """Return the table whose entry of this device is `value`, a scalar."""
     if (
         optional_dtype_of(value) is None
         or shape(value.type)

@@ -11,7 +11,7 @@ _INDENT = "    "
 
 
 class Precedence(IntEnum):
-    """How tightly an expression binds: an operand is in parentheses if it binds less tightly than its operator."""
+    """Precedence of an expression: an operand is in parentheses if its operator has a lower one than the operator around it."""
 
     COMPARISON = 1
     OR = 2

@@ -1,4 +1,4 @@
-"""Repeated layers of a program, each of which becomes calls of one function."""
+"""Detection of repeated layers of a program, to be printed as calls of one function."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -28,7 +28,7 @@ class Range(NamedTuple):
 
     @property
     def is_narrow(self) -> bool:
-        """Whether 32-bit integers have all elements."""
+        """True if all elements are 32-bit integers."""
         return self.low >= -(2**31) and self.high < 2**31
 
 

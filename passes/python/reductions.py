@@ -25,7 +25,7 @@ class Reducer:
     primitive: str
     function: str
     any_type: bool = False
-    """Whether the method keeps the element type of every array: a sum widens narrow ones."""
+    """True if the method keeps the element type of every array; a sum widens narrow ones."""
 
 
 REDUCERS: dict[type[Operation], Reducer] = {

@@ -45,7 +45,7 @@ Printer = Callable[[Any, "Scope"], Expression | None]
 
 @dataclass
 class Writer:
-    """What the functions of a file share: the table of operations, the axes of devices, and what they need."""
+    """State of a file: the table of operations, the axes of devices, and the parts that its functions need."""
 
     printers: Mapping[type[Operation], Printer]
     axes: DeviceAxes
@@ -138,7 +138,7 @@ class Scope:
         return name
 
     def source(self, value: SSAValue) -> SSAValue:
-        """Return the value of which `value` is a reshape, or a reshape of a reshape."""
+        """Return the operand of the reshapes that define `value`, or `value` itself."""
         while isinstance(value, OpResult) and isinstance(value.op, ReshapeOp) and value not in self._parameters:
             value = value.op.operand
         return value
@@ -164,7 +164,7 @@ class Scope:
 
         Args:
             values: The operands of an elementwise operation.
-            typed: Those that determine the element type of the result, by default all.
+            typed: The operands that determine the element type of the result, by default all.
         """
         wholes = [value for value in values if not self._is_broadcast(value)]
         if not wholes:
