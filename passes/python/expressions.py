@@ -11,7 +11,7 @@ _INDENT = "    "
 
 
 class Precedence(IntEnum):
-    """Precedence of an expression: an operand is in parentheses if its operator has a lower one than the operator around it."""
+    """Precedence of an expression. An operand is in parentheses if it has a lower one than its operator."""
 
     COMPARISON = 1
     OR = 2
