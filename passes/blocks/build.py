@@ -1,6 +1,6 @@
 """Construction of the block graph of a program."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
@@ -14,7 +14,7 @@ from sdy.ir.companions import clone
 from sdy.ir.shapes import shape
 from sdy.passes.blocks.block_shapes import BlockShapeOf, Within, can_be_computed
 from sdy.passes.blocks.expand import expand
-from sdy.passes.blocks.fusion import Group, Program, choose_shapes, choose_within, fuse
+from sdy.passes.blocks.fusion import Group, Program, UnfitBlocksError, choose_shapes, choose_within, fuse
 from sdy.passes.blocks.graph import (
     BlockGraph,
     BlockOp,
@@ -67,17 +67,35 @@ class _GraphBuilder:
         for source in sources:
             source.is_source = True
         returned = next(list(op.operands) for op in self._main.body.block.ops if isinstance(op, ReturnOp))
-        program = self._program(returned)
-        for group in fuse(program, _chooser(program, block_shape), limit):
+        for group in self._groups(returned, block_shape, limit):
             self._add(group)
         sinks = tuple(self._with_storage(self._tensor(value), limit // 2) for value in returned)
         return remove_dead_parts(BlockGraph(tuple(sources), sinks, tuple(self._tensors), tuple(self._works)))
 
-    def _program(self, returned: Sequence[SSAValue]) -> Program:
-        """Return the operations that the results depend on, and the values that are stored or views."""
+    def _groups(self, returned: Sequence[SSAValue], block_shape: BlockShapeOf, limit: int) -> Sequence[Group]:
+        """Fuse the operations; store moved elements that an operation reads if its blocks do not fit with the move."""
+        stored: set[SSAValue] = set()
+        while True:
+            program = self._program(returned, stored)
+            try:
+                return fuse(program, _chooser(program, block_shape), limit)
+            except UnfitBlocksError as problem:
+                moved = {value for node in problem.nodes for value in program.moved(node)} - stored
+                if not moved:
+                    raise
+                stored |= moved
+
+    def _program(self, returned: Sequence[SSAValue], stored: Collection[SSAValue]) -> Program:
+        """Return the operations that the results depend on, and the values that are stored or views.
+
+        Args:
+            returned: The results of the program.
+            stored: Results of operations that only move elements, which no other operation computes anew.
+        """
         live: set[SSAValue] = {*returned}
-        kept: set[SSAValue] = {*returned}
+        kept: set[SSAValue] = {*returned, *stored}
         nodes: list[Node] = []
+        views: list[Operation] = []
         for position, op in reversed([*enumerate(self._main.body.block.ops)]):
             if isinstance(op, ReturnOp) or live.isdisjoint(op.results):
                 continue
@@ -88,12 +106,13 @@ class _GraphBuilder:
             if len(op.results) == 1 and _is_view(op):
                 if not node.is_view or op.results[0] in kept:
                     kept.update(op.operands)
-                if not node.is_view:
+                if not node.is_view or op.results[0] in stored:
+                    views.append(op)
                     continue
             elif not kept.isdisjoint(op.results):
                 node.is_view = False
             nodes.append(node)
-        return Program(nodes[::-1], kept)
+        return Program(nodes[::-1], kept, views[::-1])
 
     def _add(self, group: Group) -> None:
         tiles = Tiles(group)
