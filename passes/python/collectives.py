@@ -9,12 +9,14 @@ from xdsl.utils.hints import isa
 from sdy import stablehlo
 from sdy.device_groups import device_groups
 from sdy.dialect.meshes import enclosing_module, named_meshes
+from sdy.ir.shapes import shape
 from sdy.passes.common.properties import value_bytes
 from sdy.passes.python.device_axes import axes_text
 from sdy.passes.python.expressions import Expression, call, list_of, sizes, tuple_of
 from sdy.passes.python.literals import integers
 from sdy.passes.python.reductions import reducer_of
 from sdy.passes.python.scope import Printer, Scope
+from sdy.passes.python.shaping import reshaped
 from sdy.stablehlo.attributes.replica_group_meshes import axes_and_mesh
 from sdy.stablehlo.attributes.replica_groups import ReplicaGroupMeshAxesAttr
 
@@ -68,11 +70,18 @@ def _all_gather(op: stablehlo.AllGatherOp, scope: Scope) -> Expression:
 
 
 def _reduce_scatter(op: stablehlo.ReduceScatterOp, scope: Scope) -> Expression:
-    if _reducer(op.computation, [op.operand]) != "lax.psum":
-        raise NotImplementedError("JAX has reduce-scatters of sums only")
+    """Return a reduce-scatter of sums, or the reduction of exchanged parts, which receives the same bytes."""
+    reducer = reducer_of(op.computation, [op.operand])
+    if reducer is None:
+        raise NotImplementedError("JAX has no collective of this reduction over devices")
     value, dim = scope.of(op.operand), op.scatter_dimension.value.data
-    axes = _axes(op, scope, "reduce-scatter")
-    return call("lax.psum_scatter", value, axes, scatter_dimension=str(dim), tiled="True")
+    if reducer.method == "sum":
+        axes = _axes(op, scope, "reduce-scatter")
+        return call("lax.psum_scatter", value, axes, scatter_dimension=str(dim), tiled="True")
+    axes = _axes(op, scope, f"reduce-scatter of the {reducer.method}")
+    before, size = shape(op.operand.type), shape(op.result.type)[dim]
+    parts = reshaped(value, before, (*before[:dim], before[dim] // size, size, *before[dim + 1 :]))
+    return call(reducer.primitive, call("lax.all_to_all", parts, axes, str(dim), str(dim)), sizes([dim]))
 
 
 def _all_to_all(op: stablehlo.AllToAllOp, scope: Scope) -> Expression:

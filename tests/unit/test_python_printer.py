@@ -174,6 +174,29 @@ def test_what_jax_lacks_raises() -> None:
         called(text, np.ones((4, 8), np.float32))
 
 
+@pytest.mark.parametrize("reducer", ["add", "maximum"])
+def test_reduce_scatters_of_any_reduction(reducer: str) -> None:
+    text = f"""
+sdy.mesh @mesh = <["x"=2, "y"=4]>
+func.func @main(%x: tensor<4x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}, {{}}]>}})
+    -> (tensor<4x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}, {{"y"}}]>}}) {{
+  %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{{"x"}}, {{}}]>] out_shardings=[<@mesh, [{{"x"}}, {{"y"}}]>]
+      manual_axes={{"x", "y"}} (%y: tensor<2x8xf32>) {{
+    %1 = "stablehlo.reduce_scatter"(%y) <{{scatter_dimension = 1 : i64,
+        channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, use_global_device_ids,
+        replica_groups = dense<[[0, 1, 2, 3], [4, 5, 6, 7]]> : tensor<2x4xi64>}}> ({{
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %2 = stablehlo.{reducer} %a, %b : tensor<f32>
+      stablehlo.return %2 : tensor<f32>
+    }}) : (tensor<2x8xf32>) -> tensor<2x2xf32>
+    sdy.return %1 : tensor<2x2xf32>
+  }} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
+}}"""
+    x = np.arange(32, dtype=np.float32).reshape(4, 8)
+    assert np.asarray(called(text, x)).tolist() == (x * (4 if reducer == "add" else 1)).tolist()
+
+
 def test_loops_and_branches() -> None:
     text = """
 func.func @main(%x: tensor<4xf32>, %n: tensor<i32>) -> tensor<4xf32> {
