@@ -4,7 +4,6 @@ import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -109,7 +108,8 @@ def run(arguments: argparse.Namespace) -> int:
     # Imported lazily: they import JAX, which --help does not need.
     from sdy.passes.blocks.build import block_graph
     from sdy.passes.blocks.fit_blocks import fit_blocks
-    from sdy.passes.blocks.run import BLOCKS_IN_MEMORY, exit_on_termination
+    from sdy.passes.blocks.run import BLOCKS_IN_MEMORY
+    from sdy.passes.blocks.temporary_folder import temporary_folder
     from sdy.passes.blocks.validation import validate
 
     import_modules(arguments.imports)
@@ -129,8 +129,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.dot or arguments.json:
         return _draw(graph, arguments)
     console = Terminal()
-    with exit_on_termination(), TemporaryDirectory(prefix="sdy-blocks-") as folder:
-        inputs = _inputs(graph, original, arguments, Path(folder))
+    with temporary_folder("sdy-blocks-") as folder:
+        inputs = _inputs(graph, original, arguments, folder)
         results = _run(graph, inputs, arguments, Path(arguments.output or Path(folder, "results")), console)
         if not arguments.check:
             return 0

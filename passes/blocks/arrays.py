@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import ml_dtypes
 import numpy as np
@@ -153,7 +153,7 @@ def reader(argument: Any, dtype: np.dtype[Any] | None = None) -> ArrayReader:
     if isinstance(argument, NpyFile | ZarrArray):
         return argument
     if isinstance(argument, np.memmap):
-        return Mapped(argument)
+        return Mapped(cast(Array, argument))
     package: str = type(argument).__module__.partition(".")[0]
     if package == "zarr":
         return ZarrArray(argument, _stored_dtype(argument))
@@ -203,7 +203,7 @@ def _drop_pages(array: Array) -> None:
     base: Any = array
     while isinstance(base, np.ndarray):
         # A private mapping has changes that the file does not have.
-        if getattr(base, "mode", "r") == "c":
+        if getattr(cast(Any, base), "mode", "r") == "c":
             return
         base = base.base
     if isinstance(base, mmap.mmap):

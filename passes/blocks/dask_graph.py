@@ -1,7 +1,7 @@
 """Conversion of a block graph to a Dask graph, to run programs on a cluster.
 
-A task computes a shard; it reads its regions of files and Zarr arrays by itself, and those of other arguments from
-chunks. Each task has what it needs to assemble its operands, so that workers need nothing but this package.
+A task computes a shard; it opens files and Zarr arrays to read its regions of them, and reads those of other arguments
+from chunks. Each task has what it needs to assemble its operands, so that workers need nothing but this package.
 """
 
 import atexit
@@ -229,7 +229,7 @@ def _reads(
 
 @dataclass(frozen=True, eq=False)
 class _Recipe:
-    """How a shard assembles its operands.
+    """The chunks and regions from which a shard assembles its operands.
 
     Attributes:
         tensors: The operands, with only those chunks that the shard reads.

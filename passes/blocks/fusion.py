@@ -262,7 +262,7 @@ def element_bytes(value: SSAValue) -> int:
 
 
 ChooseTile = Callable[[Group], bool]
-"""Sets the shape of the blocks of a group, and the time that they take; returns False if there is none."""
+"""Sets the shape of the blocks of a group, and the time that they take; returns False if none fits."""
 
 
 def choose_within(limit: int) -> ChooseTile:
@@ -377,7 +377,7 @@ class Program:
     @cached_property
     def stored_sources(self) -> Mapping[Node, Set[Node]]:
         """The operations whose stored results each operation reads through views: they must be in other groups."""
-        views = {result: op.operands for op in self.views for result in op.results}
+        views: dict[SSAValue, Sequence[SSAValue]] = {result: op.operands for op in self.views for result in op.results}
         found: dict[Node, Set[Node]] = {}
         for node in self.nodes:
             pending = [operand for value in self._read(node) for operand in views.get(value, ())]
@@ -407,7 +407,7 @@ class Program:
 
 
 class _Fusion:
-    """Groups of operations, each of which joins those that it reads in program order."""
+    """Groups of operations: each operation joins, in program order, the groups of those that it reads."""
 
     def __init__(self, program: Program, choose: ChooseTile):
         self._program = program

@@ -173,7 +173,7 @@ class Work:
     Attributes:
         name: The name of the operation, or of all fused operations.
         operands: The tensors that shards read.
-        results: The tensors of which each shard writes one chunk.
+        results: The tensors that are written: one chunk of each by each shard.
         reads: The region of each operand that each shard reads.
         index: The block of each shard; None if the work is one shard.
         shards: The shards, without those that no result depends on.

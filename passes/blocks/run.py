@@ -1,9 +1,7 @@
 """`sdy.blocks.run`: run a function or a program in blocks that fit in memory, on this machine or on a Dask cluster."""
 
-import signal
-import threading
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +76,7 @@ def run(
     graph = block_graph(module, within(most))
     if scheduler is not None:
         return unflatten(run_on_dask(graph, leaves, scheduler, store))
-    with exit_on_termination():
-        results, _ = run_graph(graph, leaves, limit, None if store is None else Path(store))
+    results, _ = run_graph(graph, leaves, limit, None if store is None else Path(store))
     return unflatten(results)
 
 
@@ -102,24 +99,6 @@ def _resources(graph: BlockGraph, client: Any) -> dict[str, float] | None:
     if not workers or any("memory" not in worker["resources"] for worker in workers):
         return None
     return {"memory": max((shard.nbytes for shard in graph.shards()), default=0)}
-
-
-@contextmanager
-def exit_on_termination() -> Generator[None]:
-    """Raise SystemExit on SIGTERM in the `with` block, so that temporary folders are removed."""
-
-    def leave(number: int, frame: object) -> None:
-        raise SystemExit(128 + number)
-
-    is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
-    signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _bytes(size: int | str) -> int:

@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from sdy.passes.blocks.graph import BlockGraph, BlockOp, Shard, StoredTensor, ch
 from sdy.passes.blocks.kernel import run_shard
 from sdy.passes.blocks.reading import read_chunks, read_region
 from sdy.passes.blocks.result_store import CHUNKS, ResultStore
+from sdy.passes.blocks.temporary_folder import temporary_folder
 from sdy.passes.blocks.token import token_of
 from sdy.progress import track
 
@@ -71,8 +71,8 @@ def run(
         group = ResultStore(store, token_of(graph, arguments))
         results = group.arrays(graph.sinks)
         stored = {sink: group.stored_chunks(sink, array) for sink, array in results.items()}
-    with TemporaryDirectory(dir=store, prefix=CHUNKS) as folder:
-        chunks = ChunkStore(memory_limit, Path(folder), results, stored)
+    with temporary_folder(CHUNKS, store) as folder:
+        chunks = ChunkStore(memory_limit, folder, results, stored)
         count = _Execution(graph, readers, chunks, stored).run()
     statistics = RunStatistics(count, chunks.most_bytes, chunks.spilled_bytes, chunks.loaded_bytes)
     return [results[sink] for sink in graph.sinks], statistics

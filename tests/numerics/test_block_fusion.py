@@ -38,7 +38,7 @@ STEPS: dict[str, Callable[[jax.Array, jax.Array], jax.Array]] = {
 
 
 def random_program(seed: int) -> Callable[[jax.Array, jax.Array], list[jax.Array]]:
-    """Return a program of nine steps, each of which reads two values that were computed before."""
+    """Return a program of nine steps that read two values computed before."""
     generator = random.Random(seed)
     steps = [(name, generator.random(), generator.random()) for name in generator.choices([*STEPS], k=9)]
 

@@ -1,5 +1,11 @@
 """Programs in blocks from Python: arrays of all kinds, results in Zarr, fusion, restart, and nothing left behind."""
 
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +24,9 @@ from sdy.passes.blocks.block_shapes import within
 from sdy.passes.blocks.build import block_graph
 from sdy.passes.blocks.graph import BlockGraph
 from sdy.passes.blocks.schedule import run as run_graph
+from sdy.passes.blocks.temporary_folder import temporary_folder
 from sdy.passes.blocks.validation import validate
+from sdy.tools.sdy_blocks import main as sdy_blocks
 
 
 def f32(*shape: int) -> np.ndarray[Any, Any]:
@@ -109,3 +117,78 @@ def test_columns_of_a_mapped_file(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", x := f32(3000, 700))
     found = reader(tmp_path / "x.npy").read([5, 3], [2990, 9])
     assert np.array_equal(found, x[5:2990, 3:9])
+
+
+WRITE_RESULTS = """
+sdy.blocks.run(lambda x: jnp.tanh(x) @ x, x, memory='256K', block_bytes='3K', store='out.zarr')
+"""
+SPILL_CHUNKS = """
+module = sdy.from_jax(jax.jit(lambda x: jnp.tanh(x) @ x), x)
+schedule.run(block_graph(module, within(3072)), [x], 2**14, None)
+"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "first_file"),
+    [(WRITE_RESULTS, "out.zarr/result0/c"), (SPILL_CHUNKS, "temporary/.chunks-*/tensor*/c")],
+    ids=["results", "intermediate values"],
+)
+def test_a_program_ended_by_sigterm_goes_on(statement: str, first_file: str, tmp_path: Path) -> None:
+    """No temporary folder is left, and a rerun goes on from the results that are stored."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import jax, jax.numpy as jnp, numpy as np, sdy.blocks\n"
+        "from sdy.passes.blocks import schedule\n"
+        "from sdy.passes.blocks.block_shapes import within\n"
+        "from sdy.passes.blocks.build import block_graph\n"
+        f"x = np.ones((128, 128), np.float32)\n{statement}"
+    )
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    with subprocess.Popen([sys.executable, str(script)], cwd=tmp_path, env=environment) as process:
+        while not any(tmp_path.glob(first_file)) and process.poll() is None:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 128 + signal.SIGTERM
+    assert not list((tmp_path / "out.zarr").glob(".chunks-*"))
+    assert not list(temporary.iterdir())
+    x = np.ones((128, 128), np.float32)
+    result = sdy.blocks.run(lambda x: jnp.tanh(x) @ x, x, memory="256K", block_bytes="3K", store=tmp_path / "out.zarr")
+    assert np.allclose(result[...], np.tanh(x) @ x, rtol=1e-4)
+
+
+def test_sigterm_while_a_folder_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    remove = shutil.rmtree
+
+    def interrupted(folder: Path, ignore_errors: bool) -> None:
+        monkeypatch.setattr(shutil, "rmtree", remove)
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(shutil, "rmtree", interrupted)
+    with pytest.raises(SystemExit), temporary_folder("chunks-", tmp_path) as folder:
+        (folder / "chunk").touch()
+    assert not list(tmp_path.iterdir())
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_a_cluster(tmp_path: Path) -> None:
+    """Results are `dask.array`s, which go on in Dask, or Zarr arrays; a client or an address names the cluster."""
+    distributed: Any = pytest.importorskip("distributed")
+    x, y = f32(64, 48), f32(48, 32)
+    np.save(tmp_path / "x.npy", x)
+    program = tmp_path / "program.mlir"
+    program.write_text(sdy.text.format(sdy.from_jax(jax.jit(product), x, y)))
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        lazy = sdy.blocks.run(product, x, y, memory="32K", scheduler=client)
+        assert np.allclose((lazy["product"] + 1).compute(), np.tanh(x @ y) + 1, atol=1e-5)
+        address = cluster.scheduler_address
+        stored = sdy.blocks.run(
+            product, tmp_path / "x.npy", y, memory="32K", scheduler=address, store=tmp_path / "out.zarr"
+        )
+        assert np.allclose(stored["product"][...], np.tanh(x @ y), atol=1e-5)
+        assert np.allclose(stored["sums"][0][...], x.sum(0), atol=1e-4)
+        assert sdy_blocks([str(program), "--memory-limit", "32K", "--check", "--scheduler", address]) == 0
