@@ -152,7 +152,6 @@ _MOVING: dict[type[Operation], Callable[[Operation], Sequence[int]]] = {
     stablehlo.OptimizationBarrierOp: lambda op: range(len(op.operands)),
     stablehlo.PadOp: lambda op: [0, 1],
     stablehlo.ReshapeOp: lambda op: [0],
-    stablehlo.ReverseOp: lambda op: [0],
     stablehlo.SelectOp: lambda op: [1, 2],
     stablehlo.SliceOp: lambda op: [0],
     stablehlo.TransposeOp: lambda op: [0],

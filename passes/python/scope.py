@@ -1,7 +1,7 @@
 """The body of a Python function under construction: names of values, and statements."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -103,12 +103,20 @@ class Statement:
 class Scope:
     """A block of statements. A nested function has its own, which sees the values around it."""
 
-    def __init__(self, writer: Writer, names: Names, depth: int = 1, *, folds: bool = False):
+    def __init__(
+        self,
+        writer: Writer,
+        names: Names,
+        depth: int = 1,
+        around: Mapping[SSAValue, Expression] | None = None,
+        *,
+        folds: bool = False,
+    ):
         self.writer = writer
         self.names = names
         self.depth = depth
         self._statements: list[Statement] = []
-        self._values: dict[SSAValue, Expression] = {}
+        self._values = dict(around or {})
         self._place: Location | None = None
         self._comments: list[str] = []
         self._folds = folds
@@ -116,9 +124,7 @@ class Scope:
 
     def inner(self) -> "Scope":
         """Return the scope of a nested function, to be written with `define`."""
-        scope = Scope(self.writer, self.names, self.depth + 1)
-        scope._values = dict(self._values)
-        return scope
+        return Scope(self.writer, self.names, self.depth + 1, self._values)
 
     def bind(self, value: SSAValue, expression: Expression | str) -> None:
         """Use `expression` for `value`."""
@@ -187,7 +193,16 @@ class Scope:
                 self._write_layers(layers[op])
             elif op is not block.last_op and op not in in_layers:
                 self._write(op)
-        returned = [*map(self.of, block.last_op.operands if results is None else results)]
+        self.write_return(block.last_op.operands if results is None else results)
+
+    def write_operations(self, ops: Iterable[Operation]) -> None:
+        """Write the statements of `ops`."""
+        for op in ops:
+            self._write(op)
+
+    def write_return(self, values: Sequence[SSAValue]) -> None:
+        """Write the return of one value, or of a tuple."""
+        returned = [*map(self.of, values)]
         self.write("return", returned[0] if len(returned) == 1 else tuple_(returned))
 
     def _write_layers(self, layers: Layers) -> None:
@@ -198,10 +213,8 @@ class Scope:
         for value in layers.parameters[0]:
             known = self.of(value).text
             parameters.append(scope.parameter(value, _plain_name(known)))
-        for op in layers.operations[0]:
-            scope._write(op)
-        returned = [*map(scope.of, layers.results[0])]
-        scope.write("return", returned[0] if len(returned) == 1 else tuple_(returned))
+        scope.write_operations(layers.operations[0])
+        scope.write_return(layers.results[0])
         self.writer.layers.append([*definition(name, parameters), *scope.lines()])
         for arguments, results in zip(layers.parameters, layers.results, strict=True):
             self.assign(results, call(name, *map(self.of, arguments)))

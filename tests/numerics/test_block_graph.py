@@ -311,7 +311,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert float(re.findall(r"largest difference .*: (\S+) \(", shown)[0]) < 1e-4
     assert sdy_blocks([str(program), "--json", "-", "--memory-limit", "16K"]) == 0
     assert json.loads(capsys.readouterr().out)["nodes"]
-    assert sdy_blocks([str(program), "--memory-limit", "100"]) == 2
+    assert sdy_blocks([str(program), "--memory-limit", "8"]) == 2
     assert "its smallest blocks take" in capsys.readouterr().err
 
 

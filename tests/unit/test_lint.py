@@ -39,6 +39,10 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # pyri
     Path("step.mlir").write_text(PROGRAM)
 
 
+SUMMARY = (
+    "1 finding: each device receives 1 MiB more and needs 2.5 MiB more memory\n"
+    "partitioned by sdy, not by XLA as under jax.jit"
+)
 NONE = "no findings\npartitioned by sdy, not by XLA as under jax.jit\n"
 
 
@@ -57,7 +61,7 @@ def finding(**changes: object) -> Finding:
     return Finding(**{**fields, **changes})  # pyright: ignore[reportArgumentType]
 
 
-def test_a_finding_is_the_compilers_diagnostic_and_the_last_line_sums_up(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_finding_is_the_compilers_diagnostic_and_the_last_lines_sum_up(capsys: pytest.CaptureFixture[str]) -> None:
     text = told(capsys)
     assert text.startswith("step.mlir:8:8: warning: two operands of stablehlo.dot have conflicting shardings: ")
     assert f"[{RULE}]\n  %1 = stablehlo.dot %0, %down" in text
@@ -70,7 +74,7 @@ def test_a_finding_is_the_compilers_diagnostic_and_the_last_line_sums_up(capsys:
         'note: fix: shard argument 2 (down) as P("model", None); with it, a device receives 1 MiB instead of 2 MiB'
         in text
     )
-    assert text.endswith("\n\n1 finding: each device receives 1 MiB more and needs 2.5 MiB more memory\n")
+    assert text.endswith(f"\n\n{SUMMARY}\n")
 
 
 def test_nothing_found_is_said_and_is_success(capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,7 +88,7 @@ def test_findings_are_an_object() -> None:
     assert findings
     assert [(each.rule, each.where and each.where.line) for each in findings] == [(RULE, LINE)]
     assert len(findings) == 1
-    assert str(findings).endswith("1 finding: each device receives 1 MiB more and needs 2.5 MiB more memory")
+    assert str(findings).endswith(f"\n{SUMMARY}")
     assert not sdy.lint(sdy.parse(CURED))
 
 

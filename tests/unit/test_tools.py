@@ -103,14 +103,16 @@ def test_hlo_given_to_the_parser_is_called_by_its_name() -> None:
 
 
 OPTIONS = {
-    "auto": "--arguments-only --devices --hardware --measure --memory --mesh --output --time-limit -o",
-    "blocks": "--block-bytes --check --dot --inputs --json --memory-limit --seed --split-reductions",
+    "auto": "--arguments-only --devices --emit-python --front --hardware --measure --memory --mesh --output "
+    "--time-limit -o",
+    "blocks": "--block-bytes --check --dot --input --inputs --json --memory-limit --output --scheduler --seed "
+    "--split-reductions",
     "diff": "--all --golden",
     "interpret": "--inputs --split-input-file",
     "lint": "--baseline --config --explain --format --ignore --large --list --many --replicated --select --small "
-    "--write-baseline",
-    "report": "--compile --force --hardware --no-findings --output --perfetto -o",
-    "run": "--check --compare-layouts --devices --inputs --no-check --no-compare-layouts --seed",
+    "--under --write-baseline",
+    "report": "--compile --force --hardware --no-findings --output --perfetto --under -o",
+    "run": "--check --compare-layouts --devices --inputs --no-check --no-compare-layouts --seed --under",
 }
 """The options of each tool besides the common ones; an option has one name in all tools."""
 
