@@ -496,7 +496,9 @@ class UnfitBlocksError(DiagnosticError):
     def __init__(self, nodes: Sequence[Node], smallest: int, limit: int):
         super().__init__(
             op_error(
-                nodes[0].op, f"its smallest blocks take {smallest:,} bytes, more than the limit of {limit:,}"
+                nodes[0].op,
+                f"its smallest blocks take {smallest:,} bytes, more than the limit of {limit:,}; "
+                f"they fit with --block-bytes {smallest} or a --memory-limit of four times as much",
             ).diagnostic
         )
         self.nodes = nodes

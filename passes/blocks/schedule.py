@@ -197,7 +197,7 @@ def _check_fits(graph: BlockGraph, memory_limit: int) -> None:
         return
     message = (
         f"a block of {largest.work.name} takes {largest.nbytes:,} bytes for what it reads and writes, "
-        f"more than the limit of {memory_limit:,}"
+        f"more than the limit of {memory_limit:,}; it fits with --memory-limit {largest.nbytes}"
     )
     where = largest.work.op if isinstance(largest.work, BlockOp) else None
     raise MemoryLimitError(error(where, message).diagnostic)
