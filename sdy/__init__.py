@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from sdy.lazy_names import lazy_names as _lazy_names
 
 if TYPE_CHECKING:
+    from sdy import blocks as blocks
     from sdy.axes import AxisRef as AxisRef
     from sdy.builder import Builder as Builder
     from sdy.diagnostics import ComputedWholeWarning as ComputedWholeWarning
@@ -84,6 +85,7 @@ _MODULES = {
     "auto": "sdy.passes.auto.auto",
     "Work": "sdy.operators.work",
     "account": "sdy.passes.account.account",
+    "blocks": "sdy.blocks:",
     "check_golden": "sdy.passes.account.golden",
     "compile": "sdy.passes.jax.api.compile",
     "compiler": "sdy.passes.jax.api.compiler",

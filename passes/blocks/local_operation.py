@@ -82,7 +82,7 @@ def _program(
             if value in narrowed:
                 _narrow(value.owner, constant, narrowed)
     local = type(op).create(
-        operands=[arguments[operand] for operand in op.operands],
+        operands=block.args[: len(op.operands)],  # an operation may read different regions of one value
         result_types=result_types,
         properties=dict(properties),
         attributes=dict(attributes),

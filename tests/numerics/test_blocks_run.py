@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ import pytest
 import zarr
 
 import sdy
-import sdy.blocks
 from sdy.passes.blocks.arrays import reader
 from sdy.passes.blocks.block_shapes import within
 from sdy.passes.blocks.build import block_graph
@@ -59,6 +59,26 @@ def test_arguments_of_every_kind(kind: str, tmp_path: Path) -> None:
     result = sdy.blocks.run(product, *arguments, memory="64K")
     assert np.allclose(result["product"], np.tanh(x @ y), atol=1e-5)
     assert np.allclose(result["sums"][0], x.sum(0), atol=1e-4)
+
+
+ONE_VALUE_TWICE: dict[str, Callable[[Any], Any]] = {
+    "product": lambda x: x @ x,
+    "product with its transpose": lambda x: x @ x.T,
+    "product and sum": lambda x: x @ x + x,
+    "sum with its transpose": lambda x: x + x.T,
+    "contraction": lambda x: jnp.einsum("ij,jk,kl->il", x, x, x),
+    "concatenation": lambda x: jnp.concatenate([x, x, x[::2]]) * 2,
+    "update": lambda x: jax.lax.dynamic_update_slice(x, x[:7, :5], (3, 2)),
+    "rows": lambda x: x[jnp.argsort(x[:, 0])] + x,
+    "branches": lambda x: jnp.where(x > x[:, :1], x, x.T),
+}
+
+
+@pytest.mark.parametrize("name", ONE_VALUE_TWICE)
+def test_operations_read_different_regions_of_one_value(name: str) -> None:
+    x = f32(64, 64)
+    result = sdy.blocks.run(ONE_VALUE_TWICE[name], x, memory="64K", block_bytes="4K")
+    assert np.allclose(result, np.asarray(ONE_VALUE_TWICE[name](jnp.asarray(x))), rtol=1e-4, atol=1e-4)
 
 
 def test_results_in_zarr_of_a_type_that_zarr_does_not_have(tmp_path: Path) -> None:
