@@ -27,6 +27,7 @@ NOT_RUN = {
     "docs/tutorial.md": ["installs packages"],
     "docs/guides/model_explorer.md": ["installs packages"],
     "docs/guides/torch.md": ["needs torch"] * 3,
+    "docs/guides/blocks.md": ["a picture"],
     "docs/guides/plain.md": ["takes IREE's compiler and runtime"],
     "README.md": ["installs packages", "installs packages and runs all tests"],
     "CONTRIBUTING.md": [
