@@ -6,6 +6,11 @@ Each program runs in this process. dask.array and cubed have chunks of `--chunk`
 times the bytes of a chunk: for two operands, a result and a value in between.
 """
 
+# Dask, Zarr and JAX are only partly typed.
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownParameterType=false, reportArgumentType=false
+# pyright: reportMissingTypeStubs=false, reportPrivateImportUsage=false, reportOperatorIssue=false
+
 import argparse
 import tempfile
 import time

@@ -72,7 +72,7 @@ class Solver:
         self._milestones: list[tuple[int, Solution]] = []
         self._assigned = 0
         """The number of calls of `assign`, which set shardings that no step propagated."""
-        self._state: list[bool | None] = [_BARE] * len(self._kinds)
+        self._state: list[bool | int | None] = [_BARE] * len(self._kinds)
         """The state of each operation: `_BARE`, `_STALE`, `_DONE` or `_SETTLED`."""
         for node, sharding in self.initial.items():
             self.assign(node, sharding)

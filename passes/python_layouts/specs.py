@@ -7,6 +7,7 @@ from typing import Any
 from jax.sharding import PartitionSpec
 from jax.tree_util import tree_structure, tree_unflatten
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
 
 from sdy.axes import AxisRef
 from sdy.diagnostics import error, location_of
@@ -84,7 +85,7 @@ def _specs_of(module: ModuleOp, layout: PartitionedLayout, trees: CallTrees, nam
         raise error(layout.module, f"the program has {len(meshes)} meshes, but a file of its layout has one")
     (mesh,) = meshes
     shardings = [*func_arg_shardings(main), *func_result_shardings(main)]
-    results = [] if is_propagated(module) else choosable_results(module)
+    results: Sequence[SSAValue] = () if is_propagated(module) else choosable_results(module)
     chosen = [(result, sharding) for result in results if (sharding := get_sharding(result))]
     used = [*filter(None, shardings), *(sharding for _, sharding in chosen)]
     cuts = [place for each in used for axis in each.axes() for place in interval(axis, mesh_of(each, main))]

@@ -1,5 +1,10 @@
 """Programs in blocks from Python: arrays of all kinds, results in Zarr, fusion, restart, and nothing left behind."""
 
+# Dask, Zarr and JAX are only partly typed.
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownParameterType=false, reportArgumentType=false
+# pyright: reportMissingTypeStubs=false, reportPrivateImportUsage=false, reportOperatorIssue=false
+
 import os
 import shutil
 import signal

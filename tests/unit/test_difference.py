@@ -6,7 +6,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import pytest
-from jax.sharding import AxisType
+from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import sdy
@@ -165,9 +165,9 @@ def test_functions_are_compared_for_the_same_arguments(tmp_path: Path) -> None:
         return jnp.tanh(x @ w)
 
     def gathered(x: jax.Array, w: jax.Array) -> jax.Array:
-        return jax.lax.with_sharding_constraint(jnp.tanh(x @ w), jax.NamedSharding(mesh, P()))
+        return jax.lax.with_sharding_constraint(jnp.tanh(x @ w), NamedSharding(mesh, P()))
 
-    x = jax.ShapeDtypeStruct((8, 64), jnp.float32, sharding=jax.NamedSharding(mesh, P("x")))
+    x = jax.ShapeDtypeStruct((8, 64), jnp.float32, sharding=NamedSharding(mesh, P("x")))
     w = jax.ShapeDtypeStruct((64, 64), jnp.float32)
     assert not sdy.diff(step, jax.jit(step).lower(x, w), x, w)
     changes = sdy.diff(step, gathered, x, w).changes

@@ -24,8 +24,9 @@ _SUFFIX = ".value"
 def rename_arguments(module: ModuleOp, names: Mapping[str, str]) -> None:
     """Rename the arguments of the main function, in place; a name that is not in `names` stays."""
     for argument in main_function(module).args:
-        if new := names.get(given_name(argument)):
-            argument.location = NameLoc(StringAttr(new), argument.location.location)
+        location = argument.location
+        if isinstance(location, NameLoc) and (new := names.get(given_name(argument))):
+            argument.location = NameLoc(StringAttr(new), location.location)
 
 
 def names_in_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Mapping[str, str]:
@@ -41,7 +42,7 @@ def names_in_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Ma
         changed = [*leaves]
         for index, array in zip(arrays, traced, strict=True):
             changed[index] = array
-        new_args, new_kwargs = jax.tree.unflatten(tree, changed)
+        new_args, new_kwargs = jax.tree_util.tree_unflatten(tree, changed)
         function(*new_args, **new_kwargs)
 
     try:
