@@ -2,13 +2,10 @@
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Operation, Region, SSAValue
-from xdsl.utils.hints import isa
 
 from sdy import stablehlo
-from sdy.device_groups import device_groups
-from sdy.dialect.meshes import enclosing_module, named_meshes
+from sdy.interpreter.groups import numbers_of_groups
 from sdy.ir.shapes import shape
 from sdy.passes.common.properties import value_bytes
 from sdy.passes.python.device_axes import axes_text
@@ -17,28 +14,13 @@ from sdy.passes.python.literals import integers
 from sdy.passes.python.reductions import reducer_of
 from sdy.passes.python.scope import Printer, Scope
 from sdy.passes.python.shaping import reshaped
-from sdy.stablehlo.attributes.replica_group_meshes import axes_and_mesh
-from sdy.stablehlo.attributes.replica_groups import ReplicaGroupMeshAxesAttr
 
 _REDUCERS = {"sum": "lax.psum", "max": "lax.pmax", "min": "lax.pmin"}
 
 
-def groups_of(op: Operation) -> list[list[int]]:
-    """Return the groups of devices of a collective."""
-    groups = op.properties["replica_groups"]
-    if isinstance(groups, ReplicaGroupMeshAxesAttr):
-        module = enclosing_module(op)
-        assert module is not None
-        return device_groups(*axes_and_mesh(groups, named_meshes(module)))
-    assert isa(groups, DenseIntOrFPElementsAttr)
-    count, size = groups.get_shape()
-    numbers = integers(groups)
-    return [numbers[row * size : (row + 1) * size] for row in range(count)]
-
-
 def _axes(op: Operation, scope: Scope, kind: str) -> str:
     """Return the axes of a collective, after a comment with its kind and bytes."""
-    axes = axes_text(scope.writer.axes.of_groups(groups_of(op)))
+    axes = axes_text(scope.writer.axes.of_groups(numbers_of_groups(op)))
     scope.comment(f"{kind} over {axes}, {_bytes_text(op.operands)}")
     return axes
 

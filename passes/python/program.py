@@ -17,6 +17,7 @@ from sdy.diagnostics import error
 from sdy.dialect.meshes import mesh_of, named_meshes
 from sdy.dialect.shardings import func_arg_shardings, func_result_shardings, get_sharding
 from sdy.formatting import escape_line
+from sdy.interpreter.groups import numbers_of_groups
 from sdy.ir.companions import clone_alone
 from sdy.ir.shapes import shape
 from sdy.ir.walking import operations, values_in
@@ -26,7 +27,7 @@ from sdy.passes.common.call_graph import find_main_function
 from sdy.passes.common.donations import is_donated
 from sdy.passes.driver import run_passes
 from sdy.passes.for_xla.renumber_devices import RenumberDevicesPass
-from sdy.passes.python.collectives import COLLECTIVES, groups_of
+from sdy.passes.python.collectives import COLLECTIVES
 from sdy.passes.python.control_flow import CONTROL_FLOW
 from sdy.passes.python.device_axes import DeviceAxes, interval, intervals_of
 from sdy.passes.python.elementwise import BROADCASTING, ELEMENTWISE, HELPERS
@@ -249,7 +250,7 @@ def _axes(module: ModuleOp) -> DeviceAxes:
         raise error(module, f"the shardings of the program cannot be printed: {problem}") from problem
     for op in operations(module):
         if "replica_groups" in op.properties:
-            axes = _cut_for(axes, groups_of(op)) or axes
+            axes = _cut_for(axes, numbers_of_groups(op)) or axes
     return axes
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import NameLoc
+from xdsl.dialects.func import CallOp
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from sdy.diagnostics import Location
@@ -31,6 +32,7 @@ from sdy.passes.python.layers import Layers, layers_of
 from sdy.passes.python.literals import Array, constant, dtype_of, dtype_text, is_listed, known_elements, number
 from sdy.passes.python.names import Names, assigned_name, identifier, place_of, source_line
 from sdy.passes.python.ranges import Ranges
+from sdy.passes.spmd.local_module import COLLECTIVES
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.shape import ReshapeOp
 
@@ -109,6 +111,7 @@ class Scope:
         names: Names,
         depth: int = 1,
         around: Mapping[SSAValue, Expression] | None = None,
+        parameters: Set[SSAValue] = frozenset(),
         *,
         folds: bool = False,
     ):
@@ -120,11 +123,11 @@ class Scope:
         self._place: Location | None = None
         self._comments: list[str] = []
         self._folds = folds
-        self._parameters: set[SSAValue] = set()
+        self._parameters = {*parameters}
 
     def inner(self) -> "Scope":
         """Return the scope of a nested function, to be written with `define`."""
-        return Scope(self.writer, self.names, self.depth + 1, self._values)
+        return Scope(self.writer, self.names, self.depth + 1, self._values, self._parameters)
 
     def bind(self, value: SSAValue, expression: Expression | str) -> None:
         """Use `expression` for `value`."""
@@ -325,8 +328,7 @@ class Scope:
             and len(uses) == 1
             and isinstance(result, OpResult)
             and uses[0].operation.parent is result.op.parent
-            and result.op.name.split(".")[0] not in ("func",)
-            and type(result.op).__name__ not in _STATEMENTS
+            and not isinstance(result.op, (CallOp, *COLLECTIVES))
         )
 
     def _suggested(self, value: SSAValue) -> str:
@@ -367,12 +369,6 @@ class Scope:
         source, entries = _entries(broadcast, self._parameters) or (broadcast.operand, [])
         whole = self.of(source)
         return index(whole, *entries) if "None" in entries else whole
-
-
-_STATEMENTS = frozenset(
-    {"AllGatherOp", "AllReduceOp", "AllToAllOp", "CollectivePermuteOp", "ReduceScatterOp", "CollectiveBroadcastOp"}
-)
-"""The operations that have a statement of their own: the collectives."""
 
 
 def tuple_(items: Sequence[Expression]) -> Expression:

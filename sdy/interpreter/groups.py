@@ -51,7 +51,7 @@ def channel_of(op: Operation) -> int:
 def groups_of(op: Operation, grid: Grid) -> list[Group]:
     """Return the groups of devices of a collective."""
     grouping = _grouping(op)
-    return grouping.groups(grid, _numbers(op) or [list(range(grouping.everyone(grid)))])
+    return grouping.groups(grid, numbers_of_groups(op) or [list(range(grouping.everyone(grid)))])
 
 
 def _grouping(op: Operation) -> _Grouping:
@@ -63,7 +63,7 @@ def _grouping(op: Operation) -> _Grouping:
     return _CROSS_PARTITION if across_partitions and isinstance(op, GroupedOp) else _CROSS_REPLICA
 
 
-def _numbers(op: Operation) -> list[list[int]]:
+def numbers_of_groups(op: Operation) -> list[list[int]]:
     """Return the numbers in each replica group, without the padding of shorter groups.
 
     Groups along mesh axes consist of device ids, in the order of their positions along these axes.
