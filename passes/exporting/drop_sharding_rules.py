@@ -3,9 +3,9 @@
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
-from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
 from sdy.ir.editing import AnalysisPreservingPass
 from sdy.ir.walking import operations
+from sdy.rules import remove_sharding_rules
 
 
 class DropShardingRulesPass(AnalysisPreservingPass):
@@ -23,12 +23,4 @@ class DropShardingRulesPass(AnalysisPreservingPass):
     name = "sdy-drop-sharding-rules"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        drop_sharding_rules(op)
-
-
-def drop_sharding_rules(module: ModuleOp) -> None:
-    """Erase the sharding rules that propagation attached to operations of `module`; custom rules stay."""
-    for op in operations(module):
-        rule = op.attributes.get(SHARDING_RULE)
-        if rule is not None and isinstance(rule, OpShardingRuleAttr) and not rule.data.is_custom:
-            del op.attributes[SHARDING_RULE]
+        remove_sharding_rules(operations(op))

@@ -26,13 +26,13 @@ from sdy.gspmd.syntax import hlo_sharding_text
 from sdy.ir.editing import AnalysisPreservingPass, erase, insert, replace
 from sdy.ir.shapes import rank
 from sdy.ir.walking import innermost_first, operations, operations_of
-from sdy.passes.exporting.drop_sharding_rules import drop_sharding_rules
 from sdy.passes.exporting.export_named_computations import export_named_computations
 from sdy.passes.gspmd.calls import inline_calls_in
 from sdy.passes.gspmd.export_shardings import ExportedShardings, custom_call
 from sdy.passes.gspmd.inline_manual import inline_manual_computation
 from sdy.passes.gspmd.named_shardings import NUM_PARTITIONS
 from sdy.passes.gspmd.sharding_texts import HLO_SHARDING, SHARDING_CALL
+from sdy.rules import remove_sharding_rules
 from sdy.stablehlo import constants
 
 
@@ -66,7 +66,7 @@ class ExportGspmdPass(AnalysisPreservingPass):
         for edge in operations_of(op, DataFlowEdgeOp):
             raise error(edge, "has no equivalent in GSPMD; run sdy-sink-data-flow-edges first")
         export_named_computations(op)
-        drop_sharding_rules(op)
+        remove_sharding_rules(operations(op))
         _set_device_count(op)
         inline_calls_in(operations_of(op, ManualComputationOp), op)
         exported = ExportedShardings()

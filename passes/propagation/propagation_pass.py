@@ -1,14 +1,13 @@
 """The base class of the propagation passes: read a snapshot of the module, solve it, write the solution."""
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
 
-from sdy.dialect.attributes import SHARDING_RULE, OpShardingRuleAttr
+from sdy.dialect.attributes import SHARDING_RULE
 from sdy.ir.editing import AnalysisPreservingPass
 from sdy.ir.walking import operations
 from sdy.passes.propagation.binding import Binding
@@ -20,7 +19,7 @@ from sdy.passes.propagation.snapshot import Snapshot
 from sdy.passes.propagation.solution import Solution
 from sdy.passes.propagation.solver import Solver
 from sdy.passes.propagation.writing import write
-from sdy.rules import sharding_rules
+from sdy.rules import remove_sharding_rules, sharding_rules
 from sdy.sharding import TensorSharding
 
 
@@ -72,14 +71,7 @@ class PropagationPass(AnalysisPreservingPass):
             for rule_owner, rule in sharding_rules(operations(op), self.conservative_propagation):
                 rule_owner.attributes[SHARDING_RULE] = rule
         else:
-            _remove_rules(binding.rule_owners)
+            remove_sharding_rules(binding.rule_owners)
         history_of(op).runs.append(PropagationRun(solution, binding))
         debug_info.add_all(solution, binding)
         debug_info.write()
-
-
-def _remove_rules(rule_owners: Sequence[Operation]) -> None:
-    for op in rule_owners:
-        rule = op.attributes.get(SHARDING_RULE)
-        if isinstance(rule, OpShardingRuleAttr) and not rule.data.is_custom:
-            del op.attributes[SHARDING_RULE]

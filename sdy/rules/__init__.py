@@ -29,6 +29,7 @@ from sdy.rules.registry import (
     register,
     register_movement,
     register_without_rule,
+    remove_sharding_rules,
     sharding_rule,
     sharding_rules,
 )
@@ -59,6 +60,7 @@ __all__ = [
     "register_custom_call",
     "register_movement",
     "register_without_rule",
+    "remove_sharding_rules",
     "reshape",
     "shape",
     "shape_of",

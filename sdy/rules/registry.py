@@ -214,6 +214,14 @@ def sharding_rules(
     return _RULES[conservative].of_all(ops)
 
 
+def remove_sharding_rules(ops: Iterable[Operation]) -> None:
+    """Remove the rules that `sharding_rules` can rebuild from the attributes of `ops`; custom rules stay."""
+    for op in ops:
+        rule = op.attributes.get(SHARDING_RULE)
+        if isinstance(rule, OpShardingRuleAttr) and not rule.data.is_custom:
+            del op.attributes[SHARDING_RULE]
+
+
 class ByRule(Generic[T]):
     """A memoized function of operations that have a rule. Optimized: propagation calls it for each operation.
 

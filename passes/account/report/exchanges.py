@@ -1,18 +1,26 @@
-"""The report's table of collectives: equal collectives grouped, in decreasing order of bytes received."""
+"""The report's tables of collectives: equal ones grouped, in decreasing order of bytes; and those under `jax.jit`."""
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from sdy.formatting import escape_line
+from sdy.formatting import escape_line, format_bytes
 from sdy.passes.account.causes import Purpose
 from sdy.passes.account.collectives import Collective
+from sdy.passes.account.cost_tables import UNDER
 from sdy.passes.account.lint.findings import Findings
 from sdy.passes.account.report.badges import Arguments, badge_of
 from sdy.passes.account.report.listing import Listing
 from sdy.passes.account.report.numbering import NONE, Json, Numbers
+from sdy.passes.spmd.costs.communication import bytes_received
+from sdy.passes.spmd.costs.footprint import peak_bytes
 from sdy.passes.spmd.costs.network import Network
+
+if TYPE_CHECKING:
+    from sdy.passes.account.account import Compiled
 
 _TEXT = ".mlir"
 """Suffix of files in which each operation has its own line, so that a line does not identify a repeated layer."""
@@ -53,6 +61,20 @@ def groups_as_json(
         ]
         for group in groups
     ]
+
+
+def under_as_json(under: "Compiled", local: ModuleOp, numbers: Numbers) -> Json:
+    """Serialize the costs of a program as XLA partitions it; `local` is its program of one device by sdy."""
+    by_sdy = f"{format_bytes(bytes_received(local))} and {format_bytes(peak_bytes(local))} by sdy"
+    memory = "unknown" if under.memory is None else format_bytes(under.memory)
+    received = format_bytes(under.bytes_received)
+    return {
+        "summary": f"Under {UNDER}, each device receives {received} and needs {memory} of memory ({by_sdy}).",
+        "collectives": [
+            (each.collective, each.times, each.bytes, numbers.place(each.where), escape_line(str(each.where or "")))
+            for each in under.received
+        ],
+    }
 
 
 def _group_key(collective: Collective, listing: Listing) -> Hashable:

@@ -23,7 +23,7 @@ from sdy.passes.account.lint.findings import Findings
 from sdy.passes.account.partitioned_program import Program, program_of, propagated_program
 from sdy.passes.account.report.arrays import arrays_as_json, largest_intermediates
 from sdy.passes.account.report.badges import BADGES, Arguments
-from sdy.passes.account.report.exchanges import group_equal, groups_as_json
+from sdy.passes.account.report.exchanges import group_equal, groups_as_json, under_as_json
 from sdy.passes.account.report.findings import MOST_OPERATIONS, findings_as_json, findings_of
 from sdy.passes.account.report.headline import headline
 from sdy.passes.account.report.listing import Listing
@@ -33,7 +33,6 @@ from sdy.passes.account.report.page import GENERATOR, page
 from sdy.passes.account.report.reasons import Reasons
 from sdy.passes.account.report.sources import source_lines
 from sdy.passes.account.report.timeline import Timeline, perfetto_trace, timeline_as_json
-from sdy.passes.account.report.under import under_as_json
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.driver import write
 from sdy.passes.layouts import is_propagated
