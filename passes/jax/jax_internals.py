@@ -18,7 +18,7 @@ from jax._src.interpreters import pxla
 from jax._src.lax import linalg
 from jax._src.lib import xla_client
 from jax._src.named_sharding import UnspecifiedValue
-from jax.extend.core import Primitive, jaxprs_in_params
+from jax.extend.core import JaxprEqn, Primitive, jaxprs_in_params
 from jax.interpreters import mlir
 from jax.sharding import Mesh, NamedSharding
 from jaxlib import gpu_solver
@@ -129,6 +129,12 @@ def lower_with_placements(traced: Any, **options: Any) -> Any:
     rule = cast(Any, dispatch._tpu_gpu_device_put_lowering)  # pyright: ignore[reportUnknownMemberType]
     rules = ((dispatch.device_put_p, rule),)
     return traced.lower(_private_parameters=lowering.LoweringParameters(override_lowering_rules=rules), **options)
+
+
+def label_equation(equation: JaxprEqn, label: str) -> JaxprEqn:
+    """Return an equation whose lowered operations have `label` in their locations."""
+    source = equation.source_info
+    return equation.replace(source_info=source.replace(name_stack=source.name_stack.extend(label)))
 
 
 def kept_arguments(lowered: Any) -> Sequence[int]:

@@ -7,11 +7,28 @@ from typing import Any
 from jax.sharding import PartitionSpec
 
 from sdy.passes.python.expressions import Expression, call, statement, tuple_of
+from sdy.passes.python_layouts.constrained import Rule
 from sdy.passes.python_layouts.layout_specs import LayoutSpecs
 from sdy.passes.python_layouts.paths import Keys
+from sdy.passes.python_layouts.received import ReceivedBytes
 from sdy.passes.python_layouts.rules import Item, find_rules
 
 _LINE = 88
+
+HOW = (
+    "A rule is for the arrays whose path ends as it says, the first one that matches; * "
+    "stands for any text, and the name of an argument is the first key of its paths."
+)
+"""How the rules of a file apply."""
+
+RULE_FOR = '''\
+def rule_for(path, rules):
+    """Return the first rule whose pattern matches the end of a path."""
+    where = "/" + keystr(path, simple=True, separator="/")
+    where = where.removesuffix("/value") or where
+    return next(rule for key, rule in rules.items() if fnmatchcase(where, f"*/{key}"))
+'''
+"""The function of a file that finds the rule of a leaf."""
 
 Rules = Mapping[str, PartitionSpec]
 
@@ -23,7 +40,7 @@ def argument_rules(specs: LayoutSpecs) -> Rules:
         ValueError: Two arguments with one path have different shardings.
     """
     whole = [Item(_without_value(keys), spec) for keys, spec in specs.argument_specs]
-    alone = [Item(item.keys[1:], item.value) for item in whole if len(item.keys) > 1]
+    alone = [Item(_without_value(keys[1:]), spec) for keys, spec in specs.argument_specs if len(keys) > 1]
     return find_rules([*whole, *alone]) or _told_apart(whole, "arguments")
 
 
@@ -57,8 +74,12 @@ def string(text: str) -> str:
     return "'" + body.replace("'", "\\'") + "'"
 
 
-def spec(value: PartitionSpec) -> Expression:
-    """Return a `PartitionSpec` as an expression."""
+def spec(value: Rule) -> Expression:
+    """Return a `PartitionSpec`, a tuple of them, or None as an expression."""
+    if value is None:
+        return Expression("None")
+    if isinstance(value, tuple):
+        return tuple_of(map(spec, value))
     return call("P", *(axes_of_dim(entry) for entry in value))
 
 
@@ -90,7 +111,7 @@ def _spread(name: str, brackets: str, items: Sequence[Sequence[str]]) -> Iterato
     yield brackets[1]
 
 
-def rule_lines(name: str, rules: Rules) -> Iterator[str]:
+def rule_lines(name: str, rules: Mapping[str, Rule]) -> Iterator[str]:
     """Yield the lines of a dictionary of rules."""
     yield from mapping(name, ((pattern, spec(value)) for pattern, value in rules.items()))
 
@@ -120,9 +141,8 @@ def mesh_lines(specs: LayoutSpecs) -> Iterator[str]:
     yield from statement("mesh = ", call("jax.make_mesh", sizes, names, types, **keywords), 0)
 
 
-def received_text(specs: LayoutSpecs) -> str:
+def received_text(received: ReceivedBytes | None) -> str:
     """Return what a device receives with the file under `jax.jit`."""
-    received = specs.received
     if received is None:
         return "What a device receives with it under jax.jit was not measured: there were too few devices."
     return str(received)
@@ -133,6 +153,11 @@ def file_of(parts: Iterable[Iterable[str]]) -> str:
     return "\n\n\n".join("\n".join(part) for part in parts) + "\n"
 
 
-def shown_mesh(specs: LayoutSpecs) -> str:
+def title(specs: LayoutSpecs) -> str:
+    """Return the first line of a file."""
+    return f"The layout of {specs.name} on {specs.axes.mesh.size} devices: {_shown_mesh(specs)}."
+
+
+def _shown_mesh(specs: LayoutSpecs) -> str:
     """Return the axes of the mesh as text."""
     return ", ".join(f"{name}={size}" for name, size in zip(specs.axes.names, specs.axes.sizes, strict=True))

@@ -1,16 +1,25 @@
 """The shardings of a program as trees of `PartitionSpec`s."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from jax.sharding import PartitionSpec
 from xdsl.dialects.builtin import ModuleOp
 
+from sdy.passes.jax.bindings.traced import trace_of
 from sdy.passes.layouts import PartitionedLayout
 from sdy.passes.python.device_axes import DeviceAxes
+from sdy.passes.python_layouts.constrained import Rule
+from sdy.passes.python_layouts.equations import Equation
 from sdy.passes.python_layouts.paths import Keys
-from sdy.passes.python_layouts.received import ReceivedBytes, received_bytes
+from sdy.passes.python_layouts.received import ReceivedBytes, bytes_with_rules, received_bytes
+from sdy.passes.python_layouts.rules import Item, find_rules
+
+_PRODUCTS = frozenset({"conv_general_dilated", "dot_general"})
+
+EquationRules = Mapping[str, Rule]
 
 
 @dataclass(frozen=True)
@@ -43,13 +52,56 @@ class LayoutSpecs:
     argument_names: tuple[str, ...]
     argument_specs: tuple[tuple[Keys, PartitionSpec], ...]
     result_specs: tuple[tuple[Keys, PartitionSpec], ...]
+    _equations: Sequence[tuple[Equation, Rule]]
     _module: ModuleOp
     _layout: PartitionedLayout
 
     @cached_property
-    def received(self) -> ReceivedBytes | None:
-        """The bytes that a device receives with these shardings alone under `jax.jit`, and under sdy.
+    def received_alone(self) -> ReceivedBytes | None:
+        """The bytes that a device receives with the shardings of arguments and results under `jax.jit`, and under sdy.
 
         The first access compiles the program twice. None if there are fewer devices than the mesh has.
         """
         return received_bytes(self._module, self._layout)
+
+    @property
+    def received(self) -> ReceivedBytes | None:
+        """The bytes that a device receives with these shardings and `equation_rules` under `jax.jit`, and under sdy.
+
+        None if there are fewer devices than the mesh has.
+        """
+        return self._constrained[0]
+
+    @property
+    def equation_rules(self) -> EquationRules:
+        """Shardings of the results of equations by their paths; empty where a device receives as little without them.
+
+        They are for products of matrices, or, where that does not suffice, for all equations.
+        """
+        return self._constrained[1]
+
+    @cached_property
+    def _constrained(self) -> tuple[ReceivedBytes | None, EquationRules]:
+        received, rules = self.received_alone, {}
+        for primitives in (_PRODUCTS, None) if self._equations else ():
+            if received is None or not received.is_more:
+                break
+            tried = self._rules_of(primitives)
+            bytes_ = self._received_with(tried)
+            if bytes_ < received.under_jax:
+                received, rules = replace(received, under_jax=bytes_), tried
+        return received, rules
+
+    def _rules_of(self, primitives: Set[str] | None) -> EquationRules:
+        """Return rules for the equations of these primitives, by default all, which leave the others alone."""
+        items = [
+            Item((*equation.path.split("/"),), None if primitives and equation.primitive not in primitives else rule)
+            for equation, rule in self._equations
+        ]
+        rules = find_rules(items)
+        assert rules is not None
+        return rules
+
+    def _received_with(self, rules: EquationRules) -> float:
+        arguments, results = ([spec for _, spec in each] for each in (self.argument_specs, self.result_specs))
+        return bytes_with_rules(trace_of(self._module).jaxpr, self.axes, arguments, results, rules)

@@ -1,8 +1,12 @@
-"""The bytes that a device receives with the shardings of arguments and results alone, under `jax.jit`."""
+"""The bytes that a device receives under `jax.jit` with the shardings of a layout, and under sdy."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import jax
+import numpy as np
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy.dialect.meshes import device_count
@@ -19,11 +23,17 @@ from sdy.passes.account.account import compiled_costs, costs_under
 from sdy.passes.account.cost_tables import UNDER
 from sdy.passes.auto.origins import choosable_results
 from sdy.passes.common.call_graph import main_function
+from sdy.passes.jax.hlo_received import bytes_received
 from sdy.passes.layouts import PartitionedLayout
+from sdy.passes.python.device_axes import DeviceAxes
+from sdy.passes.python_layouts.constrained import Rule, constrain
 from sdy.sharding import TensorSharding
 
 _NEGLIGIBLE = 64
 """Bytes below which programs count as equal."""
+
+_TOLERANCE = 1.05
+"""Ratio of bytes up to which programs count as equal."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +41,18 @@ class ReceivedBytes:
     """The bytes that a device receives in a run, averaged over devices."""
 
     under_jax: float
-    """With the shardings of arguments and results alone, under `jax.jit`."""
+    """With shardings of arguments, results and equations, under `jax.jit`."""
     under_sdy: float
+
+    @property
+    def is_more(self) -> bool:
+        """True if a device receives more under `jax.jit` than under sdy, by more than a negligible part."""
+        return self.under_jax > max(_NEGLIGIBLE, _TOLERANCE * self.under_sdy)
 
     def __str__(self) -> str:
         if max(self.under_jax, self.under_sdy) <= _NEGLIGIBLE or self.under_jax == self.under_sdy:
-            how = "as many bytes as"
-        elif not self.under_sdy:
+            return f"Under jax.jit, a device receives as many bytes as under sdy: {round(self.under_jax):,}."
+        if not self.under_sdy:
             how = "bytes that it does not receive"
         else:
             ratio = self.under_jax / self.under_sdy
@@ -68,6 +83,23 @@ def received_bytes(module: ModuleOp, layout: PartitionedLayout) -> ReceivedBytes
     ours = compiled_costs(layout.local)
     assert ours is not None
     return ReceivedBytes(costs_under(UNDER, alone).bytes_received, ours.bytes_received)
+
+
+def bytes_with_rules(
+    jaxpr: ClosedJaxpr,
+    axes: DeviceAxes,
+    arguments: Sequence[PartitionSpec],
+    results: Sequence[PartitionSpec],
+    rules: Mapping[str, Rule],
+) -> float:
+    """Return the bytes that a device receives with shardings of the results of equations, under `jax.jit`."""
+    devices = [jax.devices()[index] for index in axes.mesh.device_ids or range(axes.mesh.size)]
+    mesh = Mesh(np.array(devices).reshape(axes.sizes), axes.names, axis_types=(AxisType.Auto,) * len(axes.names))
+    placed_arguments, placed_results = ([NamedSharding(mesh, spec) for spec in each] for each in (arguments, results))
+    function = constrain(jaxpr_as_fun(jaxpr), mesh, rules)
+    jitted = jax.jit(function, in_shardings=tuple(placed_arguments), out_shardings=placed_results)
+    arrays = [jax.ShapeDtypeStruct(each.shape, each.dtype) for each in jaxpr.in_avals]
+    return bytes_received(jitted.lower(*arrays).compile().as_text() or "", axes.mesh.size)
 
 
 def _without_priority(sharding: TensorSharding | None) -> TensorSharding | None:

@@ -17,9 +17,12 @@ from sdy.passes.account.partitioned_program import Program, partitioned_program,
 from sdy.passes.auto.origins import choosable_results
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.jax.bindings.call_trees import CallTrees, call_trees
+from sdy.passes.jax.bindings.traced import trace_of
 from sdy.passes.layouts import PartitionedLayout, is_propagated
 from sdy.passes.policy import apply_policy
 from sdy.passes.python.device_axes import DeviceAxes, interval
+from sdy.passes.python_layouts.equation_rules import rule_of
+from sdy.passes.python_layouts.equations import Equation, number_equations, shardings_of_equations
 from sdy.passes.python_layouts.formats import FORMATS
 from sdy.passes.python_layouts.layout_specs import ConstrainedResult, LayoutSpecs
 from sdy.passes.python_layouts.paths import Keys, argument_keys, joined, result_keys
@@ -71,14 +74,18 @@ def specs(program: Program, *args: Any, **kwargs: Any) -> Specs:
     """
     stage = program_of(program, *args, **kwargs)
     if isinstance(stage, ModuleOp):
-        return _specs_of(stage, partitioned_program(stage), call_trees(stage), "program")
+        jaxpr = trace_of(stage).jaxpr
+        numbered, equations = (stage, ()) if jaxpr is None else number_equations(stage, jaxpr)
+        return _specs_of(stage, partitioned_program(numbered), call_trees(stage), "program", equations)
     module, policy, _ = stage.before_propagation()
     if policy is not None:
         apply_policy(module, policy)
     return _specs_of(module, partitioned_program(stage), stage.call_trees, stage.name)
 
 
-def _specs_of(module: ModuleOp, layout: PartitionedLayout, trees: CallTrees, name: str) -> Specs:
+def _specs_of(
+    module: ModuleOp, layout: PartitionedLayout, trees: CallTrees, name: str, equations: Sequence[Equation] = ()
+) -> Specs:
     main = main_function(layout.module)
     meshes = [mesh for mesh in named_meshes(layout.module).values() if mesh.axes]
     if len(meshes) != 1:
@@ -87,9 +94,15 @@ def _specs_of(module: ModuleOp, layout: PartitionedLayout, trees: CallTrees, nam
     shardings = [*func_arg_shardings(main), *func_result_shardings(main)]
     results: Sequence[SSAValue] = () if is_propagated(module) else choosable_results(module)
     chosen = [(result, sharding) for result in results if (sharding := get_sharding(result))]
-    used = [*filter(None, shardings), *(sharding for _, sharding in chosen)]
+    known = shardings_of_equations(layout.module) if equations else {}
+    used = [
+        *filter(None, shardings),
+        *(sharding for _, sharding in chosen),
+        *(each for shardings in known.values() for each in shardings if each),
+    ]
     cuts = [place for each in used for axis in each.axes() for place in interval(axis, mesh_of(each, main))]
     axes = DeviceAxes.of(mesh, cuts)
+    sizes = dict(zip(axes.names, axes.sizes, strict=True))
 
     def spec(sharding: TensorSharding | None) -> PartitionSpec:
         entries = [_entry(dim, axes, sharding, main) for dim in sharding.dim_axes] if sharding else []
@@ -115,6 +128,10 @@ def _specs_of(module: ModuleOp, layout: PartitionedLayout, trees: CallTrees, nam
         tuple(positional),
         tuple(zip(names_of_arguments, of_leaves, strict=True)),
         tuple(zip(names_of_results, of_results, strict=True)),
+        [
+            (equation, rule_of(equation, [*map(spec, known.get(number, ()))], sizes))
+            for number, equation in enumerate(equations)
+        ],
         module,
         layout,
     )

@@ -1,5 +1,6 @@
 """Layouts as Python: trees of `PartitionSpec`s, patterns of paths, and files that apply them without sdy."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -7,10 +8,14 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
-from jax.sharding import AxisType, PartitionSpec
+from jax import lax
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import sdy
+from sdy.passes.jax.hlo_received import bytes_received
+from sdy.passes.python_layouts.constrained import constrain
 from sdy.passes.python_layouts.formats import FORMATS
 from sdy.passes.python_layouts.rules import Item, find_rules, value_of
 from sdy.tools.sdy_auto import main
@@ -125,17 +130,169 @@ def test_names_of_torch_lead_to_the_same_specs(planned: sdy.Specs) -> None:
 
 def test_equinox_modules_have_a_tree_of_shardings() -> None:
     eqx = pytest.importorskip("equinox")
-    model = eqx.nn.MLP(8, 8, 16, 2, key=jax.random.key(0))
 
-    def apply(model: Any, x: jax.Array) -> Any:
-        return jax.vmap(model)(x)
+    class Scaled(eqx.Module):  # type: ignore[misc, name-defined]
+        value: jax.Array
+        layers: Any
 
-    forward = eqx.filter_jit(apply)
+        def __call__(self, x: jax.Array) -> Any:
+            return self.layers(x) * self.value
+
+    model = Scaled(jnp.ones(8), eqx.nn.MLP(8, 8, 16, 2, key=jax.random.key(0)))
+    forward = eqx.filter_jit(lambda model, x: jax.vmap(model)(x))
     module = sdy.from_jax(forward, model, jnp.ones((8, 8)))
-    names = executed(sdy.auto(module, mesh=AXES, hardware="cpu-8").specs().to_python("equinox"))
-    placed = names["shard"](model)
-    assert placed.layers[0].weight.sharding.mesh.shape == AXES
-    assert placed.activation is model.activation
+    specs = sdy.auto(module, mesh=AXES, hardware="cpu-8", memory=1400).specs()
+    placed = executed(specs.to_python("equinox"))["shard"](model)
+    wanted = {"/".join(keys[1:]): spec for keys, spec in specs.argument_specs if keys[0] == "model"}
+    arrays = jax.tree_util.tree_flatten_with_path(eqx.filter(placed, eqx.is_array))[0]
+    found = {jax.tree_util.keystr(path, simple=True, separator="/"): leaf.sharding.spec for path, leaf in arrays}
+    assert {key: found[key] for key in wanted} == wanted
+    assert {*wanted.values()} != {P()}
+    assert placed.layers.activation is model.layers.activation
+
+
+@pytest.mark.parametrize("form", ["flax", "maxtext"])
+def test_flax_modules_have_logical_axes(form: str) -> None:
+    nnx = pytest.importorskip("flax.nnx")
+    linen = pytest.importorskip("flax.linen")
+
+    class Model(nnx.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            self.layers = nnx.List([nnx.Linear(16, 16, rngs=nnx.Rngs(0)) for _ in range(3)])
+
+        def __call__(self, x: jax.Array) -> Any:
+            for layer in self.layers:
+                x = jnp.tanh(layer(x))
+            return x
+
+    model = Model()
+    forward = nnx.jit(lambda model, x: model(x))
+    specs = sdy.auto(sdy.from_jax(forward, model, jnp.ones((8, 16))), mesh=AXES, hardware="cpu-8", memory=2400).specs()
+    names = executed(specs.to_python(form))
+    state = nnx.state(model)
+    shardings = linen.logical_to_mesh_sharding(names["logical_axes"](state), names["mesh"], names["LOGICAL_AXIS_RULES"])
+    placed = jax.device_put(state, shardings)
+    found = {
+        jax.tree_util.keystr(path, simple=True, separator="/").removesuffix("/value"): leaf.sharding
+        for path, leaf in jax.tree_util.tree_flatten_with_path(placed)[0]
+    }
+    wanted = {"/".join(keys[1:]): spec for keys, spec in specs.argument_specs if keys[0] == "model"}
+    assert found.keys() == wanted.keys()
+    assert {*wanted.values()} != {P()}
+    for key, spec in wanted.items():
+        assert found[key].is_equivalent_to(NamedSharding(names["mesh"], spec), 1 + ("kernel" in key)), key
+    assert names.get("MESH_AXES", ["data", "model"]) == ["data", "model"]
+
+
+def test_torch_modules_are_distributed_by_the_file(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+
+    def apply(params: Any, x: jax.Array) -> Any:
+        for layer in params["layers"]:
+            x = jnp.tanh(x @ layer["weight"].T + layer["bias"])
+        return x
+
+    params = {"layers": [{"weight": array(64, 64), "bias": array(64)} for _ in range(11)]}
+    module = sdy.from_jax(apply, params, array(32, 64))
+    specs = sdy.auto(module, mesh=AXES, hardware="cpu-8", memory=64_000, time_limit=5).specs()
+    (tmp_path / "layout.py").write_text(specs.to_python("torch"))
+    (tmp_path / "use.py").write_text(TORCH)
+    done = subprocess.run([sys.executable, "use.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    sharded = {".".join(keys[1:]): spec for keys, spec in specs.argument_specs if keys[0] == "params"}
+    assert json.loads(done.stdout) == {name: [*map(str, spec)] for name, spec in sharded.items()}
+
+
+TORCH = """
+import json
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import distribute_module
+from torch.testing._internal.distributed.fake_pg import FakeStore
+
+import layout
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(64, 64) for _ in range(11))
+
+dist.init_process_group("fake", rank=0, world_size=8, store=FakeStore())
+mesh = init_device_mesh("cpu", layout.MESH_SHAPE, mesh_dim_names=layout.MESH_NAMES)
+model = Model()
+model = distribute_module(model, mesh, layout.partition(model))
+for name, parameter in model.named_parameters():
+    dims = [entry if isinstance(entry, tuple) else (entry,) for entry in layout.of_parameter(name)]
+    sizes = dict(zip(layout.MESH_NAMES, layout.MESH_SHAPE))
+    whole = list(parameter.shape)
+    for dim, axes in enumerate(dims):
+        for axis in axes:
+            whole[dim] //= sizes.get(axis, 1)
+    assert list(parameter.to_local().shape) == whole
+print(json.dumps({name: [str(entry) for entry in spec] for name, spec in layout.shardings(model).items()}))
+"""
+
+
+def perceptron(params: Any, x: jax.Array, y: jax.Array) -> Any:
+    def loss(params: Any) -> jax.Array:
+        hidden = x
+        for layer in params["layers"]:
+            hidden = jnp.tanh(hidden @ layer["w"] + layer["b"])
+        return jnp.mean((hidden - y) ** 2)
+
+    return jax.tree.map(lambda old, new: old - 0.1 * new, params, jax.grad(loss)(params))
+
+
+def scanned_perceptron(params: Any, x: jax.Array, y: jax.Array) -> Any:
+    def loss(params: Any) -> jax.Array:
+        def layer(hidden: jax.Array, w: jax.Array) -> tuple[jax.Array, None]:
+            return jax.nn.relu(hidden @ w), None
+
+        return jnp.mean((lax.scan(jax.checkpoint(layer), x, params)[0] - y) ** 2)
+
+    return params - 0.1 * jax.grad(loss)(params)
+
+
+CONSTRAINED = {
+    "layers": (
+        perceptron,
+        ({"layers": [{"w": array(128, 128), "b": array(128)}] * 4}, array(256, 128), array(256, 128)),
+    ),
+    "layers in a loop": (scanned_perceptron, (array(4, 128, 128), array(256, 128), array(256, 128))),
+}
+
+
+@pytest.mark.parametrize("name", CONSTRAINED)
+def test_the_file_constrains_equations_so_that_a_device_receives_no_more(name: str) -> None:
+    function, arguments = CONSTRAINED[name]
+    module = sdy.from_jax(function, *arguments)
+    found = sdy.auto(module, mesh=AXES, hardware="cpu-8", memory="600K").specs()
+    assert found.received_alone is not None
+    assert found.received is not None
+    assert found.received_alone.is_more
+    assert not found.received.is_more
+    names = executed(found.to_python())
+    results = jax.eval_shape(function, *arguments)
+    jitted = jax.jit(
+        names["constrained"](function),
+        in_shardings=names["shardings"](arguments),
+        out_shardings=names["shardings"](results, rules=names["RESULTS"]),
+    )
+    compiled = jitted.lower(*arguments).compile()
+    assert bytes_received(compiled.as_text() or "", 8) == found.received.under_jax
+    keys = iter(jax.random.split(jax.random.key(0), 16))
+    given = jax.tree.map(lambda each: 0.1 * jax.random.normal(next(keys), each.shape), arguments)
+    for ours, theirs in zip(jax.tree.leaves(compiled(*given)), jax.tree.leaves(function(*given)), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)
+
+
+def test_constraints_of_another_function_are_refused() -> None:
+    function, arguments = CONSTRAINED["layers"]
+    mesh = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+    constrained = constrain(function, mesh, {"dot_general/float32(8,8)/0": P("data"), "*": None})
+    with pytest.raises(ValueError, match=r"no equation of the function matches \['dot_general/float32\(8,8\)/0'\]"):
+        jax.eval_shape(constrained, *arguments)
 
 
 HOSTILE = ["it's", '"', "'\"", "a/b", "*", "[x]", "?", "class", "", "ü\n", "\\", "value", "1", "a b", "{x}"]

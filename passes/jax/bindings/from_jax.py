@@ -19,6 +19,7 @@ from sdy.passes.jax.bindings.call_trees import keep_call_trees
 from sdy.passes.jax.bindings.from_bindings import module_from_bindings
 from sdy.passes.jax.bindings.library_names import names_in_call, rename_arguments
 from sdy.passes.jax.bindings.python_callbacks import let_each_device_call
+from sdy.passes.jax.bindings.traced import trace_of
 from sdy.passes.jax.jax_internals import lower_with_placements
 from sdy.stablehlo.composite import CompositeOp
 from sdy.stablehlo.custom_call import CustomCallOp
@@ -46,6 +47,7 @@ def from_jax(program: jax.stages.Lowered | export.Exported | Function[Any], *arg
     """
     program = _lowered_by_jax(program)
     names: Mapping[str, str] = {}
+    jaxpr: Any = None
     if isinstance(program, jax.stages.Lowered | export.Exported):
         if args or kwargs:
             raise TypeError("from_jax takes no arguments for a program that is already lowered")
@@ -53,7 +55,11 @@ def from_jax(program: jax.stages.Lowered | export.Exported | Function[Any], *arg
             return module_of(program.mlir_module())
         lowered = program
     elif callable(program):
-        lowered, names = _lower(program, *args, **kwargs)
+        traced = _traced_by_jax(program, *args, **kwargs)
+        if traced is None:
+            lowered, names = _lowered_by_library(program, *args, **kwargs)
+        else:
+            lowered, jaxpr = lower_with_placements(traced), traced.jaxpr
     else:
         raise TypeError(
             "from_jax takes a function or the result of jax.jit(f).lower(...) or jax.export.export(...)(...), "
@@ -64,21 +70,23 @@ def from_jax(program: jax.stages.Lowered | export.Exported | Function[Any], *arg
         rename_arguments(module, names)
     else:
         keep_call_trees(module, lowered)
+    trace_of(module).jaxpr = jaxpr
     return module
 
 
-def _lower(function: Any, *args: Any, **kwargs: Any) -> tuple[jax.stages.Lowered, Mapping[str, str]]:
-    """Lower a function, and return other names of its arguments by those of JAX.
+def _traced_by_jax(function: Any, *args: Any, **kwargs: Any) -> jax.stages.Traced | None:
+    """Trace a function; None for one that a library jitted, which may have arguments that are not arrays."""
+    if not hasattr(function, "lower"):
+        return jax.jit(function).trace(*args, **kwargs)
+    traced = function.trace(*args, **kwargs) if isinstance(function, jax.stages.Wrapped) else None
+    return traced if isinstance(traced, jax.stages.Traced) else None
 
-    A function that a library jitted, which may have arguments that are not arrays, lowers itself.
-    """
-    if hasattr(function, "lower"):
-        traced = function.trace(*args, **kwargs) if isinstance(function, jax.stages.Wrapped) else None
-        if isinstance(traced, jax.stages.Traced):
-            return lower_with_placements(traced), {}
-        lowered = _lowered_by_jax(function.lower(*args, **kwargs))
-        if isinstance(lowered, jax.stages.Lowered):
-            return lowered, names_in_call(function, *args, **kwargs)
+
+def _lowered_by_library(function: Any, *args: Any, **kwargs: Any) -> tuple[jax.stages.Lowered, Mapping[str, str]]:
+    """Lower a function that a library jitted, and return other names of its arguments by those of JAX."""
+    lowered = _lowered_by_jax(function.lower(*args, **kwargs))
+    if isinstance(lowered, jax.stages.Lowered):
+        return lowered, names_in_call(function, *args, **kwargs)
     return lower_with_placements(jax.jit(function).trace(*args, **kwargs)), {}
 
 

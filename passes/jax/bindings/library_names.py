@@ -17,9 +17,6 @@ from sdy.passes.common.argument_names import given_name
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.jax.jax_internals import names_of_arguments
 
-_SUFFIX = ".value"
-"""The attribute of a variable of Flax that has its array."""
-
 
 def rename_arguments(module: ModuleOp, names: Mapping[str, str]) -> None:
     """Rename the arguments of the main function, in place; a name that is not in `names` stays."""
@@ -35,6 +32,11 @@ def names_in_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Ma
     Names are all that depends on it: a function that cannot be traced again has none.
     """
     paths, tree = jax.tree_util.tree_flatten_with_path((args, kwargs))
+    variables = {
+        path
+        for path, node in jax.tree_util.tree_leaves_with_path((args, kwargs), is_leaf=_is_variable)
+        if _is_variable(node)
+    }
     leaves = [leaf for _, leaf in paths]
     arrays = [index for index, leaf in enumerate(leaves) if hasattr(leaf, "shape") and hasattr(leaf, "dtype")]
 
@@ -51,11 +53,17 @@ def names_in_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Ma
     except Exception:
         return {}
     parameters = [*inspect.signature(function).parameters]
-    return {inner: _path(paths[arrays[index]][0], parameters) for inner, index in by_position.items()}
+    found = {inner: paths[arrays[index]][0] for inner, index in by_position.items()}
+    return {inner: _path(path[:-1] if path[:-1] in variables else path, parameters) for inner, path in found.items()}
+
+
+def _is_variable(node: Any) -> bool:
+    """Return whether `node` is a variable of Flax, a tree with one array, its value."""
+    return any(base.__module__.startswith("flax.nnx") and base.__name__ == "Variable" for base in type(node).__mro__)
 
 
 def _path(keys: Sequence[Any], parameters: Sequence[str]) -> str:
     """Format the path of a leaf in `(args, kwargs)` as `net.blocks[0].up.kernel`."""
     part, first, *rest = keys
     name = first.key if part.idx else parameters[first.idx] if first.idx < len(parameters) else f"[{first.idx}]"
-    return f"{name}{jax.tree_util.keystr(tuple(rest))}".removesuffix(_SUFFIX)
+    return f"{name}{jax.tree_util.keystr(tuple(rest))}"
