@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
 
-from sdy.diagnostics import DiagnosticError, handling, printed_once
 from sdy.extras import MissingPackageError, explain_missing_extra
 from sdy.tools.dataclass_code import DataclassCode
 
@@ -56,6 +55,9 @@ def guarded(command: Callable[[], int]) -> int:
 
     Diagnostics are printed to standard error as MLIR's tools print them, each warning once per location and cause.
     """
+    # Imported after `run_command` has tuned the process, as they import xDSL.
+    from sdy.diagnostics import DiagnosticError, handling, printed_once
+
     try:
         with handling(printed_once()):
             status = command()

@@ -2,7 +2,8 @@
 
 Memory decides whether a model fits. A tensor that is replicated over an axis takes as many times its shard as the axis
 has devices. The rule reports arguments, and tensors that are live at peak memory. It reports none below `--replicated`
-bytes per device, since good layouts replicate all but very large tensors.
+bytes per device, since good layouts replicate all but very large tensors. It does not report a tensor that is sharded
+over other axes where every layout that was tried costs more, such as a batch along an axis of tensor parallelism.
 
 Before::
 
@@ -38,7 +39,8 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
         axes = _free_axes(program, value)
         if not axes:
             continue
-        local = program.local_bytes(value, get_sharding(value))
+        sharding = get_sharding(value)
+        local = program.local_bytes(value, sharding)
         num_shards = prod(program.mesh.axis_size(name) for name in axes)
         dims = _with_axes(program, value, axes)
         suggestion = spec(dims)
@@ -50,6 +52,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             f"shard it as {suggestion}" if argument else f"jax.lax.with_sharding_constraint(..., {suggestion})",
             [GivenBy(value)],
             held=local - local // num_shards,
+            needs_cure=any(sharding.dim_axes) if sharding else False,
             cures=candidates.of_argument(argument, dims) if argument else candidates.of_result(value, dims),
         )
 
