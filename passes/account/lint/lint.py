@@ -9,7 +9,8 @@ from typing import Any
 from sdy.passes.account.causes import traced_program
 from sdy.passes.account.lint.catalog import RULES
 from sdy.passes.account.lint.findings import Finding, Findings
-from sdy.passes.account.lint.linter import Match, findings
+from sdy.passes.account.lint.linter import findings
+from sdy.passes.account.lint.matches import Match
 from sdy.passes.account.lint.options import LintOptions
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.sources import Sources

@@ -1,0 +1,139 @@
+"""Matches of lint rules in a program: equal ones are one match, and each is written as a finding."""
+
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+
+from xdsl.ir import Operation
+
+from sdy.diagnostics import Diagnostic, Location, Severity
+from sdy.passes.account.lint.catalog import Rule
+from sdy.passes.account.lint.findings import Finding, GivenBy, Reason, Suspicion, without_numbers
+from sdy.passes.account.lint.program import LintedProgram
+from sdy.passes.account.lint.written import Costs
+
+_MOST_CHAINS = 4
+"""Number of axes of a tensor whose origin is reported."""
+
+
+@dataclass(frozen=True, eq=False)
+class Match:
+    """Equal matches of a rule."""
+
+    rule: Rule
+    program: LintedProgram
+    alike: Sequence[Suspicion]
+    key: object
+
+    @cached_property
+    def size(self) -> float:
+        """The quantity that is compared with the threshold of the rule."""
+        return sum(map(self.rule.size, self.alike))
+
+    @property
+    def is_large(self) -> bool:
+        """Return whether the matches reach the threshold of the rule."""
+        return self.size >= getattr(self.program.thresholds, self.rule.least)
+
+    @cached_property
+    def collectives(self) -> set[Operation]:
+        """The collectives that the matches explain."""
+        return {op for each in self.alike for op in each.collectives}
+
+    def overlaps(self, collectives: Set[Operation]) -> bool:
+        """Return whether the matches explain one of `collectives`."""
+        return not self.collectives.isdisjoint(collectives)
+
+    @property
+    def needs_cure(self) -> bool:
+        """Return whether it is a finding only where a fix that was tried helps."""
+        return self.rule.needs_cure or (self.worst.needs_cure and self.program.written is not None)
+
+    @property
+    def worst(self) -> Suspicion:
+        """The costliest one."""
+        return max(self.alike, key=lambda each: each.cost)
+
+    def is_share(self, costs: Costs, share: float) -> bool:
+        """Return whether the cost is at least this part of the bytes of a step, or is not one of layouts."""
+        received, held = sum(each.received for each in self.alike), sum(each.held for each in self.alike)
+        is_measured = bool(self.worst.cures) and not self.rule.is_unmeasured
+        return not is_measured or received >= share * costs.received > 0 or held >= share * costs.memory
+
+    def finding(self) -> Finding:
+        """Return the finding; one whose fixes can be tried has no suggested fix."""
+        worst, program = self.worst, self.program
+        where = program.place(worst.at)
+        caller, *outer = program.places.callers(worst.at) or [None]
+        return Finding(
+            self.rule.name,
+            where,
+            caller,
+            worst.what,
+            "" if worst.cures and program.written else worst.cure,
+            (
+                *(Diagnostic(Severity.NOTE, each, "called from here") for each in outer),
+                *_library_notes(program, worst),
+                *(note for reason in worst.reasons for note in _notes(reason, where, program)),
+            ),
+            sum(each.received for each in self.alike),
+            sum(each.held for each in self.alike),
+            sum(each.avoided for each in self.alike),
+            sum(each.times for each in self.alike) - worst.times,
+            self.rule.severity,
+        )
+
+
+def matches(program: LintedProgram, rules: Iterable[Rule]) -> list[Match]:
+    """Return the matches of `rules`; a collective is explained by the first rule that needs no fix to explain it."""
+    explained: set[Operation] = set()
+    found: list[Match] = []
+    for rule in rules:
+        kinds: dict[object, list[Suspicion]] = {}
+        new = [each for each in rule.check(program) if rule.needs_cure or explained.isdisjoint(each.collectives)]
+        for suspicion in new:
+            kinds.setdefault(_kind(suspicion, program), []).append(suspicion)
+            if not rule.needs_cure:
+                explained.update(suspicion.collectives)
+        found += [Match(rule, program, alike, (rule.name, kind)) for kind, alike in kinds.items()]
+    return found
+
+
+def _kind(suspicion: Suspicion, program: LintedProgram) -> object:
+    """Return the grouping key of matches: the problem without indices, and its line if the source is Python.
+
+    A line of Python can stand for many operations, since a loop traces it repeatedly; a line of MLIR is one operation.
+    """
+    where = program.place(suspicion.at)
+    line = (where.filename, where.line) if where and where.filename.endswith(".py") else None
+    return without_numbers(suspicion.what), line
+
+
+def _library_notes(program: LintedProgram, worst: Suspicion) -> Iterator[Diagnostic]:
+    library = program.places.library(worst.at)
+    if library is not None:
+        yield Diagnostic(Severity.NOTE, library, "in a library, at this line")
+
+
+def _notes(reason: Reason, where: Location | None, program: LintedProgram) -> Iterator[Diagnostic]:
+    match reason:
+        case GivenBy():
+            yield from _origins(reason, program)
+        case (place, text):
+            yield Diagnostic(Severity.NOTE, place or where, text)
+
+
+def _origins(reason: GivenBy, program: LintedProgram) -> Iterator[Diagnostic]:
+    value = reason.tensor
+    wanted = (
+        chain
+        for chain in program.chains(value)
+        if not reason.axes or any(chain.axis.overlaps(axis) for axis in reason.axes)
+    )
+    chains = list(wanted)[:_MOST_CHAINS]
+    for (origin, hops), group in groupby(chains, key=lambda chain: (chain.origin, len(chain.hops))):
+        axes = " and ".join(f"axis {chain.axis} in dimension {chain.dimension}" for chain in group)
+        distance = f", {hops} operations away" if hops > 1 else ""
+        text = f"{program.called(value)} has {axes}, from the sharding {origin.text}{distance}"
+        yield Diagnostic(Severity.NOTE, origin.where or program.place(value), text)
