@@ -18,7 +18,7 @@ from jax._src.interpreters import pxla
 from jax._src.lax import linalg
 from jax._src.lib import xla_client
 from jax._src.named_sharding import UnspecifiedValue
-from jax.extend.core import JaxprEqn, Primitive, jaxprs_in_params
+from jax.extend.core import Primitive, jaxpr_as_fun, jaxprs_in_params
 from jax.interpreters import mlir
 from jax.sharding import Mesh, NamedSharding
 from jaxlib import gpu_solver
@@ -131,7 +131,12 @@ def lower_with_placements(traced: Any, **options: Any) -> Any:
     return traced.lower(_private_parameters=lowering.LoweringParameters(override_lowering_rules=rules), **options)
 
 
-def label_equation(equation: JaxprEqn, label: str) -> JaxprEqn:
+def function_of(jaxpr: Any) -> Callable[..., Any]:
+    """Return the function of a closed jaxpr."""
+    return jaxpr_as_fun(jaxpr)
+
+
+def label_equation(equation: Any, label: str) -> Any:
     """Return an equation whose lowered operations have `label` in their locations."""
     source = equation.source_info
     return equation.replace(source_info=source.replace(name_stack=source.name_stack.extend(label)))

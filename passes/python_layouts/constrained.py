@@ -58,7 +58,7 @@ def rewrite(
     The path has the primitive, the types of the results, and the number among the
     equations that have the same, those of loops and calls included.
     """
-    if type(part) is tuple:
+    if part.__class__ is tuple:
         return tuple(rewrite(each, change, counts) for each in part)
     if isinstance(part, Jaxpr):
         equations: list[JaxprEqn] = []

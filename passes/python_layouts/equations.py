@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-from jax.extend.core import JaxprEqn, jaxpr_as_fun
 from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, NameLoc, i64
 from xdsl.dialects.func import CallOp
 from xdsl.ir import Operation, Region
@@ -20,7 +19,7 @@ from sdy.ir.walking import operations
 from sdy.passes.common.call_graph import callee, main_function
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.jax.bindings.from_jax import module_of
-from sdy.passes.jax.jax_internals import label_equation, lower_with_placements
+from sdy.passes.jax.jax_internals import function_of, label_equation, lower_with_placements
 from sdy.passes.python_layouts.constrained import rewrite
 from sdy.sharding import TensorSharding
 
@@ -61,7 +60,7 @@ def number_equations(module: ModuleOp, jaxpr: Any) -> tuple[ModuleOp, Sequence[E
     """
     equations: list[Equation] = []
 
-    def label(equation: JaxprEqn, path: str) -> Sequence[JaxprEqn]:
+    def label(equation: Any, path: str) -> Sequence[Any]:
         operands, results = (
             tuple(getattr(each.aval, "shape", ()) for each in values) for values in (equation.invars, equation.outvars)
         )
@@ -69,7 +68,7 @@ def number_equations(module: ModuleOp, jaxpr: Any) -> tuple[ModuleOp, Sequence[E
         equations.append(Equation(path, results[0] if len(results) == 1 else None, operands, dimensions))
         return [label_equation(equation, f"sdy_equation_{len(equations) - 1}")]
 
-    function = jaxpr_as_fun(rewrite(jaxpr, label, Counter()))
+    function = function_of(rewrite(jaxpr, label, Counter()))
     lowered = lower_with_placements(jax.jit(function).trace(*jaxpr.in_avals))
     numbered = clone(module)
     last: dict[int, Operation] = {}

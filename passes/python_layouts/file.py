@@ -19,7 +19,7 @@ HOW = (
     "A rule is for the arrays whose path ends as it says, the first one that matches; * "
     "stands for any text, and the name of an argument is the first key of its paths."
 )
-"""How the rules of a file apply."""
+"""The explanation of the rules of a file."""
 
 RULE_FOR = '''\
 def rule_for(path, rules):

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import jax
 import numpy as np
-from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from xdsl.dialects.builtin import ModuleOp
 
@@ -24,6 +24,7 @@ from sdy.passes.account.cost_tables import UNDER
 from sdy.passes.auto.origins import choosable_results
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.jax.hlo_received import bytes_received
+from sdy.passes.jax.jax_internals import function_of
 from sdy.passes.layouts import PartitionedLayout
 from sdy.passes.python.device_axes import DeviceAxes
 from sdy.passes.python_layouts.constrained import Rule, constrain
@@ -86,7 +87,7 @@ def received_bytes(module: ModuleOp, layout: PartitionedLayout) -> ReceivedBytes
 
 
 def bytes_with_rules(
-    jaxpr: ClosedJaxpr,
+    jaxpr: Any,
     axes: DeviceAxes,
     arguments: Sequence[PartitionSpec],
     results: Sequence[PartitionSpec],
@@ -96,7 +97,7 @@ def bytes_with_rules(
     devices = [jax.devices()[index] for index in axes.mesh.device_ids or range(axes.mesh.size)]
     mesh = Mesh(np.array(devices).reshape(axes.sizes), axes.names, axis_types=(AxisType.Auto,) * len(axes.names))
     placed_arguments, placed_results = ([NamedSharding(mesh, spec) for spec in each] for each in (arguments, results))
-    function = constrain(jaxpr_as_fun(jaxpr), mesh, rules)
+    function = constrain(function_of(jaxpr), mesh, rules)
     jitted = jax.jit(function, in_shardings=tuple(placed_arguments), out_shardings=placed_results)
     arrays = [jax.ShapeDtypeStruct(each.shape, each.dtype) for each in jaxpr.in_avals]
     return bytes_received(jitted.lower(*arrays).compile().as_text() or "", axes.mesh.size)

@@ -94,7 +94,7 @@ def _specs_of(
     shardings = [*func_arg_shardings(main), *func_result_shardings(main)]
     results: Sequence[SSAValue] = () if is_propagated(module) else choosable_results(module)
     chosen = [(result, sharding) for result in results if (sharding := get_sharding(result))]
-    known = shardings_of_equations(layout.module) if equations else {}
+    known = shardings_of_equations(layout.module)
     used = [
         *filter(None, shardings),
         *(sharding for _, sharding in chosen),

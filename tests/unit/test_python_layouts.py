@@ -139,8 +139,11 @@ def test_equinox_modules_have_a_tree_of_shardings() -> None:
             return self.layers(x) * self.value
 
     model = Scaled(jnp.ones(8), eqx.nn.MLP(8, 8, 16, 2, key=jax.random.key(0)))
-    forward = eqx.filter_jit(lambda model, x: jax.vmap(model)(x))
-    module = sdy.from_jax(forward, model, jnp.ones((8, 8)))
+
+    def forward(model: Any, x: jax.Array) -> Any:
+        return jax.vmap(model)(x)
+
+    module = sdy.from_jax(eqx.filter_jit(forward), model, jnp.ones((8, 8)))
     specs = sdy.auto(module, mesh=AXES, hardware="cpu-8", memory=1400).specs()
     placed = executed(specs.to_python("equinox"))["shard"](model)
     wanted = {"/".join(keys[1:]): spec for keys, spec in specs.argument_specs if keys[0] == "model"}
@@ -166,8 +169,13 @@ def test_flax_modules_have_logical_axes(form: str) -> None:
             return x
 
     model = Model()
-    forward = nnx.jit(lambda model, x: model(x))
-    specs = sdy.auto(sdy.from_jax(forward, model, jnp.ones((8, 16))), mesh=AXES, hardware="cpu-8", memory=2400).specs()
+
+    def forward(model: Any, x: jax.Array) -> Any:
+        return model(x)
+
+    specs = sdy.auto(
+        sdy.from_jax(nnx.jit(forward), model, jnp.ones((8, 16))), mesh=AXES, hardware="cpu-8", memory=2400
+    ).specs()
     names = executed(specs.to_python(form))
     state = nnx.state(model)
     shardings = linen.logical_to_mesh_sharding(names["logical_axes"](state), names["mesh"], names["LOGICAL_AXIS_RULES"])

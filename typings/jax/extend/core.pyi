@@ -5,6 +5,29 @@ from jax._src import core
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
+class JaxprEqn:
+    invars: list[Any]
+    outvars: list[Any]
+    params: dict[str, Any]
+    primitive: Primitive
+    source_info: Any
+    def replace(
+        self,
+        invars: list[Any] | None = ...,
+        outvars: list[Any] | None = ...,
+        params: dict[str, Any] | None = ...,
+        source_info: Any = ...,
+    ) -> JaxprEqn: ...
+
+class Jaxpr:
+    eqns: list[JaxprEqn]
+    def replace(self, *, eqns: list[JaxprEqn]) -> Jaxpr: ...
+
+class ClosedJaxpr:
+    in_avals: list[Any]
+    jaxpr: Jaxpr
+    def replace(self, *, jaxpr: Jaxpr) -> ClosedJaxpr: ...
+
 class Primitive(core.Primitive):
     name: str
     multiple_results: bool
