@@ -1,8 +1,9 @@
 """Programs as Python: a printer from StableHLO to files that import JAX alone.
 
 program.py       the file of a module
-scope.py         the statements of a function; names.py for names, expressions.py for expressions and their lines,
-                 literals.py for types and constants, device_axes.py for the mesh
+scope.py         the values of a function; statements.py for its statements, broadcasting.py for what they leave to
+                 NumPy's rules, names.py for names, expressions.py for expressions and their lines, literals.py for
+                 types and constants, device_axes.py for the mesh
 tables           a printer for each operation: elementwise.py, shaping.py, products.py, reductions.py (with
                  comparators.py for sorts), indexing.py, control_flow.py, collectives.py, library_calls.py, shardings.py
 """

@@ -21,7 +21,7 @@ _REDUCERS = {"sum": "lax.psum", "max": "lax.pmax", "min": "lax.pmin"}
 def _axes(op: Operation, scope: Scope, kind: str) -> str:
     """Return the axes of a collective, after a comment with its kind and bytes."""
     axes = axes_text(scope.writer.axes.of_groups(numbers_of_groups(op)))
-    scope.comment(f"{kind} over {axes}, {_bytes_text(op.operands)}")
+    scope.statements.comment(f"{kind} over {axes}, {_bytes_text(op.operands)}")
     return axes
 
 
@@ -77,7 +77,7 @@ def _permute(op: stablehlo.CollectivePermuteOp, scope: Scope) -> Expression:
     numbers = integers(op.source_target_pairs)
     pairs = [*zip(numbers[::2], numbers[1::2], strict=True)]
     value = scope.of(op.operand)
-    scope.comment(f"collective-permute, {_bytes_text([op.operand])}")
+    scope.statements.comment(f"collective-permute, {_bytes_text([op.operand])}")
     axes = axes_text(scope.writer.axes.names)
     return call("lax.ppermute", value, axes, list_of(map(sizes, pairs)))
 

@@ -1,5 +1,8 @@
 """Gather and scatter."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from xdsl.ir import Operation, SSAValue
 
 from sdy import stablehlo
@@ -29,21 +32,39 @@ def _indices(value: Expression, dims: tuple[int, ...], vector: int) -> Expressio
     return call("jnp.moveaxis", value, str(vector), "-1")
 
 
+_GATHER_FIELDS = {
+    "offset_dims": "offset_dims",
+    "collapsed_slice_dims": "collapsed_slice_dims",
+    "start_index_map": "start_index_map",
+    "operand_batching_dims": "operand_batching_dims",
+    "start_indices_batching_dims": "start_indices_batching_dims",
+}
+_SCATTER_FIELDS = {
+    "update_window_dims": "update_window_dims",
+    "inserted_window_dims": "inserted_window_dims",
+    "scatter_dims_to_operand_dims": "scatter_dims_to_operand_dims",
+    "operand_batching_dims": "input_batching_dims",
+    "scatter_indices_batching_dims": "scatter_indices_batching_dims",
+}
+"""The fields of JAX's dimension numbers, and those of StableHLO's."""
+
+
+def _numbers(function: str, dims: Any, fields: Mapping[str, str]) -> Expression:
+    """Return dimension numbers; those of batching only if there are any."""
+    options: dict[str, Item] = {
+        field: sizes(values)
+        for field, ours in fields.items()
+        if (values := getattr(dims, ours)) or "batching" not in field
+    }
+    return call(function, **options)
+
+
 def _gather(op: stablehlo.GatherOp, scope: Scope) -> Expression:
     dims = op.dimension_numbers.data
-    options: dict[str, Item] = {
-        "offset_dims": sizes(dims.offset_dims),
-        "collapsed_slice_dims": sizes(dims.collapsed_slice_dims),
-        "start_index_map": sizes(dims.start_index_map),
-    }
-    if dims.operand_batching_dims:
-        options["operand_batching_dims"] = sizes(dims.operand_batching_dims)
-        options["start_indices_batching_dims"] = sizes(dims.start_indices_batching_dims)
-    numbers = call("lax.GatherDimensionNumbers", **options)
+    numbers = _numbers("lax.GatherDimensionNumbers", dims, _GATHER_FIELDS)
     indices = _indices(scope.of(op.start_indices), shape(op.start_indices.type), dims.index_vector_dim)
     lengths = sizes(op.slice_sizes.get_values())
-    mode = '"promise_in_bounds"'
-    return call("lax.gather", scope.of(op.operand), indices, numbers, lengths, mode=mode)
+    return call("lax.gather", scope.of(op.operand), indices, numbers, lengths, mode='"promise_in_bounds"')
 
 
 def _scatter(op: stablehlo.ScatterOp, scope: Scope) -> Expression:
@@ -53,19 +74,9 @@ def _scatter(op: stablehlo.ScatterOp, scope: Scope) -> Expression:
     if first is None or function is None or len(op.inputs) != 1 or not _combines(first, *body.args):
         raise NotImplementedError("its update function is none of those that JAX has")
     dims = op.scatter_dimension_numbers.data
-    options: dict[str, Item] = {
-        "update_window_dims": sizes(dims.update_window_dims),
-        "inserted_window_dims": sizes(dims.inserted_window_dims),
-        "scatter_dims_to_operand_dims": sizes(dims.scatter_dims_to_operand_dims),
-    }
-    if dims.input_batching_dims:
-        options["operand_batching_dims"] = sizes(dims.input_batching_dims)
-        options["scatter_indices_batching_dims"] = sizes(dims.scatter_indices_batching_dims)
-    numbers = call("lax.ScatterDimensionNumbers", **options)
+    numbers = _numbers("lax.ScatterDimensionNumbers", dims, _SCATTER_FIELDS)
     indices = _indices(scope.of(op.scatter_indices), shape(op.scatter_indices.type), dims.index_vector_dim)
-    flags: dict[str, Item] = {}
-    if op.unique_indices.value.data:
-        flags["unique_indices"] = "True"
+    flags: dict[str, Item] = {"unique_indices": "True"} if op.unique_indices.value.data else {}
     value, updates = scope.of(op.inputs[0]), scope.of(op.updates[0])
     return call(function, value, indices, updates, numbers, **flags, mode='"drop"')
 

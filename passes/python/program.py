@@ -176,7 +176,7 @@ class _File:
         if function.is_declaration:
             return [f"def {name}(*arguments):", f'    unsupported("{name}")']
         scope.write_body(function.body.block)
-        return [*definition(name, parameters), *scope.lines()]
+        return [*definition(name, parameters), *scope.statements.lines()]
 
     def _main_function(self, name: str) -> tuple[list[str], list[str]]:
         """Return the lines of the main function, and a line on each argument."""
@@ -190,7 +190,7 @@ class _File:
             origin = f", {_escaped(given)}" if given and given != parameter else ""
             arguments.append(f"    {parameter}: {self._type_of(argument)}{origin}")
         scope.write_body(self._main.body.block)
-        return [*definition(name, parameters), *scope.lines()], arguments
+        return [*definition(name, parameters), *scope.statements.lines()], arguments
 
     def _type_of(self, argument: BlockArgument) -> str:
         """Return the type of a whole argument."""

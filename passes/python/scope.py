@@ -1,7 +1,7 @@
-"""The body of a Python function under construction: names of values, and statements."""
+"""The values of a block of a Python function: their names and expressions."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,32 +11,27 @@ from xdsl.dialects.func import CallOp
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from sdy.diagnostics import Location
-from sdy.formatting import escape_line
-from sdy.ir.shapes import shape
 from sdy.passes.common.properties import is_pure
+from sdy.passes.python.broadcasting import indexed_source, is_implicit
 from sdy.passes.python.device_axes import DeviceAxes
 from sdy.passes.python.device_index import entry_of_device, is_part_of_entry
 from sdy.passes.python.expressions import (
-    WIDTH,
     Expression,
-    assignment,
     atom,
     call,
     definition,
     index,
     method,
-    statement,
     tuple_of,
 )
 from sdy.passes.python.layers import Layers, layers_of
 from sdy.passes.python.literals import Array, constant, dtype_of, dtype_text, is_listed, known_elements, number
-from sdy.passes.python.names import Names, assigned_name, identifier, place_of, source_line
+from sdy.passes.python.names import Names, assigned_name, identifier, place_of
 from sdy.passes.python.ranges import Ranges
+from sdy.passes.python.statements import Statements, is_same_line
 from sdy.passes.spmd.local_module import COLLECTIVES
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.shape import ReshapeOp
-
-_NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 
 _INLINED = 32
 """The longest expression that is written at its only use, and not assigned to a variable."""
@@ -77,31 +72,6 @@ class Writer:
         return Expression(name)
 
 
-@dataclass(frozen=True)
-class Statement:
-    """A statement: an assignment of a value to names, a return if there are none, or a function with its lines."""
-
-    value: Expression
-    targets: tuple[str, ...] = ()
-    place: Location | None = None
-    comments: tuple[str, ...] = ()
-    function: tuple[str, ...] = ()
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """The texts that may contain names."""
-        return self.function or (self.value.text,)
-
-    def lines(self, used: Set[str], depth: int) -> Iterator[str]:
-        """Yield the lines of the statement; names of several that are not `used` become `_`."""
-        if self.function:
-            return iter(self.function)
-        if not self.targets:
-            return statement("return ", self.value, depth)
-        targets = self.targets if len(self.targets) == 1 else [name if name in used else "_" for name in self.targets]
-        return assignment(targets, self.value, depth)
-
-
 class Scope:
     """A block of statements. A nested function has its own, which sees the values around it."""
 
@@ -117,17 +87,14 @@ class Scope:
     ):
         self.writer = writer
         self.names = names
-        self.depth = depth
-        self._statements: list[Statement] = []
+        self.statements = Statements(depth)
         self._values = dict(around or {})
-        self._place: Location | None = None
-        self._comments: list[str] = []
         self._folds = folds
         self._parameters = {*parameters}
 
     def inner(self) -> "Scope":
         """Return the scope of a nested function, to be written with `define`."""
-        return Scope(self.writer, self.names, self.depth + 1, self._values, self._parameters)
+        return Scope(self.writer, self.names, self.statements.depth + 1, self._values, self._parameters)
 
     def bind(self, value: SSAValue, expression: Expression | str) -> None:
         """Use `expression` for `value`."""
@@ -175,7 +142,7 @@ class Scope:
             values: The operands of an elementwise operation.
             typed: The operands that determine the element type of the result, by default all.
         """
-        wholes = [value for value in values if not self._is_broadcast(value)]
+        wholes = [value for value in values if not self._is_implicit(value)]
         if not wholes:
             return [*map(self.of, values)]
         numbers_need_type = not any(value in wholes for value in (values if typed is None else typed))
@@ -218,86 +185,41 @@ class Scope:
             parameters.append(scope.parameter(value, _plain_name(known)))
         scope.write_operations(layers.operations[0])
         scope.write_return(layers.results[0])
-        self.writer.layers.append([*definition(name, parameters), *scope.lines()])
+        self.writer.layers.append([*definition(name, parameters), *scope.statements.lines()])
         for arguments, results in zip(layers.parameters, layers.results, strict=True):
             self.assign(results, call(name, *map(self.of, arguments)))
 
     def define(self, name: str, parameters: Sequence[str], body: "Scope") -> None:
         """Write the function `name` with the statements of `body`."""
-        head = f"{self._indent}def {name}({', '.join(parameters)}):"
-        self._add(Expression(name), [name], [head, *body.lines()])
+        head = f"{self.statements.indent}def {name}({', '.join(parameters)}):"
+        self.statements.add(Expression(name), [name], [head, *body.statements.lines()])
 
     def write(self, target: str, value: Expression) -> None:
         """Write `target = value`, or `return value` for the target "return"."""
-        self._add(value, [] if target == "return" else [target])
+        self.statements.add(value, [] if target == "return" else [target])
 
     def unpack(self, names: Sequence[str], value: Expression | str) -> None:
         """Write the assignment of the items of a tuple to several names."""
-        self._add(atom(value), names)
-
-    def comment(self, text: str) -> None:
-        """Write a comment before the next statement."""
-        self._comments.append(f"{self._indent}# {' '.join(text.split())}")
+        self.statements.add(atom(value), names)
 
     def assign(self, results: Sequence[SSAValue], value: Expression, defaults: Sequence[str] = ()) -> None:
         """Assign `value`, a tuple if there is not exactly one result, to new names of `results`, like `defaults`."""
         defaults = defaults or [*map(_default_name, results)]
         targets = [self.name(result, default) for result, default in zip(results, defaults, strict=True)]
-        self._add(value, targets or ["_"])
-
-    def lines(self) -> list[str]:
-        """Return the lines of the statements that are needed, with comments on the lines that they came from."""
-        lines: list[str] = []
-        place: Location | None = None
-        after_function = False
-        for each, used in self._needed():
-            if lines and (after_function or each.function):
-                lines.append("")
-            if each.place is not None and not _is_same_line(each.place, place):
-                place = each.place
-                lines += self._place_comment(place)
-            lines += [*each.comments, *each.lines(used, self.depth)]
-            after_function = bool(each.function)
-        return lines
-
-    @property
-    def _indent(self) -> str:
-        return "    " * self.depth
-
-    def _needed(self) -> list[tuple[Statement, Set[str]]]:
-        """Return the statements without those whose names nothing uses, each with the names that later ones use."""
-        needed: list[tuple[Statement, Set[str]]] = []
-        used: set[str] = {"_"}
-        for each in reversed(self._statements):
-            if each.targets and used.isdisjoint(each.targets):
-                continue
-            needed.append((each, used.intersection(each.targets)))
-            for text in each.texts:
-                used.update(_NAME.findall(text))
-        return needed[::-1]
-
-    def _add(self, value: Expression, targets: Sequence[str], function: Sequence[str] = ()) -> None:
-        comments, self._comments = self._comments, []
-        self._statements.append(Statement(value, (*targets,), self._place, (*comments,), (*function,)))
-
-    def _place_comment(self, place: Location) -> list[str]:
-        text = source_line(place.filename, place.line)
-        start = f"{self._indent}# {place.filename.rpartition('/')[2]}:{place.line}"
-        whole = f"{start}: {escape_line(' '.join(text.split()))}"
-        return [f"{whole[: WIDTH - 4]} ..." if len(whole) > WIDTH else whole] if text else []
+        self.statements.add(value, targets or ["_"])
 
     def _write(self, op: Operation) -> None:
         if not any(result.uses for result in op.results) and is_pure(op):
             return
         if all(known_elements(result) is not None for result in op.results) and op.results:
             return
-        if isinstance(op, BroadcastInDimOp) and self._is_broadcast(op.result):
+        if isinstance(op, BroadcastInDimOp) and self._is_implicit(op.result):
             return
         if any(entry_of_device(result, self.writer.axes) is not None for result in op.results):
             return
         if is_part_of_entry(op, self.writer.axes):
             return
-        self._place = place_of(op)
+        self.statements.place = place_of(op)
         printer = self.writer.printers.get(type(op))
         try:
             value = self._unsupported(op, "") if printer is None else printer(op, self)
@@ -340,23 +262,8 @@ class Scope:
             return ""
         return assigned_name(place.filename, place.line)
 
-    def _is_broadcast(self, value: SSAValue) -> bool:
-        """Return whether `value` is a constant or a broadcast that all of its uses can leave to NumPy's rules."""
-        if value in self._parameters:
-            return False
-        if (array := known_elements(value)) is not None:
-            return _is_splat(array)
-        if not isinstance(value, OpResult) or not isinstance(value.op, BroadcastInDimOp):
-            return False
-        return _entries(value.op, self._parameters) is not None and all(
-            type(use.operation) in self.writer.broadcasting
-            and any(
-                operand is not value and not _could_broadcast(operand)
-                for operand in use.operation.operands
-                if shape(operand.type) == shape(value.type)
-            )
-            for use in value.uses
-        )
+    def _is_implicit(self, value: SSAValue) -> bool:
+        return is_implicit(value, self._parameters, self.writer.broadcasting)
 
     def _small(self, value: SSAValue, needs_type: bool) -> Expression:
         """Return `value` before its broadcast; a number has a type only if `needs_type`."""
@@ -366,7 +273,7 @@ class Scope:
             return call(dtype_text(array.dtype), text) if needs_type else text
         broadcast = value.owner
         assert isinstance(broadcast, BroadcastInDimOp)
-        source, entries = _entries(broadcast, self._parameters) or (broadcast.operand, [])
+        source, entries = indexed_source(broadcast, self._parameters) or (broadcast.operand, [])
         whole = self.of(source)
         return index(whole, *entries) if "None" in entries else whole
 
@@ -379,59 +286,8 @@ def tuple_(items: Sequence[Expression]) -> Expression:
     return Expression(whole.text[1:-1], whole.precedence, "(", whole.items, ")", spread=True)
 
 
-def _is_splat(array: Array) -> bool:
-    return array.size > 0 and (array.ndim == 0 or bool((array == array.flat[0]).all()))
-
-
-def _could_broadcast(value: SSAValue) -> bool:
-    """Return whether `value` could be left to NumPy's rules, and so does not determine the shape of a result."""
-    if not isinstance(value, OpResult):
-        return False
-    if isinstance(value.op, BroadcastInDimOp):
-        return True
-    array = known_elements(value)
-    return array is not None and _is_splat(array)
-
-
-def _entries(op: BroadcastInDimOp, parameters: Set[SSAValue]) -> tuple[SSAValue, list[str]] | None:
-    """Return the operand of a broadcast and the entries of an index after which NumPy's rules broadcast it.
-
-    Dimensions of size 1 that were added before are added by the index. None if dimensions change their order.
-    """
-    source: SSAValue = op.operand
-    dims = [*op.broadcast_dimensions.get_values()]
-    while isinstance(source, OpResult) and source not in parameters:
-        if isinstance(source.op, BroadcastInDimOp):
-            inner = source.op.broadcast_dimensions.get_values()
-            source, dims = source.op.operand, [dims[dim] for dim in inner]
-        elif isinstance(source.op, ReshapeOp) and (kept := _without_ones(source.op)) is not None:
-            source, dims = source.op.operand, [dims[dim] for dim in kept]
-        else:
-            break
-    if sorted(dims) != dims:
-        return None
-    rank = len(shape(op.result.type))
-    return source, [":" if dim in dims else "None" for dim in range(dims[0] if dims else rank, rank)]
-
-
-def _without_ones(op: ReshapeOp) -> list[int] | None:
-    """Return the dimensions of the operand in the result of a reshape that only adds dimensions of size 1."""
-    before, after = shape(op.operand.type), shape(op.result.type)
-    kept: list[int] = []
-    for dim, size in enumerate(after):
-        if len(kept) < len(before) and before[len(kept)] == size:
-            kept.append(dim)
-        elif size != 1:
-            return None
-    return kept if len(kept) == len(before) else None
-
-
-def _is_same_line(place: Location, other: Location | None) -> bool:
-    return other is not None and (other.filename, other.line) == (place.filename, place.line)
-
-
 def _is_at(op: Operation, place: Location) -> bool:
-    return _is_same_line(place, place_of(op))
+    return is_same_line(place, place_of(op))
 
 
 def _is_gradient(op: Operation) -> bool:

@@ -80,7 +80,7 @@ def _identity(op: Operation, scope: Scope) -> Expression:
 
 
 def _group(op: ops.ShardingGroupOp, scope: Scope) -> None:
-    scope.comment(f"{scope.of(op.input)} has the sharding of the group {op.group_id.value.data}")
+    scope.statements.comment(f"{scope.of(op.input)} has the sharding of the group {op.group_id.value.data}")
 
 
 def _manual(op: ops.ManualComputationOp, scope: Scope) -> Expression:
