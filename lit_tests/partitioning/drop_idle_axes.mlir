@@ -47,6 +47,29 @@ func.func @joined(%arg0: tensor<15xf32>, %arg1: tensor<1xf32>) -> tensor<16xf32>
   return %2 : tensor<16xf32>
 }
 
+// A reshape that adds a dimension leaves the rows in place, and both operands of the gather change together.
+// CHECK-LABEL: func.func @rows_and_their_indices
+func.func @rows_and_their_indices(%arg0: tensor<2x64xf32>, %arg1: tensor<2x8xi32>) -> tensor<2x8xf32> {
+  // CHECK-NEXT:  sdy.reshard %arg0 <@mesh, [{"x":(1)2}, {}]>
+  // CHECK-NEXT:  sdy.reshard %arg1 <@mesh, [{"x":(1)2}, {}]>
+  // CHECK-NEXT:  stablehlo.reshape {{.*}}<@mesh, [{"x":(1)2}, {}, {}]>
+  // CHECK-NEXT:  stablehlo.gather{{.*}}<@mesh, [{}, {"x"}]>
+  %0 = sdy.reshard %arg0 <@mesh, [{"x"}, {}]> : tensor<2x64xf32>
+  %1 = sdy.reshard %arg1 <@mesh, [{"x"}, {}]> : tensor<2x8xi32>
+  %2 = stablehlo.reshape %1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}, {}]>]>} : (tensor<2x8xi32>) -> tensor<2x8x1xi32>
+  %3 = "stablehlo.gather"(%0, %2) <{dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [1], operand_batching_dims = [0], start_indices_batching_dims = [0], start_index_map = [1], index_vector_dim = 2>, slice_sizes = array<i64: 1, 1>}> {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"x"}]>]>} : (tensor<2x64xf32>, tensor<2x8x1xi32>) -> tensor<2x8xf32>
+  return %3 : tensor<2x8xf32>
+}
+
+// Unchanged: the indices come from an argument that is split over all of "x", and the rows with them.
+// CHECK-LABEL: func.func @rows_and_split_indices
+func.func @rows_and_split_indices(%arg0: tensor<2x64xf32>, %arg1: tensor<2x3x1xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}, {}]>}) -> tensor<2x3xf32> {
+  // CHECK-NEXT:  sdy.reshard %arg0 <@mesh, [{"x"}, {}]>
+  %0 = sdy.reshard %arg0 <@mesh, [{"x"}, {}]> : tensor<2x64xf32>
+  %1 = "stablehlo.gather"(%0, %arg1) <{dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [1], operand_batching_dims = [0], start_indices_batching_dims = [0], start_index_map = [1], index_vector_dim = 2>, slice_sizes = array<i64: 1, 1>}> {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"x"}]>]>} : (tensor<2x64xf32>, tensor<2x3x1xi32>) -> tensor<2x3xf32>
+  return %1 : tensor<2x3xf32>
+}
+
 // The body of a loop gets the sharding of its initial value.
 // CHECK-LABEL: func.func @loop
 func.func @loop(%arg0: tensor<2xf32>, %arg1: tensor<i32>) -> tensor<2xf32> {

@@ -41,8 +41,9 @@ class DropIdleAxesPass(AnalysisPreservingPass):
 
     Row 1 is on device 1 before, and on devices 4 to 7 after. So the pass changes a value only together with the values
     that its rows come from and go to, and only if its operands are not sharded along the dropped axes. It then adds no
-    communication. Operands and results of operations that move rows, such as a slice, a reshape or a concatenation, are
-    unchanged, as are function arguments and results, and modules with collectives.
+    communication. Operands of one operation change together. Operands and results of operations that move rows, such as
+    a slice or a concatenation, are unchanged, as are dimensions that a reshape splits or merges, function arguments and
+    results, and modules with collectives.
     """
 
     name = "sdy-drop-idle-axes"
@@ -57,6 +58,7 @@ class DropIdleAxesPass(AnalysisPreservingPass):
             return
         idle = {value: dims for value in holders if (dims := _idle_dims(value))}
         sources = {(value, dim): _sources(value, dim) for value, dims in idle.items() for dim in dims}
+        aligned = [*_aligned_operands(op)]
         dropped = {value: dims - _moved_dims(value) for value, dims in idle.items()}
         is_settled = False
         while not is_settled:
@@ -69,6 +71,12 @@ class DropIdleAxesPass(AnalysisPreservingPass):
                     if holder is not None and kept_dim in dropped.get(holder, ()):
                         dropped[holder].remove(kept_dim)
                         is_settled = False
+            for places in aligned:
+                kept = [(value, dim) for value, dim in places if dim not in dropped.get(value, ())]
+                if 0 < len(kept) < len(places):
+                    is_settled = False
+                    for value, dim in places:
+                        dropped.get(value, set[int]()).discard(dim)
         for value, dims in dropped.items():
             if dims:
                 set_sharding(value, _without_idle_dims(value, dims))
@@ -105,12 +113,31 @@ def _moved_dims(value: SSAValue) -> set[int]:
     """Return the dimensions along which users move rows between devices, whose operands need equal shardings."""
     moved = set[int]()
     for use in value.uses:
+        if (rule := sharding_rule(use.operation)) is None:
+            continue
+        mapping = rule.operands[use.index]
         if isinstance(use.operation, ReshapeOp):
-            return set(range(len(shape(value.type))))
-        if (rule := sharding_rule(use.operation)) is not None:
+            moved |= {dim for dim, of_dim in enumerate(mapping) if of_dim not in rule.results[0]}
+        else:
             factors = _moved_factors(use.operation, rule)
-            moved |= {dim for dim, of_dim in enumerate(rule.operands[use.index]) if not factors.isdisjoint(of_dim)}
+            moved |= {dim for dim, of_dim in enumerate(mapping) if not factors.isdisjoint(of_dim)}
     return moved
+
+
+def _aligned_operands(module: ModuleOp) -> Iterator[list[Place]]:
+    """Yield the dimensions with idle axes of operands that share a factor, which an operation needs split alike."""
+    for op in operations(module):
+        rule = sharding_rule(op) if len(op.operands) > 1 and data_flow_of(op) is None else None
+        if rule is None:
+            continue
+        places: dict[int, list[Place]] = {}
+        for operand, mapping in zip(op.operands, rule.operands, strict=True):
+            if (holder := shardable_value(operand)) is None:
+                continue
+            for dim in _idle_dims(holder):
+                if len(mapping[dim]) == 1:
+                    places.setdefault(mapping[dim][0], []).append((holder, dim))
+        yield from places.values()
 
 
 def _moved_factors(op: Operation, rule: OpShardingRule) -> Set[int]:
@@ -187,8 +214,11 @@ def _sources(value: SSAValue, dim: int) -> Sequence[Place] | None:
     rule = sharding_rule(op)
     if rule is None or rule.is_custom or not isinstance(value, OpResult):
         return None
+    if isinstance(op, ReshapeOp) and _is_replicated(get_sharding(op.operand)):
+        return []
     if isinstance(op, ReshapeOp):
-        return [] if _is_replicated(get_sharding(op.operand)) else None
+        of_dim = rule.results[0][dim]
+        return [(op.operand, rule.operands[0].index(of_dim))] if of_dim in rule.operands[0] else None
     factors = set(rule.results[value.index][dim])
     if factors & _moved_factors(op, rule):
         return None
