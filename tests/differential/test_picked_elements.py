@@ -96,6 +96,7 @@ CASES: dict[str, tuple[str, Function, list[str], list[str]]] = {
     "take that keeps rows split": ("8", take(1), ["float32[8/x, 6]", "int32[1/x, 8]"], ["[8, 1, 8/x]"]),
     "elements of columns that indices split": ("2x4", elements, ["float32[5, 2/x.y]", *["int32[6]"] * 2], ["[6/x]"]),
     "an element of each row": ("2x4", along_rows, ["float32[5/y, 6/x]", "int32[5/y, 1/x]"], ["[5, 1/y.x]"]),
+    "order of narrow keys": ("2x4", lambda x: jnp.argsort(x, 0), ["int8[2, 9/y.x, 7]"], ["[2, 9/x, 7]"]),
     "added rows, two columns over eight devices": (
         "2x4",
         updated("add"),

@@ -80,6 +80,7 @@ from sdy.passes.spmd.plan.sharded_operation import ShardedOperation, shardings_a
 from sdy.passes.spmd.plan.shared_reshards import charge, num_sharing
 from sdy.passes.spmd.plan.special_rules import rule_of_convolution, rule_of_split_kernel
 from sdy.passes.spmd.shards.layout import Layout
+from sdy.rule import OpShardingRule
 from sdy.sharding import DimSharding, TensorSharding, equivalent
 from sdy.stablehlo.convolution import ConvolutionOp
 from sdy.stablehlo.dot import DotGeneralOp, DotOp
@@ -144,13 +145,28 @@ def _alternatives(
         moves_whole = rule.reduction or rule.need_replication or (rule.permutation and not permutes)
         most = _bytes_held(op, tensors, plan, mesh) if moves_whole else math.inf
         candidates = () if isinstance(op, _DOTS) else plans_of_tensors(tensors, mesh_name, mesh, permutes)
-        plans += (each for each in candidates if _bytes_held(op, tensors, each, mesh) <= most)
+        plans += (
+            each
+            for each in candidates
+            if _bytes_held(op, tensors, each, mesh) <= most or _runs_as_in_xla(op, rule, each)
+        )
         if isinstance(op, ConvolutionOp) and (split := rule_of_split_kernel(op, rule, tensors.shardings)):
             candidates = plans_of_tensors(replace(tensors, rule=split), mesh_name, mesh, permutes)
             plans += (each for each in candidates if each.reduction_axes)
     if isinstance(op, DynamicSliceOp) and (summed := _summed_slice(op, tensors, mesh_name)):
         plans.append(summed)
     return tuple(dict.fromkeys(plans))
+
+
+def _runs_as_in_xla(op: Operation, rule: OpShardingRule, plan: OperationShardings) -> bool:
+    """Return whether the plan reshards operands to the sharding of the results, in which XLA's partitioner computes.
+
+    It may then need more memory than another plan, but no more than under `jax.jit`. Operands of loops are an
+    exception, since `sdy-hoist-invariant-collectives` moves their reshards out of the loop.
+    """
+    results = zip(op.results, plan.shardings[len(op.operands) :], strict=True)
+    moves_results = any(sharding is not None and result.first_use is not None for result, sharding in results)
+    return not rule.reduction and not moves_results and iterations(op) == 1
 
 
 def _have_same_devices(meshes: Meshes, mesh: Mesh) -> bool:
