@@ -166,13 +166,14 @@ def rule_of_split_kernel(
     factors = dict(_factors_of_split_kernel(op, rule, shardings))
     if not factors:
         return None
-    sizes = [factors[factor][1] if factor in factors else size for factor, size in enumerate(rule.factor_sizes)]
-    lhs, kernel = rule.operands
-    within = {dim: (factor,) for factor, (dim, _) in factors.items()}
+    sizes = [factors[factor][-1] if factor in factors else size for factor, size in enumerate(rule.factor_sizes)]
+    lhs, kernel = map(list, rule.operands)
+    for factor, (before, within, _) in factors.items():
+        lhs[before] = kernel[within] = (factor,)
     return replace(
         rule,
         factor_sizes=tuple(sizes),
-        operands=(lhs, tuple(within.get(dim, of_dim) for dim, of_dim in enumerate(kernel))),
+        operands=(tuple(lhs), tuple(kernel)),
         results=tuple(_without(mapping, factors) for mapping in rule.results),
         reduction=tuple(sorted({*rule.reduction, *factors})),
         need_replication=tuple(factor for factor in rule.need_replication if factor not in factors),
@@ -182,16 +183,19 @@ def rule_of_split_kernel(
 
 def _factors_of_split_kernel(
     op: ConvolutionOp, rule: OpShardingRule, shardings: Sequence[TensorSharding | None]
-) -> Iterator[tuple[int, tuple[int, int]]]:
-    """Yield each input factor that a split kernel dimension lacks, with this dimension and the size that they share."""
+) -> Iterator[tuple[int, tuple[int, int, int]]]:
+    """Yield the factor of each input dimension whose kernel dimension is split otherwise, for both to share.
+
+    It comes with the input dimension, the kernel dimension, and the size of the shared factor.
+    """
     kernel = shardings[1]
     if kernel is None:
         return
     dims, sizes = op.dimension_numbers.data, [shape(operand.type) for operand in op.operands]
     for before, within in zip(dims.input_spatial_dimensions, dims.kernel_spatial_dimensions, strict=True):
         factors = rule.operands[0][before]
-        if kernel.dims[within].axes and len(factors) == 1 and factors != rule.operands[1][within]:
-            yield factors[0], (within, min(sizes[1][within], sizes[0][before]))
+        if kernel.dims[within].axes and factors and factors != rule.operands[1][within]:
+            yield factors[0], (before, within, min(sizes[1][within], sizes[0][before]))
 
 
 def _without(mapping: TensorMapping, factors: Collection[int]) -> TensorMapping:
