@@ -3,22 +3,41 @@
 
 sdy.mesh @mesh = <["x"=4, "y"=2]>
 
-// 12 rows are 4 shards of 3; before they are split into 8 shards, devices exchange rows such that 4 shards have 4 rows.
+// 12 rows are 4 shards of 3, on two devices each; to be split into 8 shards of 2, each device receives rows of its own.
 // CHECK-LABEL: func.func @further
 // WHOLE-LABEL: func.func @further
 func.func @further(%arg0: tensor<12xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<12xf32> {
-  // CHECK:       %[[PARTS:.*]] = sdy.manual_computation(%arg0, %{{.*}}) {{.*}} (%[[OWN:.*]]: tensor<3xf32>, %{{.*}}: tensor<f32>)
-  // CHECK-NEXT:  %[[RIGHT:.*]] = "stablehlo.collective_permute"(%[[OWN]]) {{.*}} dense<{{\[\[}}2, 0], [3, 1], [4, 2], [5, 3], [6, 4], [7, 5]]>
-  // CHECK-NEXT:  %[[ROWS:.*]] = stablehlo.concatenate %[[OWN]], %[[RIGHT]], dim = 0
-  // CHECK:       stablehlo.dynamic_slice %[[ROWS]], %{{.*}}, sizes = [4]
-  // CHECK:       %[[HALVES:.*]] = sdy.all_slice [{"y"}] %[[PARTS]] out_sharding=<@mesh, [{"x", "y"}]> : tensor<16xf32>
-  // CHECK:       sdy.all_gather [{"x", "y"}]
+  // CHECK:       %[[HALVES:.*]] = sdy.manual_computation(%arg0, %{{.*}}) {{.*}} (%[[OWN:.*]]: tensor<3xf32>, %{{.*}}: tensor<f32>)
+  // CHECK:       %[[TWO:.*]] = "stablehlo.collective_permute"(%{{.*}}) {{.*}} dense<{{\[\[}}5, 3], [7, 5]]>{{.*}} -> tensor<2xf32>
+  // CHECK:       %[[ONE:.*]] = "stablehlo.collective_permute"(%{{.*}}) {{.*}} dense<{{\[\[}}3, 1], [6, 4]]>{{.*}} -> tensor<1xf32>
+  // CHECK-NEXT:  %[[ROWS:.*]] = stablehlo.concatenate %[[TWO]], %[[OWN]], %[[ONE]], dim = 0
+  // CHECK:       stablehlo.dynamic_slice %[[ROWS]], %{{.*}}, sizes = [2]
+  // CHECK:       sdy.all_gather [{"x", "y"}] %[[HALVES]]
   // WHOLE-NEXT:  %[[ALL:.*]] = sdy.all_gather [{"x"}] %arg0
   // WHOLE:       %[[PADDED:.*]] = stablehlo.pad %[[ALL]]
   // WHOLE-NEXT:  sdy.all_slice [{"x"}] %[[PADDED]]
   %0 = sdy.all_slice [{"y"}] %arg0 out_sharding=<@mesh, [{"x", "y"}]> : tensor<12xf32>
   %1 = sdy.all_gather [{"x", "y"}] %0 out_sharding=<@mesh, [{}]> : tensor<12xf32>
   return %1 : tensor<12xf32>
+}
+
+// The reverse, of 9 rows: devices receive rows of their new shards of 3 before the all-gather, and drop its padding.
+// CHECK-LABEL: func.func @less_far
+// WHOLE-LABEL: func.func @less_far
+func.func @less_far(%arg0: tensor<9xf32>) -> tensor<9xf32> {
+  // CHECK:       sdy.all_slice [{"x", "y"}]
+  // CHECK:       %[[PIECES:.*]] = sdy.manual_computation
+  // CHECK:       "stablehlo.collective_permute"{{.*}} dense<{{\[\[}}1, 2], [2, 3], [4, 5]]>{{.*}} -> tensor<1xf32>
+  // CHECK:       "stablehlo.collective_permute"{{.*}} dense<{{\[\[}}3, 4]]>{{.*}} -> tensor<2xf32>
+  // CHECK:       %[[PADDED:.*]] = sdy.all_gather [{"y"}] %[[PIECES]] out_sharding=<@mesh, [{"x"}]> : tensor<16xf32>
+  // CHECK:       sdy.manual_computation(%[[PADDED]], {{.*}} (%[[FOUR:.*]]: tensor<4xf32>
+  // CHECK-NEXT:  stablehlo.slice %[[FOUR]] [0:3]
+  // WHOLE:       sdy.all_gather [{"y"}]
+  // WHOLE-NEXT:  sdy.all_gather [{"x"}]
+  %0 = sdy.all_slice [{"x", "y"}] %arg0 out_sharding=<@mesh, [{"x", "y"}]> : tensor<9xf32>
+  %1 = sdy.all_gather [{"y"}] %0 out_sharding=<@mesh, [{"x"}]> : tensor<9xf32>
+  %2 = sdy.all_gather [{"x"}] %1 out_sharding=<@mesh, [{}]> : tensor<9xf32>
+  return %2 : tensor<9xf32>
 }
 
 // One row, padded to four: a device would receive three rows in a reduce-scatter, but fewer than two in an all-reduce.

@@ -13,6 +13,11 @@ from dearer.measure import measure
 from sdy.type_helpers import Function
 from small_scope.choices import Choices
 
+
+def every_second(image: jax.Array, kernel: jax.Array) -> jax.Array:
+    return lax.conv_general_dilated(image, kernel, (2,), "SAME", dimension_numbers=("NWC", "WIO", "NWC"))
+
+
 CASES: dict[str, tuple[str, list[str], list[str], Function[Any]]] = {
     "columns to rows": ("8", ["9, 3, 3/x"], ["9, 3/x, 3"], lambda x: x * 2),
     "even columns to rows": ("8", ["3, 9, 8/x"], ["3/x, 9, 8"], lambda x: x * 2),
@@ -40,6 +45,16 @@ CASES: dict[str, tuple[str, list[str], list[str], Function[Any]]] = {
         ["9/y.x, 8"],
         jax.grad(lambda x: (lax.reduce_window(x, 0.0, lax.add, (2, 1), (1, 1), "VALID") ** 2).sum()),
     ),
+    "uneven rows over fewer devices": ("2x2", ["9, 5/y.x"], ["9, 5/y"], lambda x: jnp.roll(x, 3, 0)),
+    "uneven rows over more devices": ("2x2", ["9, 5/y"], ["9, 5/y.x"], lambda x: x * 2),
+    "elements taken in rows of some devices": (
+        "8",
+        ["6, 4/x, 8", "6, 4/x, 9"],
+        ["6, 4, 9/x"],
+        lambda x, y: jnp.take_along_axis(x, y.astype(int) % 8, 2),
+    ),
+    "strided windows, the kernel split": ("8", ["1, 8/x, 8", "3/x, 8, 8"], ["1, 4/x, 8"], every_second),
+    "strided windows of one image, the kernel split": ("8", ["1/x, 8, 8", "4/x, 8, 8"], ["1, 4/x, 8"], every_second),
     "index of the only element, of top_k": ("8", ["5, 9/x, 1"], ["5, 9, 1/x"], lambda x: lax.top_k(x, 1)[1]),
     "index of the only element, of argsort": ("8", ["64/x, 1"], ["64, 1"], lambda x: jnp.argsort(x, 1)),
     "index of the only element, of argmax": ("8", ["64/x, 1"], ["64"], lambda x: jnp.argmax(x, 1)),

@@ -47,7 +47,7 @@ from sdy.passes.spmd.emit.illegality import Illegality
 from sdy.passes.spmd.emit.op_conversion import OpConversion, PaddedConversion, Target, unless_empty
 from sdy.passes.spmd.emit.operation_partitioning import Lower, OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.emit.padding import Insertion, Padding
-from sdy.passes.spmd.emit.resplitting import resplit
+from sdy.passes.spmd.emit.resplitting import gather_after_exchange, resplit, slice_with_exchange
 from sdy.passes.spmd.plan.resize_cost import collective_size
 from sdy.passes.spmd.plan.unreduced_plan import in_mesh_order
 from sdy.passes.spmd.shards.layout import Layout
@@ -237,6 +237,29 @@ def _pad(padded: PaddedConversion[CollectiveOp]) -> bool:
     return True
 
 
+def _pad_all_slice(padded: PaddedConversion[dialect.AllSliceOp]) -> bool:
+    """Pad an all-slice, or replace it by an exchange of rows if its shard boundaries move."""
+    op, [before], [after], target = padded.op, padded.operands, padded.results, padded.conversion.target
+    if not target.planner.minimizes_padding:
+        return _pad(padded)
+    return _replace(op, slice_with_exchange(Insertion.before(op), op.tensor, before, after, target)) or _pad(padded)
+
+
+def _pad_all_gather(padded: PaddedConversion[dialect.AllGatherOp]) -> bool:
+    """Pad an all-gather; if its shard boundaries move, devices exchange rows before it."""
+    op, [before], [after], target = padded.op, padded.operands, padded.results, padded.conversion.target
+    if not target.planner.minimizes_padding:
+        return _pad(padded)
+    return _replace(op, gather_after_exchange(Insertion.before(op), op, before, after, target)) or _pad(padded)
+
+
+def _replace(op: CollectiveOp, value: SSAValue | None) -> bool:
+    """Replace `op` by `value`, if any; return whether there is one."""
+    if value is not None:
+        Rewriter.replace_op(op, [], [value])
+    return value is not None
+
+
 def _pad_reduce_scatter(padded: PaddedConversion[dialect.ReduceScatterOp]) -> bool:
     """Pad a reduce-scatter, or replace it by an unpadded all-reduce and a slice if the planner prefers these."""
     conversion, op = padded.conversion, padded.op
@@ -311,9 +334,7 @@ def _lower_sharded_to_unreduced(conversion: OpConversion[dialect.ShardedToUnredu
 
 
 _LOWERINGS: dict[type[CollectiveOp], Lower] = {
-    dialect.AllGatherOp: _lower_all_gather,
     dialect.AllReduceOp: _lower_all_reduce,
-    dialect.AllSliceOp: _lower_all_slice,
     dialect.AllToAllOp: _lower_all_to_all,
     dialect.CollectivePermuteOp: _lower_collective_permute,
     dialect.ReplicatedToUnreducedOp: _lower_replicated_to_unreduced,
@@ -323,6 +344,8 @@ _LOWERINGS: dict[type[CollectiveOp], Lower] = {
 PARTITIONING: PartitioningTable = {
     hlo.CollectivePermuteOp: OperationPartitioning(pad=_pad_permute_of_devices, illegality=_illegality_permuted),
     **{op: OperationPartitioning(pad=_pad, lower=lower, always_lowered=True) for op, lower in _LOWERINGS.items()},
+    dialect.AllGatherOp: OperationPartitioning(pad=_pad_all_gather, lower=_lower_all_gather, always_lowered=True),
+    dialect.AllSliceOp: OperationPartitioning(pad=_pad_all_slice, lower=_lower_all_slice, always_lowered=True),
     dialect.ReduceScatterOp: OperationPartitioning(
         pad=_pad_reduce_scatter, lower=_lower_reduce_scatter, always_lowered=True
     ),

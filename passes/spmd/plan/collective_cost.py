@@ -8,7 +8,7 @@ from sdy.axes import total_size
 from sdy.device_groups import grid_positions
 from sdy.mesh import MOST_DEVICES, Mesh
 from sdy.passes.spmd.plan.collective_steps import AllGather, AllSlice, AllToAll, AxesPerDim, Collective
-from sdy.passes.spmd.plan.resize_cost import resizes_around
+from sdy.passes.spmd.plan.resize_cost import received_in_gather, received_in_slice, resizes_around
 
 
 def elements_received(steps: Iterable[Collective], source: AxesPerDim, shape: Sequence[int], mesh: Mesh) -> int:
@@ -47,6 +47,10 @@ def _fused(steps: Iterable[Collective]) -> Iterator[list[Collective]]:
 
 def _received(fused: Sequence[Collective], before: AxesPerDim, shape: Sequence[int], mesh: Mesh) -> int:
     parts, new_parts = (tuple(total_size(axes, mesh) for axes in each) for each in (before, fused[-1].after))
+    if isinstance(fused[0], AllSlice):
+        return received_in_slice(tuple(shape), parts, new_parts, mesh.size)
+    if isinstance(fused[0], AllGather):
+        return received_in_gather(tuple(shape), parts, new_parts, mesh.size)
     resized, local = resizes_around(tuple(shape), parts, new_parts, mesh.size)
     return resized + _received_in_collective(fused, before, local, mesh)
 
@@ -54,10 +58,6 @@ def _received(fused: Sequence[Collective], before: AxesPerDim, shape: Sequence[i
 def _received_in_collective(fused: Sequence[Collective], before: AxesPerDim, local: int, mesh: Mesh) -> int:
     """Return the elements that all devices receive in a collective whose operand has shards of `local` elements."""
     match fused[0]:
-        case AllSlice():
-            return 0
-        case AllGather(axes):
-            return local * mesh.size * (total_size(chain(*axes), mesh) - 1)
         case AllToAll():
             parts = math.prod(total_size(step.axes, mesh) for step in fused if isinstance(step, AllToAll))
             return local * mesh.size * (parts - 1) // parts

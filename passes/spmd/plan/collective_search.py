@@ -16,7 +16,7 @@ from itertools import chain, combinations, permutations, product
 import numpy as np
 
 from sdy.box import Ints
-from sdy.passes.spmd.plan.resize_cost import resizes_around
+from sdy.passes.spmd.plan.resize_cost import received_in_gather, received_in_slice, resizes_around
 from sdy.passes.spmd.shards.layout import round_up
 
 Layout = tuple[tuple[int, ...], ...]
@@ -153,11 +153,9 @@ class _Graph:
             return self._is_node(after) and self._resizes_to_end(layout, after)
 
         for after in filter(is_next, self._sliced(layout)):
-            yield after, resizes_around(self.shape, parts, self._parts(after), devices).received
+            yield after, received_in_slice(self.shape, parts, self._parts(after), devices)
         for after in filter(is_next, self._gathered(layout)):
-            new_parts = self._parts(after)
-            resized, local = resizes_around(self.shape, parts, new_parts, devices)
-            yield after, resized + local * (math.prod(parts) // math.prod(new_parts) - 1) * devices
+            yield after, received_in_gather(self.shape, parts, self._parts(after), devices)
         for after, groups in self._exchanged(layout):
             if is_next(after):
                 resized, local = resizes_around(self.shape, parts, self._parts(after), devices)

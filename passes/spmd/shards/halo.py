@@ -31,6 +31,7 @@ class ReadRanges:
         matters: The needed positions that affect the result, relative to the start, for each shard.
         length: The number of positions that each shard needs.
         dilation: The distance between the positions of two rows.
+        replicas: The number of consecutive parts that hold the same shard: part t holds shard `t // replicas`.
     """
 
     size: int
@@ -39,6 +40,7 @@ class ReadRanges:
     matters: tuple[range, ...]
     length: int
     dilation: int = 1
+    replicas: int = 1
 
     @classmethod
     def steady(
@@ -60,17 +62,54 @@ class ReadRanges:
         return cls(size, -(-size // parts), tuple(begin - low for begin in begins), matters, length, dilation)
 
     @classmethod
-    def resized(cls, size: int, parts: int, before: int, after: int) -> "ReadRanges":
-        """Return the ranges of the shards of a dimension whose padded size changes from `before` to `after`."""
-        length = after // parts
-        starts = tuple(part * length for part in range(parts))
+    def resharded(cls, size: int, parts: int, before: int, new_parts: int, after: int) -> "ReadRanges":
+        """Return the ranges of the shards of a dimension whose padded size and number of shards change.
+
+        Args:
+            size: The number of rows of the dimension.
+            parts: The number of shards before.
+            before: The padded size before.
+            new_parts: The number of shards after, a multiple of `parts`.
+            after: The padded size after.
+        """
+        length = after // new_parts
+        starts = tuple(part * length for part in range(new_parts))
         matters = tuple(range(max(0, min(length, size - start))) for start in starts)
-        return cls(size, before // parts, starts, matters, length)
+        return cls(size, before // parts, starts, matters, length, replicas=new_parts // parts)
+
+    @classmethod
+    def gathered(cls, size: int, parts: int, before: int, new_parts: int, after: int) -> "ReadRanges":
+        """Return the ranges of `parts` equal pieces of the `new_parts` shards that an all-gather makes of them.
+
+        Args:
+            size: The number of rows of the dimension.
+            parts: The number of shards before the all-gather.
+            before: The padded size before.
+            new_parts: The number of shards after it, a divisor of `parts`.
+            after: The padded size after.
+        """
+        pieces, length = parts // new_parts, after // new_parts
+        of_piece = -(-length // pieces)
+        starts = tuple(part // pieces * length + part % pieces * of_piece for part in range(parts))
+        ends = [min(size, (part // pieces + 1) * length) for part in range(parts)]
+        matters = tuple(range(max(0, min(of_piece, end - start))) for start, end in zip(starts, ends, strict=True))
+        return cls(size, before // parts, starts, matters, of_piece)
+
+    @classmethod
+    def trimmed(cls, parts: int, before: int, after: int) -> "ReadRanges":
+        """Return the ranges of shards that lose their last rows, `before` and `after` this many in all shards."""
+        shard, length = before // parts, after // parts
+        starts = tuple(part * shard for part in range(parts))
+        return cls(before, shard, starts, (range(length),) * parts, length)
 
     @property
     def parts(self) -> int:
-        """The number of shards."""
+        """The number of shards that read."""
         return len(self.starts)
+
+    def first_row(self, part: int) -> int:
+        """Return the first row that the device of shard `part` holds."""
+        return part // self.replicas * self.shard
 
     @property
     def leaves_tensor(self) -> bool:
@@ -81,7 +120,7 @@ class ReadRanges:
     def is_identity(self) -> bool:
         """True if each shard needs exactly its own rows, in place."""
         has_all = all(
-            start == part * self.shard
+            start == self.first_row(part)
             for part, (start, places) in enumerate(zip(self.starts, self.matters, strict=True))
             if places
         )
@@ -91,7 +130,7 @@ class ReadRanges:
     def stays(self) -> bool:
         """True if each shard needs only rows of its own."""
         return all(
-            not rows or (part * self.shard <= rows[0] and rows[-1] < (part + 1) * self.shard)
+            not rows or (self.first_row(part) <= rows[0] and rows[-1] < self.first_row(part) + self.shard)
             for part, rows in enumerate(map(self.rows, range(self.parts)))
         )
 
@@ -216,7 +255,8 @@ def needed_rows(ranges: ReadRanges) -> Exchange:
     low = ranges.length if only_outside else max(0, -min(inside))
     high = max(0, max(inside) + ranges.length - size)
     offsets = tuple(low + offset if rows else 0 for offset, rows in zip(unpadded, needed, strict=True))
-    sent, gathered = sum(piece.size for piece in pieces if not piece.is_own), (ranges.parts - 1) * ranges.shard
+    sent, shards = sum(piece.size for piece in pieces if not piece.is_own), ranges.parts // ranges.replicas
+    gathered = (shards - 1) * ranges.shard
     exchange = Exchange(ranges, pieces, low, high, offsets, sent <= gathered, is_trimmed=True)
     return replace(exchange, pays=exchange.pays or exchange.received < ranges.parts * gathered)
 
@@ -231,14 +271,15 @@ def _needed_pieces(ranges: ReadRanges, needed: Sequence[range]) -> tuple[Piece, 
     slots: dict[int, _Slot] = {}
     movable: list[int] = []
     for part, rows in enumerate(needed):
-        senders = _senders(ranges, rows)
+        senders = _senders(ranges, part, rows)
         if part in senders or ranges.leaves(part):
             for sender in senders:
-                slots.setdefault(sender - part, _Slot()).add(part, sender, _rows_of(ranges, sender, rows))
+                slot = (sender - part) // ranges.replicas
+                slots.setdefault(slot, _Slot()).add(part, sender, _rows_of(ranges, sender, rows))
         elif senders:
             movable.append(part)
     for part in movable:
-        senders = _senders(ranges, needed[part])
+        senders = _senders(ranges, part, needed[part])
         wanted = [_rows_of(ranges, sender, needed[part]) for sender in senders]
         first = _first_slot(slots, senders, wanted)
         for slot, (sender, rows) in enumerate(zip(senders, wanted, strict=True), first):
@@ -274,14 +315,18 @@ class _Slot:
         return Piece(self.size, self.senders, tuple(starts.get(part, others) for part in range(ranges.parts)))
 
 
-def _senders(ranges: ReadRanges, rows: range) -> range:
-    """Return the shards that have these rows."""
-    return range(rows[0] // ranges.shard, rows[-1] // ranges.shard + 1) if rows else range(0)
+def _senders(ranges: ReadRanges, part: int, rows: range) -> range:
+    """Return the parts that have these rows: of the parts that hold the same shard, the one in the place of `part`."""
+    if not rows:
+        return range(0)
+    first, last = rows[0] // ranges.shard, rows[-1] // ranges.shard
+    place, step = part % ranges.replicas, ranges.replicas
+    return range(first * step + place, last * step + place + 1, step)
 
 
 def _rows_of(ranges: ReadRanges, sender: int, rows: range) -> range:
-    """Return the rows of shard `sender` that are among `rows`, relative to its first row."""
-    begin = sender * ranges.shard
+    """Return the rows that part `sender` holds and that are among `rows`, relative to the first that it holds."""
+    begin = ranges.first_row(sender)
     return range(max(rows.start - begin, 0), min(rows.stop - begin, ranges.shard))
 
 
@@ -314,9 +359,10 @@ def _offset(ranges: ReadRanges, part: int, rows: range, pieces: Sequence[Piece])
     if not rows:
         return 0
     place = 0
+    sender = _senders(ranges, part, rows)[0]
     for piece in pieces:
-        if piece.senders.get(part) == rows[0] // ranges.shard:
-            place += rows[0] % ranges.shard - piece.starts[rows[0] // ranges.shard]
+        if piece.senders.get(part) == sender:
+            place += rows[0] - ranges.first_row(sender) - piece.starts[sender]
             break
         place += piece.size
     return place * ranges.dilation - (rows[0] * ranges.dilation - ranges.starts[part])
