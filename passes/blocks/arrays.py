@@ -38,10 +38,10 @@ class ArrayReader(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Whole:
-    """An array in memory; a region is a view."""
+class _TypedArray:
+    """An array of a package that declares its shape and its element type as NumPy does."""
 
-    array: Array
+    array: Any
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -53,12 +53,17 @@ class Whole:
         """The element type of the array."""
         return self.array.dtype
 
+
+class Whole(_TypedArray):
+    """An array in memory; a region is a view."""
+
+    array: Array
+
     def read(self, start: Sequence[int], end: Sequence[int]) -> Array:
         """Return a view of the elements."""
         return self.array[tuple(map(slice, start, end))]
 
 
-@dataclass(frozen=True, eq=False)
 class Mapped(Whole):
     """A memory-mapped file; a region is a copy, and its pages leave the memory of the process."""
 
@@ -120,21 +125,8 @@ class ZarrArray:
         return np.asarray(self.array[tuple(map(slice, start, end))]).view(self.dtype)
 
 
-@dataclass(frozen=True, eq=False)
-class DaskArray:
+class DaskArray(_TypedArray):
     """A `dask.array`; a region is computed in this process."""
-
-    array: Any
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the array."""
-        return self.array.shape
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The element type of the array."""
-        return self.array.dtype
 
     def read(self, start: Sequence[int], end: Sequence[int]) -> Array:
         """Compute the elements."""

@@ -14,7 +14,7 @@ from sdy.ir.companions import clone
 from sdy.ir.shapes import shape
 from sdy.passes.blocks.block_shapes import BlockShapeOf, Within, can_be_computed
 from sdy.passes.blocks.expand import expand
-from sdy.passes.blocks.fusion import Group, Program, UnfitBlocksError, choose_shapes, choose_within, fuse
+from sdy.passes.blocks.fusion import Program, UnfitBlocksError, fuse
 from sdy.passes.blocks.graph import (
     BlockGraph,
     BlockOp,
@@ -26,7 +26,9 @@ from sdy.passes.blocks.graph import (
     Work,
     remove_dead_parts,
 )
+from sdy.passes.blocks.group import Group
 from sdy.passes.blocks.node import Node
+from sdy.passes.blocks.tile_choice import choose_shapes, choose_within
 from sdy.passes.blocks.tiles import Tiles
 from sdy.passes.blocks.views import view_parts
 from sdy.passes.jax.program.interface import function_to_run

@@ -15,6 +15,9 @@ from sdy.passes.blocks.memory import ResidentMemory, return_free_memory
 
 Key = tuple[StoredTensor, int]
 
+_CODE_BYTES = 2**23
+"""The bytes that compiled programs take in the process, which spilling chunks does not make room for."""
+
 
 class ChunkStore:
     """Chunks by tensor and number, least recently used ones spilled to Zarr arrays.
@@ -42,6 +45,8 @@ class ChunkStore:
         self._held: OrderedDict[Key, Array] = OrderedDict()
         self._held_bytes = 0
         self._result_bytes = 0
+        self._unmeasured = limit
+        self._beside = 0
         self._kept = 0
         self._reserved = 0
         self._names = count()
@@ -60,14 +65,25 @@ class ChunkStore:
 
     def make_room(self, size: int) -> None:
         """Spill the least recently used chunks until `size` more bytes fit."""
-        beside = self._beside()
-        if beside > self._kept + self.limit // 16 and beside + self._held_bytes + size > self.limit:
-            return_free_memory()
-            beside = self._kept = self._beside()
-        room = self.limit - size - max(0, beside)
+        self._unmeasured += size
+        if self._unmeasured > self.limit // 32:
+            self._measure(size)
+        room = self.limit - size - self._beside
         while self._held and self._held_bytes > room:
             self._spill(*self._held.popitem(last=False))
         self.most_bytes = max(self.most_bytes, self._reserved + self._held_bytes + size)
+
+    def _measure(self, size: int) -> None:
+        """Measure the bytes that the process takes beside chunks and results, and free memory if it needs `size`.
+
+        Chunks have at least half of the limit: code and the heap of Python are not freed.
+        """
+        self._unmeasured = 0
+        beside = self._measured()
+        if beside > self._kept + max(self.limit // 16, _CODE_BYTES) and beside + self._held_bytes + size > self.limit:
+            return_free_memory()
+            beside = self._kept = self._measured()
+        self._beside = min(max(0, beside), self.limit // 2)
 
     def put(self, tensor: StoredTensor, number: int, array: Array, is_read: bool) -> None:
         """Store a chunk, for which `make_room` has made room: in the results, and in memory if shards read it."""
@@ -102,9 +118,9 @@ class ChunkStore:
             if not self._stored[tensor]:
                 shutil.rmtree(self._directory / self._arrays.pop(tensor).basename)
 
-    def _beside(self) -> int:
-        """Return the bytes that the process takes beside chunks and results."""
-        return self._resident.grown() - self._held_bytes - self._result_bytes
+    def _measured(self) -> int:
+        """Return the bytes that the process takes beside chunks, results and code."""
+        return self._resident.grown() - self._held_bytes - self._result_bytes - _CODE_BYTES
 
     def _spill(self, key: Key, array: Array) -> None:
         tensor, number = key

@@ -199,20 +199,33 @@ class Work:
         return np.sum([*read, *written], axis=0)
 
 
+@dataclass(frozen=True)
+class ShardProgram:
+    """The program of shards.
+
+    Attributes:
+        text: The module.
+        is_short: Whether it takes less time, for all shards, than XLA needs to optimize it.
+    """
+
+    text: str
+    is_short: bool
+
+
 @dataclass(eq=False)
 class BlockOp(Work):
     """Operations of the program, fused and computed in blocks.
 
     Attributes:
         op: The last operation, which is the location of errors.
-        programs: Text of the programs of shards.
+        programs: The programs of shards.
         program_of: The program of each shard, an index into `programs`.
         offsets: The positions that a program takes as arguments after its operands, of shape (shards, positions).
         intermediate_bytes: The bytes of intermediate values of the largest shard.
     """
 
     op: Operation
-    programs: Sequence[str]
+    programs: Sequence[ShardProgram]
     program_of: Sequence[int]
     offsets: Ints
     intermediate_bytes: int

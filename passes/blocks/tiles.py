@@ -18,14 +18,35 @@ from sdy.blocks import Access
 from sdy.box import Box, Ints
 from sdy.ir.elements import dense
 from sdy.ir.shapes import shape
-from sdy.passes.blocks.fusion import Group, Read
-from sdy.passes.blocks.graph import Regions
+from sdy.passes.blocks.graph import Regions, ShardProgram
+from sdy.passes.blocks.group import Group, Read
 from sdy.passes.blocks.local_operation import local_program, whole_program
 from sdy.passes.blocks.node import Node, is_generated
 from sdy.stablehlo import AddOp, BroadcastInDimOp, ConstantOp, ConvertOp, IotaOp, SliceOp
 from sdy.stablehlo.attributes.operation_attributes import i64_array
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.text import format
+
+
+@dataclass(frozen=True, eq=False)
+class _Accessed:
+    """The regions of a tensor that all blocks access.
+
+    Attributes:
+        regions: The regions without padding.
+        padding: The positions before each region that are padding or holes, of shape (blocks, rank).
+    """
+
+    regions: Regions
+    padding: Ints
+
+    @classmethod
+    def of(cls, access: Access, index: Box) -> "_Accessed":
+        image = access.image(index)
+        sizes = np.array(access.shape, np.int64)
+        start = np.minimum(np.maximum(image.start, 0), sizes)
+        regions = Regions(start, np.maximum(np.minimum(image.end, sizes), start))
+        return cls(regions, start * np.array(access.spacing, np.int64) - access.projection.image(index).start)
 
 
 @dataclass(eq=False)
@@ -47,24 +68,34 @@ class Tiles:
     def index(self, node: Node) -> Box:
         """Return the block of the index space of an operation in each block."""
         classes = self.group.classes(node)
-        return self._indices.setdefault(node, Box(self.ranges.start[:, classes], self.ranges.end[:, classes]))
-
-    @cached_property
-    def _indices(self) -> dict[Node, Box]:
-        return {}
+        return Box(self.ranges.start[:, classes], self.ranges.end[:, classes])
 
     def read(self, node: Node, operand: int) -> Regions:
         """Return the region of an operand in each block."""
         if node.blocks is None:
             return self._whole(node.values[operand])
-        return _clipped(node.blocks.operands[operand], self.index(node))
+        return self._accessed(node, node.blocks.operands[operand]).regions
 
     def written(self, value: SSAValue) -> Regions:
         """Return the region of a value of the group in each block."""
         node, number = self.group.producers[value]
         if node.blocks is None:
             return self._whole(value)
-        return _clipped(node.blocks.results[number], self.index(node))
+        return self._accessed(node, node.blocks.results[number]).regions
+
+    def _accessed(self, node: Node, access: Access) -> "_Accessed":
+        """Return the regions of an access of an operation, the same object for accesses that move alike."""
+        projection = access.projection
+        arrays = (projection.matrix, projection.offset, projection.start, projection.shape)
+        key = (*self.group.classes(node), access.shape, access.spacing, *(array.tobytes() for array in arrays))
+        found = self._accesses.get(key)
+        if found is None:
+            found = self._accesses[key] = _Accessed.of(access, self.index(node))
+        return found
+
+    @cached_property
+    def _accesses(self) -> dict[tuple[Any, ...], "_Accessed"]:
+        return {}
 
     @cached_property
     def arguments(self) -> Sequence[tuple[SSAValue, Regions]]:
@@ -98,35 +129,37 @@ class Tiles:
         ]
         return np.stack(columns, axis=1) if columns else np.zeros((self.count, 0), np.int64)
 
-    def programs(self) -> tuple[list[str], list[int]]:
-        """Return the distinct programs of blocks as text, and the program of each block."""
+    def programs(self) -> tuple[list[ShardProgram], list[int]]:
+        """Return the distinct programs of blocks, and the program of each block."""
         columns = np.concatenate(self._signature, axis=1)
         columns = columns[:, (columns != columns[:1]).any(axis=0)]
         _, first, program_of = np.unique(columns, axis=0, return_index=True, return_inverse=True)
-        return [self._program(block) for block in first.tolist()], program_of.ravel().tolist()
+        is_short = self.group.is_short
+        programs = [ShardProgram(self._program(block), is_short) for block in first.tolist()]
+        return programs, program_of.ravel().tolist()
 
     @cached_property
     def _signature(self) -> list[Ints]:
         """The shapes and relative places on which the program of a block depends."""
-        columns: list[Ints] = [np.zeros((self.count, 1), np.int64)]
+        accessed: dict[_Accessed, None] = {}
+        moved: dict[tuple[Regions, Regions], None] = {}
         for node in self.group.nodes:
-            if node.blocks is None:
-                continue
-            index = self.index(node)
-            columns.append(index.shape)
-            for access in node.blocks.accesses:
-                clipped, seen = _clipped(access, index), access.projection.image(index)
-                columns += [
-                    clipped.end - clipped.start,
-                    clipped.start * np.array(access.spacing, np.int64) - seen.start,
-                ]
-            for number, value in enumerate(node.values):
-                if value in self.group.producers:
-                    columns.append(self.read(node, number).start - self.written(value).start)
+            if node.blocks is not None:
+                accessed.update(dict.fromkeys(self._accessed(node, access) for access in node.blocks.accesses))
+            pairs = (
+                (self.read(node, number), self.written(value))
+                for number, value in enumerate(node.values)
+                if value in self.group.producers
+            )
+            moved.update((pair, None) for pair in pairs if pair[0] is not pair[1])
+        columns: list[Ints] = [np.zeros((self.count, 1), np.int64), self.ranges.shape]
+        for each in accessed:
+            columns += [each.regions.end - each.regions.start, each.padding]
+        columns += (read.start - written.start for read, written in moved)
         return columns
 
     def _program(self, number: int) -> str:
-        """Return the program of one block: its arguments are the regions read, then the positions of iotas."""
+        """Return the text of the program of a block, of the regions that it reads and the positions of its iotas."""
         types = [_local_type(value, regions, number) for value, regions in self.arguments]
         position = TensorType(i64, ())
         block = Block(arg_types=[*types, *[position] * self.offsets.shape[1]])
@@ -186,20 +219,12 @@ class Tiles:
         return Regions(np.zeros_like(end), end)
 
 
-def _clipped(access: Access, index: Box) -> Regions:
-    """Return the regions that blocks access without padding."""
-    image = access.image(index)
-    sizes = np.array(access.shape, np.int64)
-    start = np.minimum(np.maximum(image.start, 0), sizes)
-    return Regions(start, np.maximum(np.minimum(image.end, sizes), start))
-
-
 def _are_equal(one: Regions, other: Regions) -> bool:
-    return np.array_equal(one.start, other.start) and np.array_equal(one.end, other.end)
+    return one is other or (np.array_equal(one.start, other.start) and np.array_equal(one.end, other.end))
 
 
 def _local_type(value: SSAValue, regions: Regions, number: int) -> TensorType[Any]:
-    return TensorType(tensor_type(value).element_type, (regions.end - regions.start)[number].tolist())
+    return TensorType(tensor_type(value).element_type, (regions.end[number] - regions.start[number]).tolist())
 
 
 def _slice(value: SSAValue, start: Sequence[int], end: Sequence[int], strides: Sequence[int]) -> SliceOp:
