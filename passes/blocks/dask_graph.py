@@ -4,9 +4,6 @@ A task computes a shard; it opens files and Zarr arrays to read its regions of t
 from chunks. Each task has what it needs to assemble its operands, so that workers need nothing but this package.
 """
 
-import atexit
-import shutil
-import tempfile
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -25,6 +22,7 @@ from sdy.passes.blocks.graph import (
     BlockOp,
     Part,
     Shard,
+    ShardProgram,
     StoredTensor,
     Tensor,
     TensorView,
@@ -35,6 +33,7 @@ from sdy.passes.blocks.kernel import run_program
 from sdy.passes.blocks.reading import read_chunks, read_region
 from sdy.passes.blocks.result_store import ResultStore
 from sdy.passes.blocks.schedule import check_arguments
+from sdy.passes.blocks.temporary_folder import folder_until_exit
 from sdy.passes.blocks.token import token_of
 
 Task = Any
@@ -64,9 +63,7 @@ def dask_graph(graph: BlockGraph, arguments: Sequence[Any]) -> tuple[dict[Key, T
         if sink.nbytes <= _MOST_ASSEMBLED_BYTES:
             tasks[keys[-1]] = (_assemble, sink.shape, sink.dtype, sink.chunks, *chunks.keys(sink))
         else:
-            directory = tempfile.mkdtemp(prefix="sdy-result-")
-            atexit.register(shutil.rmtree, directory, ignore_errors=True)
-            array = create_array(Path(directory), "result", sink, "none")
+            array = create_array(folder_until_exit("sdy-result-"), "result", sink, "none")
             written = _store_tasks(chunks, sink, array, f"stored-{number}-{chunks.token}")
             tasks |= {**written, keys[-1]: (_after, ZarrArray(array, sink.dtype), *written)}
     return tasks, keys
@@ -256,7 +253,9 @@ class _Recipe:
         return [read_region(tensor, *region, assemble) for tensor, region in parts]
 
 
-def _compute(program: str | None, recipe: _Recipe, offsets: Sequence[int], *chunks: Array | ArrayReader) -> list[Array]:
+def _compute(
+    program: ShardProgram | None, recipe: _Recipe, offsets: Sequence[int], *chunks: Array | ArrayReader
+) -> list[Array]:
     operands = recipe.operands(chunks)
     if program is None:
         return [np.array(operand) for operand in operands]

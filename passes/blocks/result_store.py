@@ -1,6 +1,5 @@
 """Results of a program as Zarr arrays in a folder, to which a run that was interrupted returns."""
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,8 +8,9 @@ from typing import Any
 from sdy.passes.blocks.arrays import zarr
 from sdy.passes.blocks.chunk_store import chunk_shape, create_array
 from sdy.passes.blocks.graph import StoredTensor
+from sdy.passes.blocks.temporary_folder import remove_abandoned
 
-CHUNKS = ".chunks-"
+CHUNKS = ".sdy-chunks-"
 """Prefix of the temporary folders of intermediate values."""
 
 _TOKEN = "sdy_token"
@@ -41,9 +41,10 @@ class ResultStore:
                 group = None
             if group is None or _TOKEN not in group.attrs:
                 raise FileExistsError(f"{self.directory} exists, and is not a store of results")
-            for left in self.directory.glob(f"{CHUNKS}*"):
-                shutil.rmtree(left)
+            remove_abandoned(CHUNKS, self.directory)
             if group.attrs[_TOKEN] == self.token:
+                for unfinished in self.directory.rglob("*.partial"):  # Zarr names files so while it writes them
+                    unfinished.unlink()
                 return {sink: group[f"result{number}"] for number, sink in enumerate(sinks)}
         group = zarr().open_group(self.directory, mode="w")
         arrays = {

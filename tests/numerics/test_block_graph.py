@@ -1,7 +1,9 @@
 """Block graphs: their nodes, their results compared with the unpartitioned program's, and their memory."""
 
 import json
+import os
 import re
+import signal
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -148,18 +150,21 @@ def test_matmuls_of_any_shape(m: int, k: int, n: int, block_bytes: int):
     assert np.allclose(result, (x @ w).T, atol=1e-5)
 
 
-def test_dask():
-    """Two workers of a cluster give the same result; one argument is read from a file."""
+def test_two_programs_on_a_cluster_of_which_a_worker_is_killed():
+    """The scheduler computes the tasks of the killed worker again."""
     distributed: Any = pytest.importorskip("distributed")
     x, w = f32(32, 48), f32(48, 40)
-    graph = graph_of(lambda x, w: jnp.tanh(x @ w).T, x, w, block_bytes=6000)
-    tasks, keys = dask_graph(graph, (x, w))
+    functions: list[Function[Any]] = [lambda x, w: jnp.tanh(x @ w).T, lambda x, w: jnp.cos(x @ w)]
+    programs = [dask_graph(graph_of(function, x, w, block_bytes=6000), (x, w)) for function in functions]
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
     ):
-        (result,) = client.get(tasks, keys)
-    assert np.allclose(result, np.tanh(x @ w).T, atol=1e-5)
+        started = [client.get(tasks, keys, sync=False) for tasks, keys in programs]
+        os.kill(min(client.run(os.getpid).values()), signal.SIGKILL)
+        results = client.gather(started)
+    for (result,), function in zip(results, functions, strict=True):
+        assert np.allclose(result, function(x, w), atol=1e-5)
 
 
 def test_dask_keys_are_of_the_program_and_its_arguments(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -144,43 +143,65 @@ def test_columns_of_a_mapped_file(tmp_path: Path) -> None:
     assert np.array_equal(found, x[5:2990, 3:9])
 
 
+END_AT_THIRD_CHUNK = """
+import itertools, os, sys
+import jax, jax.numpy as jnp, numpy as np, sdy.blocks
+from sdy.passes.blocks import chunk_store, schedule
+from sdy.passes.blocks.block_shapes import within
+from sdy.passes.blocks.build import block_graph
+write, numbers = chunk_store.write_chunk, itertools.count(1)
+def write_and_end(*arguments):
+    write(*arguments)
+    if next(numbers) == 3:
+        os.kill(os.getpid(), int(sys.argv[1]))
+chunk_store.write_chunk = write_and_end
+x = np.ones((64, 64), np.float32)
+"""
 WRITE_RESULTS = """
-sdy.blocks.run(lambda x: jnp.tanh(x) @ x, x, memory='256K', block_bytes='3K', store='out.zarr')
+sdy.blocks.run(lambda x: jnp.tanh(x) @ x, x, memory='64K', block_bytes='3K', store='out.zarr')
 """
 SPILL_CHUNKS = """
 module = sdy.from_jax(jax.jit(lambda x: jnp.tanh(x) @ x), x)
-schedule.run(block_graph(module, within(3072)), [x], 2**14, None)
+schedule.run(block_graph(module, within(3072)), [x], 2**13, None)
 """
 
 
 @pytest.mark.parametrize(
-    ("statement", "first_file"),
-    [(WRITE_RESULTS, "out.zarr/result0/c"), (SPILL_CHUNKS, "temporary/.chunks-*/tensor*/c")],
-    ids=["results", "intermediate values"],
+    ("statement", "number"),
+    [(WRITE_RESULTS, signal.SIGTERM), (WRITE_RESULTS, signal.SIGKILL), (SPILL_CHUNKS, signal.SIGTERM)],
+    ids=["results, SIGTERM", "results, SIGKILL", "intermediate values, SIGTERM"],
 )
-def test_a_program_ended_by_sigterm_goes_on(statement: str, first_file: str, tmp_path: Path) -> None:
-    """No temporary folder is left, and a rerun goes on from the results that are stored."""
-    script = tmp_path / "script.py"
-    script.write_text(
-        "import jax, jax.numpy as jnp, numpy as np, sdy.blocks\n"
-        "from sdy.passes.blocks import schedule\n"
-        "from sdy.passes.blocks.block_shapes import within\n"
-        "from sdy.passes.blocks.build import block_graph\n"
-        f"x = np.ones((128, 128), np.float32)\n{statement}"
-    )
+def test_a_program_ended_by_a_signal_goes_on(statement: str, number: signal.Signals, tmp_path: Path) -> None:
+    """A rerun goes on from the results that are stored, and no temporary folder is left."""
     temporary = tmp_path / "temporary"
     temporary.mkdir()
-    environment = {**os.environ, "TMPDIR": str(temporary)}
-    with subprocess.Popen([sys.executable, str(script)], cwd=tmp_path, env=environment) as process:
-        while not any(tmp_path.glob(first_file)) and process.poll() is None:
-            time.sleep(0.02)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 128 + signal.SIGTERM
-    assert not list((tmp_path / "out.zarr").glob(".chunks-*"))
-    assert not list(temporary.iterdir())
-    x = np.ones((128, 128), np.float32)
-    result = sdy.blocks.run(lambda x: jnp.tanh(x) @ x, x, memory="256K", block_bytes="3K", store=tmp_path / "out.zarr")
+    ended = subprocess.run(
+        [sys.executable, "-c", END_AT_THIRD_CHUNK + statement, str(int(number))],
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(temporary)},
+        check=False,
+    )
+    assert ended.returncode == (-number if number is signal.SIGKILL else 128 + number)
+    assert number is signal.SIGKILL or not list((tmp_path / "out.zarr").glob(".sdy-chunks-*"))
+    x = np.ones((64, 64), np.float32)
+    result = sdy.blocks.run(lambda x: jnp.tanh(x) @ x, x, memory="64K", block_bytes="3K", store=tmp_path / "out.zarr")
     assert np.allclose(result[...], np.tanh(x) @ x, rtol=1e-4)
+    assert not list((tmp_path / "out.zarr").glob(".sdy-chunks-*"))
+    assert not list(temporary.iterdir())
+
+
+def test_folders_of_killed_processes_are_removed(tmp_path: Path) -> None:
+    """Folders of running processes stay."""
+    script = (
+        "import os, signal, sys\nfrom pathlib import Path\n"
+        "from sdy.passes.blocks.temporary_folder import temporary_folder\n"
+        "with temporary_folder('chunks-', Path(sys.argv[1])):\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False)
+    (abandoned,) = tmp_path.iterdir()
+    with temporary_folder("chunks-", tmp_path) as first, temporary_folder("chunks-", tmp_path) as second:
+        assert not abandoned.exists()
+        assert {*tmp_path.iterdir()} == {first, second}
 
 
 def test_sigterm_while_a_folder_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
