@@ -1,6 +1,6 @@
 """Compiled programs of shards."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
 from typing import Any
@@ -69,14 +69,14 @@ def kernel(program: ShardProgram) -> Kernel:
 
 
 @cache
-def _quick_options() -> Mapping[str, bool | int]:
+def _quick_options() -> dict[str, str | bool]:
     """Return the options with which XLA compiles in half the time, those that this version of XLA knows."""
-    options = {
-        "xla_backend_optimization_level": 1,
-        "xla_cpu_parallel_codegen_split_count": 1,
+    options: dict[str, str | bool] = {
+        "xla_backend_optimization_level": "1",
+        "xla_cpu_parallel_codegen_split_count": "1",
         "xla_cpu_use_fusion_emitters": False,
     }
-    known: dict[str, bool | int] = {}
+    known: dict[str, str | bool] = {}
     nothing = jax.jit(lambda: 0).lower()
     for name, value in options.items():
         with suppress(jax.errors.JaxRuntimeError):

@@ -107,11 +107,7 @@ PROGRAMS: dict[str, tuple[Function[Any], Sequence[Any]]] = {
     ),
     "cond": (lambda x: lax.cond(x[0, 0] > 0, lambda: x * 2, lambda: jnp.sort(x, 1)), [X]),
     "switch": (
-        lambda x, k: (
-            lax.switch(k, [lambda: x.sum() + x, lambda: x + 1, lambda: x[::-1]], operand=None)
-            if False
-            else lax.switch(k, [lambda: x.sum() + x, lambda: x + 1, lambda: x[::-1]])
-        ),
+        lambda x, k: lax.switch(k, [lambda: x.sum() + x, lambda: x + 1, lambda: x[::-1]]),
         [LONG, np.int32(2)],
     ),
     "annotated": (lambda x: (running(x), heads(x[:9], h=3)), [X]),
@@ -131,13 +127,13 @@ def slices(region: Box) -> tuple[slice, ...]:
 
 
 def in_blocks(op: Operation, operands: Arrays) -> Arrays:
-    """Compute an operation in blocks of at most three steps along each axis, from their regions of the operands."""
+    """Compute an operation in two or three blocks along each axis, from their regions of the operands."""
     blocks = block_operation(op)
     if blocks is None or 0 in blocks.index_shape or not blocks.axes:
         return sdy.interpret(whole_program(op), *operands)
     steps = list(blocks.index_shape)
     for axis, extent in enumerate(steps):
-        shorter = [min(extent, 3) if number == axis else size for number, size in enumerate(steps)]
+        shorter = [-(-extent // 3) if number == axis else size for number, size in enumerate(steps)]
         steps = shorter if can_be_computed(blocks, shorter) else steps
     results: list[np.ndarray[Any, Any]] = []
     for index in blocks.index_space.blocks(steps):
