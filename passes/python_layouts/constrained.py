@@ -35,9 +35,9 @@ def constrain(
             rule = rules[key]
             if rule is None:
                 return [equation]
-            if isinstance(rule, tuple):
-                return [with_shards(equation, mesh, rule)]
-            return with_sharding(equation, NamedSharding(mesh, rule))
+            if isinstance(rule, P):
+                return with_sharding(equation, NamedSharding(mesh, rule))
+            return [with_shards(equation, mesh, rule)]
 
         changed = rewrite(jaxpr, change, Counter())
         if unused:
@@ -78,14 +78,15 @@ def rewrite(
 
 
 def with_sharding(equation: JaxprEqn, sharding: NamedSharding) -> Sequence[JaxprEqn]:
-    """Return an equation and another one that constrains its result."""
-    (result,) = equation.outvars
-    array = jax.ShapeDtypeStruct(result.aval.shape, result.aval.dtype)
+    """Return an equation and those that constrain its results."""
     constrained = partial(lax.with_sharding_constraint, shardings=sharding)
-    jaxpr = jax.make_jaxpr(constrained)(array).jaxpr
-    (constraint,) = jaxpr.eqns
-    constraint = constraint.replace(outvars=[result])
-    return [equation.replace(outvars=jaxpr.invars), constraint]
+    variables: list[Any] = []
+    constraints: list[JaxprEqn] = []
+    for result in equation.outvars:
+        jaxpr = jax.make_jaxpr(constrained)(array_of(result)).jaxpr
+        variables += jaxpr.invars
+        constraints += [each.replace(outvars=[result]) for each in jaxpr.eqns]
+    return [equation.replace(outvars=variables), *constraints]
 
 
 def with_shards(
@@ -118,9 +119,14 @@ def with_shards(
         out_specs=result,
         check_vma=False,
     )
-    arrays = [jax.ShapeDtypeStruct(x.aval.shape, x.aval.dtype) for x in equation.invars]
+    arrays = map(array_of, equation.invars)
     (on_shards,) = jax.make_jaxpr(mapped)(*arrays).jaxpr.eqns
     return on_shards.replace(invars=equation.invars, outvars=equation.outvars)
+
+
+def array_of(variable: Any) -> jax.ShapeDtypeStruct:
+    """Return the shape and the element type of a variable."""
+    return jax.ShapeDtypeStruct(variable.aval.shape, variable.aval.dtype)
 
 
 def axes_of(spec: P, dim: int) -> tuple[str, ...]:
@@ -129,7 +135,7 @@ def axes_of(spec: P, dim: int) -> tuple[str, ...]:
     return (axes,) if isinstance(axes, str) else axes or ()
 
 
-_FUNCTIONS = (constrain, rewrite, with_sharding, with_shards, axes_of)
+_FUNCTIONS = (constrain, rewrite, with_sharding, with_shards, array_of, axes_of)
 
 CONSTRAIN_LINES = [getsource(each).splitlines() for each in _FUNCTIONS]
 """The lines of each function of a printed file, in order."""

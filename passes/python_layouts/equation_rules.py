@@ -12,15 +12,18 @@ _Axes = tuple[str, ...]
 
 
 def rule_of(equation: Equation, specs: Sequence[PartitionSpec], sizes: Mapping[str, int]) -> Rule:
-    """Return the rule of an equation with these shardings of its operands and its result.
+    """Return the rule of an equation with these shardings of its operands and its results.
+
+    An equation with several results has a rule if they have one sharding.
 
     A product of matrices has the shardings of its operands, too: with a constraint of the result alone, XLA may
     all-reduce partial sums that sdy scatters, which receives twice as much, or gather an operand twice.
     """
-    if equation.shape is None or not specs:
+    results = specs[len(specs) - len(equation.results) :]
+    if len({*results}) != 1:
         return None
     on_shards = None if equation.dimensions is None else _on_shards(equation, specs, sizes)
-    return on_shards or specs[-1]
+    return on_shards or results[0]
 
 
 def _on_shards(
@@ -30,8 +33,7 @@ def _on_shards(
 
     The operands have the axes of the sum along their contracted dimensions, and the other axes of the result.
     """
-    (contracted, batch), (*given, result), shape = equation.dimensions, specs, equation.shape
-    assert shape is not None
+    (contracted, batch), (*given, result), (shape,) = equation.dimensions, specs, equation.results
     pairs = [(axes_of(given[0], one), axes_of(given[1], other)) for one, other in zip(*contracted, strict=True)]
     summed = [one if one == other else () for one, other in pairs]
     axes = {axis for each in summed for axis in each}

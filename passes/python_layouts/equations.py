@@ -33,13 +33,13 @@ class Equation:
 
     Attributes:
         path: Its path, as `rewrite` gives it.
-        shape: The shape of its result, or None if it has several results.
+        results: The shapes of its results.
         operands: The shapes of its operands.
         dimensions: The contracted dimensions and the batch dimensions of both operands of a product of matrices.
     """
 
     path: str
-    shape: tuple[int, ...] | None
+    results: tuple[tuple[int, ...], ...]
     operands: tuple[tuple[int, ...], ...] = ()
     dimensions: Any = None
 
@@ -61,11 +61,9 @@ def number_equations(module: ModuleOp, jaxpr: Any) -> tuple[ModuleOp, Sequence[E
     equations: list[Equation] = []
 
     def label(equation: Any, path: str) -> Sequence[Any]:
-        operands, results = (
-            tuple(getattr(each.aval, "shape", ()) for each in values) for values in (equation.invars, equation.outvars)
-        )
+        results, operands = (_shapes(each) for each in (equation.outvars, equation.invars))
         dimensions = equation.params["dimension_numbers"] if equation.primitive.name == "dot_general" else None
-        equations.append(Equation(path, results[0] if len(results) == 1 else None, operands, dimensions))
+        equations.append(Equation(path, results, operands, dimensions))
         return [label_equation(equation, f"sdy_equation_{len(equations) - 1}")]
 
     function = function_of(rewrite(jaxpr, label, Counter()))
@@ -76,13 +74,13 @@ def number_equations(module: ModuleOp, jaxpr: Any) -> tuple[ModuleOp, Sequence[E
         if isinstance(labelled.location, NameLoc) and (found := _LABEL.findall(labelled.location.desc.data)):
             last[int(found[-1])] = op
     for number, op in last.items():
-        if len(op.results) == 1 and shape(op.results[0].type) == equations[number].shape:
+        if tuple(shape(result.type) for result in op.results) == equations[number].results:
             op.attributes[_NUMBERS] = DenseArrayBase.from_list(i64, [*_numbers(op), number])
     return numbered, equations
 
 
 Shardings = tuple[TensorSharding | None, ...]
-"""The shardings of an operation's operands and of its result."""
+"""The shardings of an operation's operands and then of its results."""
 
 
 def shardings_of_equations(module: ModuleOp) -> Mapping[int, Shardings]:
@@ -90,8 +88,12 @@ def shardings_of_equations(module: ModuleOp) -> Mapping[int, Shardings]:
     found: dict[int, set[Shardings]] = {}
     for op in operations(module):
         for number in _numbers(op):
-            found.setdefault(number, set()).add(tuple(map(get_sharding, (*op.operands, op.results[0]))))
+            found.setdefault(number, set()).add(tuple(map(get_sharding, (*op.operands, *op.results))))
     return {number: only for number, (only, *others) in found.items() if not others}
+
+
+def _shapes(variables: Sequence[Any]) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(getattr(each.aval, "shape", ())) for each in variables)
 
 
 def _numbers(op: Operation) -> Sequence[int]:

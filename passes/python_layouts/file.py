@@ -78,9 +78,9 @@ def spec(value: Rule) -> Expression:
     """Return a `PartitionSpec`, a tuple of them, or None as an expression."""
     if value is None:
         return Expression("None")
-    if isinstance(value, tuple):
-        return tuple_of(map(spec, value))
-    return call("P", *(axes_of_dim(entry) for entry in value))
+    if isinstance(value, PartitionSpec):
+        return call("P", *map(axes_of_dim, value))
+    return tuple_of(map(spec, value))
 
 
 def axes_of_dim(entry: Any) -> str | Expression:

@@ -88,6 +88,8 @@ class LayoutSpecs:
             if received is None or not received.is_more:
                 break
             tried = self._rules_of(primitives)
+            if all(rule is None for rule in tried.values()):
+                continue
             bytes_ = self._received_with(tried)
             if bytes_ < received.under_jax:
                 received, rules = replace(received, under_jax=bytes_), tried

@@ -67,13 +67,16 @@ def test_printed_programs_run_by_jax_alone(whole: bool, tmp_path: Path) -> None:
         assert whole or ours <= wanted, program.name
 
 
-def test_printed_programs_are_formatted(tmp_path: Path) -> None:
+def test_printed_programs_are_formatted_and_typed(tmp_path: Path) -> None:
     for number, name in enumerate(sample(PROGRAMS, one_in=20)):
         original = PROGRAMS[name].module()
         for kind, module in (("whole", original), ("local", partitioned(original))):
             (tmp_path / f"program_{number}_{kind}.py").write_text(sdy.to_python(module))
-    for command in (["check"], ["format", "--check"]):
-        done = subprocess.run(
-            ["ruff", *command, "--isolated", str(tmp_path)], capture_output=True, text=True, check=False
-        )
+    (tmp_path / "pyrightconfig.json").write_text('{"typeCheckingMode": "basic"}')
+    for command in (
+        ["ruff", "check", "--isolated", "."],
+        ["ruff", "format", "--check", "--isolated", "."],
+        ["pyright", "--pythonpath", sys.executable, "."],
+    ):
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout
