@@ -11,6 +11,7 @@ from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriteWalker
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from sdy.diagnostics import location_of
 from sdy.ir.walking import invalidate
 
 
@@ -88,22 +89,28 @@ def used_value(use: Use) -> SSAValue:
 def insert_for_use(use: Use, new: Operation, at: InsertPoint) -> SSAValue:
     """Insert `new`, an operation on the used value, and redirect only this use to its result."""
     value = used_value(use)
-    _insert_like(value, new, at)
+    _insert_like(value, new, at, use.operation)
     use.operation.operands[use.index] = new.results[0]
     return new.results[0]
 
 
 def insert_for_other_uses(value: SSAValue, new: Operation, at: InsertPoint) -> SSAValue:
     """Insert `new`, an operation on `value`, and redirect all other uses of `value` to its result."""
-    _insert_like(value, new, at)
+    user = next((use.operation for use in value.uses if use.operation is not new), None)
+    _insert_like(value, new, at, user)
     value.replace_uses_with_if(new.results[0], lambda use: use.operation is not new)
     return new.results[0]
 
 
-def _insert_like(value: SSAValue, new: Operation, at: InsertPoint) -> None:
-    """Insert `new` with the location of `value`, which its result replaces."""
+def _insert_like(value: SSAValue, new: Operation, at: InsertPoint, user: Operation | None) -> None:
+    """Insert `new` with the location of `value`, which its result replaces.
+
+    JAX gives the arguments of functions and loops a name at most; `new` then has the location of its user.
+    """
     assert isinstance(value, BlockArgument | OpResult)
     new.location = value.location if isinstance(value, BlockArgument) else value.op.location
+    if isinstance(value, BlockArgument) and user is not None and location_of(value) is None:
+        new.location = user.location
     insert(new, at)
 
 

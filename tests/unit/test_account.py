@@ -1,11 +1,14 @@
 """`sdy.account`: the predicted costs of a program, and the costs in XLA's compiled program."""
 
+from collections.abc import Callable
 from importlib.metadata import version
+from inspect import getsourcelines
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import pytest
+from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
 import sdy
@@ -90,6 +93,41 @@ def test_the_account_of_a_function_is_that_of_what_it_is_lowered_to():
     assert (line.collective, line.bytes) == ("all-reduce", 2 * RESULT * 7 / 8)
     assert line.where is not None
     assert Path(line.where.filename).name == Path(__file__).name
+
+
+MESH = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
+
+
+def multiply(x: jax.Array, w: jax.Array) -> jax.Array:
+    return x @ w  # a collective's line
+
+
+def widen(x: jax.Array, w: jax.Array) -> jax.Array:
+    return x @ w.astype(jnp.float32)[::-1]  # a collective's line
+
+
+def multiply_in_loop(x: jax.Array, w: jax.Array) -> jax.Array:
+    def layer(y: jax.Array, _: None) -> tuple[jax.Array, None]:
+        return jnp.tanh(y @ w), None  # a collective's line
+
+    return jax.lax.scan(layer, x, None, length=3)[0]
+
+
+def multiply_in_shard_map(x: jax.Array, w: jax.Array) -> jax.Array:
+    return jax.shard_map(jnp.dot, mesh=MESH, in_specs=(P("x"), P()), out_specs=P("x"))(x, w)  # a collective's line
+
+
+@pytest.mark.parametrize("function", [multiply, widen, multiply_in_loop, multiply_in_shard_map])
+def test_the_all_gather_of_an_argument_has_the_line_of_the_operation_that_needs_it(
+    function: Callable[[jax.Array, jax.Array], jax.Array],
+):
+    """JAX gives an argument a name, but no line."""
+    lines, first = getsourcelines(function)
+    marked = first + next(index for index, line in enumerate(lines) if "a collective's line" in line)
+    x, w = jax.ShapeDtypeStruct((64, 16), jnp.bfloat16), jax.ShapeDtypeStruct((16, 16), jnp.bfloat16)
+    account = sdy.account(sdy.jit(function, mesh=MESH, in_shardings=P("x")), x, w)
+    assert account.received
+    assert {line.where and line.where.line for line in account.received} == {marked}
 
 
 def test_any_function_has_an_account():
