@@ -18,11 +18,15 @@ _LEAST = 8
 
 @dataclass(frozen=True)
 class Layers:
-    """Equal consecutive layers: the operations of each, and the values that each takes and returns, in one order."""
+    """Equal consecutive layers: the operations of each, and the values that each takes and returns, in one order.
+
+    The values that the layer number `example` takes are different ones: its operations show which of them each uses.
+    """
 
     operations: Sequence[Sequence[Operation]]
     parameters: Sequence[Sequence[SSAValue]]
     results: Sequence[Sequence[SSAValue]]
+    example: int
 
 
 def layers_of(block: Block, axes: DeviceAxes) -> list[Layers]:
@@ -64,7 +68,7 @@ def _region_signature(region: Region) -> object:
 
 
 def _layers(ops: Sequence[Operation], repeat: Repeat, axes: DeviceAxes) -> Layers | None:
-    """Return the layers of a repetition; None if they do not have the same data flow and constants.
+    """Return the layers of a repetition; None if they do not have the same data flow and constants, or no example.
 
     An operation may be printed otherwise for a known constant: those of the first layer have to be those of all.
     """
@@ -86,7 +90,9 @@ def _layers(ops: Sequence[Operation], repeat: Repeat, axes: DeviceAxes) -> Layer
         for values in zip(*([result for op in layer for result in op.results] for layer in layers), strict=True)
         if any(_is_used_outside(value, numbers) for value, numbers in zip(values, inside, strict=True))
     ]
-    return Layers(layers, [*zip(*taken, strict=True)] or [()] * len(layers), [*zip(*returned, strict=True)])
+    parameters: list[Sequence[SSAValue]] = [*zip(*taken, strict=True)] or [()] * len(layers)
+    examples = [number for number, values in enumerate(parameters) if len({*values}) == len(values)]
+    return Layers(layers, parameters, [*zip(*returned, strict=True)], examples[0]) if examples else None
 
 
 def _data_flow(layer: Sequence[Operation], inside: dict[Operation, int]) -> Iterator[object]:

@@ -179,12 +179,11 @@ class Scope:
         """Write a call of one function for each layer."""
         scope = Scope(self.writer, Names(self.writer.names))
         name = self.names.new("layer")
-        parameters: list[str] = []
-        for value in layers.parameters[0]:
-            known = self.of(value).text
-            parameters.append(scope.parameter(value, _plain_name(known)))
-        scope.write_operations(layers.operations[0])
-        scope.write_return(layers.results[0])
+        names = [_plain_name(self.of(value).text) for value in layers.parameters[0]]
+        example = layers.parameters[layers.example]
+        parameters = [scope.parameter(value, known) for value, known in zip(example, names, strict=True)]
+        scope.write_operations(layers.operations[layers.example])
+        scope.write_return(layers.results[layers.example])
         self.writer.layers.append([*definition(name, parameters), *scope.statements.lines()])
         for arguments, results in zip(layers.parameters, layers.results, strict=True):
             self.assign(results, call(name, *map(self.of, arguments)))

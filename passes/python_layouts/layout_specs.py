@@ -82,7 +82,7 @@ class LayoutSpecs:
 
     @cached_property
     def _constrained(self) -> tuple[ReceivedBytes | None, EquationRules]:
-        received = self.received_alone
+        received: ReceivedBytes | None = self.received_alone
         rules: EquationRules = {}
         for primitives in (_PRODUCTS, None) if self._equations else ():
             if received is None or not received.is_more:

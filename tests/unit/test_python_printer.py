@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -195,6 +197,25 @@ func.func @main(%x: tensor<4x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"
 }}"""
     x = np.arange(32, dtype=np.float32).reshape(4, 8)
     assert np.asarray(called(text, x)).tolist() == (x * (4 if reducer == "add" else 1)).tolist()
+
+
+@pytest.mark.parametrize("order", ["xxy", "xyy", "xyx", "xxx"])
+def test_layers_with_one_value_in_two_places(order: str) -> None:
+    def layer(first: jax.Array, second: jax.Array) -> jax.Array:
+        for _ in range(8):
+            first = jnp.cos(first)
+        return first - second
+
+    def layers(x: jax.Array, y: jax.Array) -> jax.Array:
+        values = {"x": x, "y": y}
+        first, second, third = (values[name] for name in order)
+        return layer(layer(first, second), third)
+
+    x, y = np.arange(4, dtype=np.float32), np.arange(4, 8, dtype=np.float32)
+    names: dict[str, Any] = {}
+    exec(sdy.to_python(sdy.from_jax(layers, x, y)), names)
+    used = [value for name, value in (("x", x), ("y", y)) if name in order]
+    np.testing.assert_allclose(names["layers"](*used), layers(jnp.asarray(x), jnp.asarray(y)), rtol=1e-6)
 
 
 def test_loops_and_branches() -> None:
