@@ -169,12 +169,17 @@ class _Allocator:
         for index, kernel in enumerate(kernels):
             self._operations.append(kernel.operation)
             expiring = {value for value in kernel.reads if value in owned and last_read[value] == index}
+            self._read(kernel)
             self._allocate(kernel, expiring, goals)
-            for value in kernel.reads:
-                self._buffer_of[value].read(self._now)
+            self._read(kernel)
         for value, target in zip(kernels[-1].operation.operands, targets, strict=False):
             if self._buffer_of.get(source(value)) is not target:
                 target.write(value, self._now)
+
+    def _read(self, kernel: Kernel) -> None:
+        """Keep the values that a kernel reads until now: until it begins, and until the loops inside of it end."""
+        for value in kernel.reads:
+            self._buffer_of[value].read(self._now)
 
     def _scheduled(self, block: Block) -> Sequence[Kernel]:
         if block not in self._kernels:
