@@ -15,7 +15,7 @@ from itertools import groupby
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
 
-from sdy.diagnostics import Diagnostic, DiagnosticError, capture, report
+from sdy.diagnostics import Diagnostic, DiagnosticError, MemoryLimitWarning, capture, report
 from sdy.dialect.attributes import SHARDING, TensorShardingPerValueAttr
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import ReshardOp
@@ -110,12 +110,21 @@ def partitioned_copy(module: ModuleOp) -> ModuleOp:
     return local
 
 
-def partitioner_for(memory: str) -> Partitioner:
-    """Return a partitioner to programs that need at most `memory`, a size such as "2G"; an empty one is no limit."""
+def partitioner_for(memory: str, *, warns: bool = True) -> Partitioner:
+    """Return a partitioner to programs whose predicted memory is at most `memory`.
+
+    Args:
+        memory: A size such as "2G"; an empty one is no limit.
+        warns: Whether to warn of programs that are predicted to need more.
+    """
 
     def limited_copy(module: ModuleOp) -> ModuleOp:
         local = clone_alone(module)
-        partition(local, memory=memory)
+        with capture() as reported:
+            partition(local, memory=memory)
+        for diagnostic in reported:
+            if warns or diagnostic.category is not MemoryLimitWarning:
+                report(diagnostic)
         return local
 
     return limited_copy if memory else partitioned_copy

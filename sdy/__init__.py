@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sdy.diagnostics import ComputedWholeWarning as ComputedWholeWarning
     from sdy.diagnostics import DiagnosticError as DiagnosticError
     from sdy.diagnostics import LostShardingWarning as LostShardingWarning
+    from sdy.diagnostics import MemoryLimitWarning as MemoryLimitWarning
     from sdy.diagnostics import ShardingWarning as ShardingWarning
     from sdy.diagnostics import UnknownOperationWarning as UnknownOperationWarning
     from sdy.dialect.shardings import get_sharding as get_sharding
@@ -77,6 +78,7 @@ _MODULES = {
     "DimSharding": "sdy.sharding",
     "LintOptions": "sdy.passes.account.lint.options",
     "LostShardingWarning": "sdy.diagnostics",
+    "MemoryLimitWarning": "sdy.diagnostics",
     "Mesh": "sdy.mesh",
     "OpShardingRule": "sdy.rule",
     "Sharding": "sdy.sharding:TensorSharding",

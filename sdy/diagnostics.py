@@ -49,6 +49,10 @@ class LostShardingWarning(ShardingWarning):
     """A requested sharding is not the one used."""
 
 
+class MemoryLimitWarning(ShardingWarning):
+    """A program needs more memory than its limit."""
+
+
 class UnknownOperationWarning(ShardingWarning):
     """An operation has no sharding rule, so that propagation stops at it."""
 

@@ -10,8 +10,8 @@ func.func @product(%x: tensor<128x64xf32>, %w: tensor<64x128xf32>, %big: tensor<
   // CHECK-NEXT: stablehlo.dot_general %[[Y]], %arg0
   // CHECK-NEXT: stablehlo.dot_general
   // CHECK-NEXT: %[[LATE:.*]] = stablehlo.dot_general
-  // CHECK-NEXT: %[[BARRIER:.*]]:2 = stablehlo.optimization_barrier {sdy.orders} %[[LATE]], %arg0
-  // CHECK-NEXT: %[[AGAIN:.*]] = stablehlo.dot_general %[[BARRIER]]#1, %arg1, {{.*}} {sdy.recomputes}
+  // CHECK-NEXT: %[[BARRIER:.*]]:3 = stablehlo.optimization_barrier {sdy.orders} %[[LATE]], %arg0, %arg1
+  // CHECK-NEXT: %[[AGAIN:.*]] = stablehlo.dot_general %[[BARRIER]]#1, %[[BARRIER]]#2, {{.*}} {sdy.recomputes}
   // CHECK-NEXT: %[[H:.*]] = stablehlo.tanh %[[AGAIN]] {sdy.recomputes}
   // CHECK-NEXT: %[[RESULT:.*]] = stablehlo.dot_general %[[BARRIER]]#0, %[[H]]
   // CHECK-NEXT: return %[[RESULT]]
@@ -105,4 +105,106 @@ func.func @needed_at_peak(%x: tensor<128x64xf32>, %w: tensor<64x128xf32>, %big: 
   %4 = stablehlo.custom_call @kernel(%3, %1) : (tensor<128x256xf32>, tensor<128x128xf32>) -> tensor<128x128xf32>
   %5 = stablehlo.dot_general %4, %1, contracting_dims = [1] x [0] : (tensor<128x128xf32>, tensor<128x128xf32>) -> tensor<128x128xf32>
   return %5 : tensor<128x128xf32>
+}
+
+// -----
+
+// The second loop reads the elements in reverse; `%h`, which the first one stacks, follows from `%x` and `%w`.
+// CHECK-LABEL: func.func @stacks
+func.func @stacks(%x: tensor<512x16xf32>, %w: tensor<8x16x16xf32>) -> tensor<512x16xf32> {
+  // CHECK: %[[STACKED:.*]]:4 = stablehlo.while
+  // CHECK: stablehlo.tanh
+  // CHECK: %{{.*}}:3 = stablehlo.while
+  // CHECK: %[[FROM_END:.*]] = stablehlo.subtract
+  // CHECK: stablehlo.dynamic_slice %[[STACKED]]#3, %[[FROM_END]]
+  // CHECK: stablehlo.dot_general {{.*}} {sdy.recomputes}
+  // CHECK: stablehlo.tanh {{.*}} {sdy.recomputes}
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %f = stablehlo.constant dense<0.0> : tensor<f32>
+  %empty = stablehlo.broadcast_in_dim %f, dims = [] : (tensor<f32>) -> tensor<8x512x16xf32>
+  %first:5 = stablehlo.while(%i = %zero, %ws = %w, %y = %x, %xs = %empty, %hs = %empty) : tensor<i32>, tensor<8x16x16xf32>, tensor<512x16xf32>, tensor<8x512x16xf32>, tensor<8x512x16xf32>
+  cond {
+    %n = stablehlo.constant dense<8> : tensor<i32>
+    %more = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %more : tensor<i1>
+  } do {
+    %c = stablehlo.constant dense<0> : tensor<i32>
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %0 = stablehlo.dynamic_slice %ws, %i, %c, %c, sizes = [1, 16, 16] : (tensor<8x16x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x16xf32>
+    %1 = stablehlo.reshape %0 : (tensor<1x16x16xf32>) -> tensor<16x16xf32>
+    %2 = stablehlo.dot_general %y, %1, contracting_dims = [1] x [0] : (tensor<512x16xf32>, tensor<16x16xf32>) -> tensor<512x16xf32>
+    %h = stablehlo.tanh %2 : tensor<512x16xf32>
+    %3 = stablehlo.add %y, %h : tensor<512x16xf32>
+    %4 = stablehlo.reshape %y : (tensor<512x16xf32>) -> tensor<1x512x16xf32>
+    %5 = stablehlo.dynamic_update_slice %xs, %4, %i, %c, %c : (tensor<8x512x16xf32>, tensor<1x512x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<8x512x16xf32>
+    %6 = stablehlo.reshape %h : (tensor<512x16xf32>) -> tensor<1x512x16xf32>
+    %7 = stablehlo.dynamic_update_slice %hs, %6, %i, %c, %c : (tensor<8x512x16xf32>, tensor<1x512x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<8x512x16xf32>
+    %next = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %next, %ws, %3, %5, %7 : tensor<i32>, tensor<8x16x16xf32>, tensor<512x16xf32>, tensor<8x512x16xf32>, tensor<8x512x16xf32>
+  }
+  %second:4 = stablehlo.while(%i = %zero, %xs = %first#3, %hs = %first#4, %y = %first#2) : tensor<i32>, tensor<8x512x16xf32>, tensor<8x512x16xf32>, tensor<512x16xf32>
+  cond {
+    %n = stablehlo.constant dense<8> : tensor<i32>
+    %more = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %more : tensor<i1>
+  } do {
+    %c = stablehlo.constant dense<0> : tensor<i32>
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %last = stablehlo.constant dense<7> : tensor<i32>
+    %j = stablehlo.subtract %last, %i : tensor<i32>
+    %0 = stablehlo.dynamic_slice %hs, %j, %c, %c, sizes = [1, 512, 16] : (tensor<8x512x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x512x16xf32>
+    %1 = stablehlo.reshape %0 : (tensor<1x512x16xf32>) -> tensor<512x16xf32>
+    %2 = stablehlo.multiply %y, %1 : tensor<512x16xf32>
+    %next = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %next, %xs, %hs, %2 : tensor<i32>, tensor<8x512x16xf32>, tensor<8x512x16xf32>, tensor<512x16xf32>
+  }
+  return %second#3 : tensor<512x16xf32>
+}
+
+// -----
+
+// The first loop does not write the elements in turn.
+// CHECK-LABEL: func.func @overwritten_stack
+// CHECK-NOT: sdy.recomputes
+func.func @overwritten_stack(%x: tensor<512x16xf32>, %w: tensor<8x16x16xf32>) -> tensor<512x16xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %f = stablehlo.constant dense<0.0> : tensor<f32>
+  %empty = stablehlo.broadcast_in_dim %f, dims = [] : (tensor<f32>) -> tensor<8x512x16xf32>
+  %first:5 = stablehlo.while(%i = %zero, %ws = %w, %y = %x, %xs = %empty, %hs = %empty) : tensor<i32>, tensor<8x16x16xf32>, tensor<512x16xf32>, tensor<8x512x16xf32>, tensor<8x512x16xf32>
+  cond {
+    %n = stablehlo.constant dense<8> : tensor<i32>
+    %more = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %more : tensor<i1>
+  } do {
+    %c = stablehlo.constant dense<0> : tensor<i32>
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %0 = stablehlo.dynamic_slice %ws, %i, %c, %c, sizes = [1, 16, 16] : (tensor<8x16x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x16xf32>
+    %1 = stablehlo.reshape %0 : (tensor<1x16x16xf32>) -> tensor<16x16xf32>
+    %2 = stablehlo.dot_general %y, %1, contracting_dims = [1] x [0] : (tensor<512x16xf32>, tensor<16x16xf32>) -> tensor<512x16xf32>
+    %h = stablehlo.tanh %2 : tensor<512x16xf32>
+    %3 = stablehlo.add %y, %h : tensor<512x16xf32>
+    %4 = stablehlo.reshape %y : (tensor<512x16xf32>) -> tensor<1x512x16xf32>
+    %5 = stablehlo.dynamic_update_slice %xs, %4, %i, %c, %c : (tensor<8x512x16xf32>, tensor<1x512x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<8x512x16xf32>
+    %6 = stablehlo.reshape %h : (tensor<512x16xf32>) -> tensor<1x512x16xf32>
+    %7 = stablehlo.dynamic_update_slice %hs, %6, %c, %c, %c : (tensor<8x512x16xf32>, tensor<1x512x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<8x512x16xf32>
+    %next = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %next, %ws, %3, %5, %7 : tensor<i32>, tensor<8x16x16xf32>, tensor<512x16xf32>, tensor<8x512x16xf32>, tensor<8x512x16xf32>
+  }
+  %second:4 = stablehlo.while(%i = %zero, %xs = %first#3, %hs = %first#4, %y = %first#2) : tensor<i32>, tensor<8x512x16xf32>, tensor<8x512x16xf32>, tensor<512x16xf32>
+  cond {
+    %n = stablehlo.constant dense<8> : tensor<i32>
+    %more = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %more : tensor<i1>
+  } do {
+    %c = stablehlo.constant dense<0> : tensor<i32>
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %last = stablehlo.constant dense<7> : tensor<i32>
+    %j = stablehlo.subtract %last, %i : tensor<i32>
+    %0 = stablehlo.dynamic_slice %hs, %j, %c, %c, sizes = [1, 512, 16] : (tensor<8x512x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x512x16xf32>
+    %1 = stablehlo.reshape %0 : (tensor<1x512x16xf32>) -> tensor<512x16xf32>
+    %2 = stablehlo.multiply %y, %1 : tensor<512x16xf32>
+    %next = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %next, %xs, %hs, %2 : tensor<i32>, tensor<8x512x16xf32>, tensor<8x512x16xf32>, tensor<512x16xf32>
+  }
+  return %second#3 : tensor<512x16xf32>
 }

@@ -26,15 +26,17 @@ from sdy.passes.account.cost_tables import (
     totals_table,
 )
 from sdy.passes.account.partitioned_program import Program, partitioned_program, program_of
-from sdy.passes.jax.api.compile import CompiledProgram, compile, partitioned_by_xla, peak_bytes_of
+from sdy.passes.jax.api.compile import CompiledProgram, compile, partitioned_by_xla
 from sdy.passes.jax.device_mesh import Device
 from sdy.passes.jax.hlo_collectives import Traffic, collectives
 from sdy.passes.jax.hlo_received import received_collectives
+from sdy.passes.jax.memory_limit import peak_bytes_of
 from sdy.passes.jax.stages import Lowered, LoweredProgram
 from sdy.passes.layouts import PartitionedLayout
 from sdy.passes.propagation.provenance.history import LayoutChoice
 from sdy.passes.spmd.costs.communication import received
 from sdy.passes.spmd.costs.footprint import host_bytes, peak_bytes
+from sdy.passes.spmd.remat.recomputed import describe_recomputed
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,7 @@ class Account:
         memory: The predicted peak memory in bytes, including arguments and results but not what is on the host.
         host_memory: The predicted peak bytes in the memory of the host: offloaded values, arguments and results.
         under: The costs of the program as XLA partitions it under `jax.jit`, if they were asked for.
+        recomputed: A description of the values that are recomputed because of a memory limit; empty without any.
     """
 
     layout: LayoutChoice | None
@@ -89,6 +92,7 @@ class Account:
     _compile: Callable[[], Compiled | None] = field(compare=False)
     host_memory: int = 0
     under: Compiled | None = None
+    recomputed: str = ""
 
     @classmethod
     def of(
@@ -103,7 +107,8 @@ class Account:
             (kind_of(each.collective), location_of(each.collective), each.times, each.bytes) for each in received(local)
         )
         memory, host = peak_bytes(local), host_bytes(local)
-        return cls(layout.choice, named_meshes(local), by_line(found), memory, compile, host, under)
+        recomputed = describe_recomputed(local)
+        return cls(layout.choice, named_meshes(local), by_line(found), memory, compile, host, under, recomputed)
 
     @property
     def bytes_received(self) -> float:
@@ -205,6 +210,7 @@ def format_account(account: Account) -> str:
             if account.host_memory
             else ()
         ),
+        *([f"  recomputed    {account.recomputed}"] if account.recomputed else ()),
         *([f"  layout        {account.layout}"] if account.layout else ()),
     ]
     columns_ = [

@@ -77,8 +77,12 @@ class TracedProgram:
     """The causes of collectives, and of the other operations of the same reshard or sum."""
 
 
-def traced_program(layouts: Sequence[PropagatedLayout]) -> TracedProgram:
+def traced_program(layouts: Sequence[PropagatedLayout], memory: str = "") -> TracedProgram:
     """Partition the cheapest of `layouts` and trace its operations back to the unpartitioned program.
+
+    Args:
+        layouts: The candidate layouts.
+        memory: The limit of the predicted memory of a device, such as "2G"; empty without limit.
 
     Raises:
         DiagnosticError: None of the layouts can be partitioned.
@@ -86,15 +90,15 @@ def traced_program(layouts: Sequence[PropagatedLayout]) -> TracedProgram:
     traced: dict[ModuleOp, TracedProgram] = {}
 
     def partitioned(module: ModuleOp) -> ModuleOp:
-        program = traced_partition(module)
+        program = traced_partition(module, memory)
         traced[program.local] = program
         return program.local
 
     layout = cheapest(layouts, partitioned)
-    return traced.get(layout.local) or traced_partition(layout.module)
+    return traced.get(layout.local) or traced_partition(layout.module, memory)
 
 
-def traced_partition(module: ModuleOp) -> TracedProgram:
+def traced_partition(module: ModuleOp, memory: str = "") -> TracedProgram:
     """Partition a copy of the propagated `module` and trace its operations back to it.
 
     In a module that is partitioned already, each operation is its own source.
@@ -107,7 +111,7 @@ def traced_partition(module: ModuleOp) -> TracedProgram:
     tracer = _Tracer(operations(module))
     local = clone(module)
     tracer.mark_sources(local)
-    run_passes(local, [PartitionPipeline()], before_each=tracer.before, after_each=tracer.after)
+    run_passes(local, [PartitionPipeline(memory=memory)], before_each=tracer.before, after_each=tracer.after)
     return tracer.traced(module, local)
 
 

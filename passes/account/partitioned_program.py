@@ -54,8 +54,12 @@ def partitioned_program(program: Program, *args: Any, **kwargs: Any) -> Partitio
         DiagnosticError: The program cannot be propagated or partitioned.
     """
     program = program_of(program, *args, **kwargs)
-    memory = "" if isinstance(program, ModuleOp) else program.memory_limit
-    return cheapest(propagated_program(program), partitioner_for(memory))
+    return cheapest(propagated_program(program), partitioner_for(memory_limit_of(program), warns=False))
+
+
+def memory_limit_of(program: "ModuleOp | LoweredProgram") -> str:
+    """Return the limit of the predicted memory of a device, such as "2G"; empty without limit."""
+    return "" if isinstance(program, ModuleOp) else program.memory_limit
 
 
 def propagated_program(program: "ModuleOp | LoweredProgram") -> Sequence[PropagatedLayout]:

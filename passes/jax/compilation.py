@@ -21,13 +21,61 @@ from sdy.passes.common.inline import inline_calls
 from sdy.passes.jax.bindings.from_jax import module_of
 from sdy.passes.jax.bindings.to_bindings import module_to_bindings
 from sdy.passes.jax.callbacks.lowered_layouts import lowered_layouts
-from sdy.passes.jax.compiler_context import Compiler, compares_layouts, memory_of, policy_of
+from sdy.passes.jax.compiler_context import Compiler, compares_layouts, policy_of
 from sdy.passes.jax.device_mesh import AnyMesh, Device, name_mesh
 from sdy.passes.jax.jax_internals import ForXla, ToCompile
 from sdy.passes.jax.program.manual_program import make_manual
 from sdy.passes.jax.program.sharded_program import ShardedProgram
 from sdy.passes.jax.sharding_constraint import give_to_main
-from sdy.passes.layouts import PartitionedLayout, cheapest, partitioner_for
+from sdy.passes.layouts import PartitionedLayout, Partitioner, PropagatedLayout, cheapest
+
+
+@dataclass(frozen=True)
+class PropagatedProgram:
+    """A propagated program, which can be partitioned several times: its callbacks run once.
+
+    Attributes:
+        declared: the module as jax lowered it.
+        layouts: the candidate layouts.
+        devices: the devices; none for an abstract mesh.
+        like: a mesh whose axis types the arrays have, if it has the axes of the module's mesh.
+        callbacks: the Python functions that custom calls refer to by index.
+        function: the name of the function.
+    """
+
+    declared: ModuleOp
+    layouts: Sequence[PropagatedLayout]
+    devices: tuple[Device, ...]
+    like: jax.sharding.AbstractMesh | None
+    callbacks: tuple[Any, ...]
+    function: str
+
+    @classmethod
+    def of(cls, lowered: ToCompile, compilers: Sequence[Compiler]) -> "PropagatedProgram":
+        """Propagate a lowered module with the options of `compilers`. Raises DiagnosticError."""
+        meshes = [*_meshes(lowered, compilers)]
+        abstract = next((mesh.size for mesh in meshes if isinstance(mesh, jax.sharding.AbstractMesh)), None)
+        devices = lowered.devices
+        if abstract is not None and len(devices) == 1 < abstract:
+            devices = ()  # jax has picked one device for an abstract mesh
+        like = next((mesh.abstract_mesh for mesh in meshes if not devices or mesh.size == len(devices)), None)
+        with elapsed_time_logged("parsing", lowered.function):
+            declared = module_of(lowered.module)
+        if like is not None and like.size > 1:
+            name_mesh(declared, like)
+        module = clone(declared)
+        give_to_main(module)
+        with elapsed_time_logged("propagation", lowered.function):
+            policy, compare = policy_of(compilers), compares_layouts(compilers)
+            callbacks = list(lowered.callbacks)
+            layouts = lowered_layouts(module, policy, compare, devices, lowered.kept_alive, callbacks)
+        return cls(declared, layouts, devices, like, tuple(callbacks), lowered.function)
+
+    def partitioned(self, partitioner: Partitioner) -> "Compilation":
+        """Partition the layouts, and take the cheapest. Raises DiagnosticError."""
+        with elapsed_time_logged("partitioning", self.function):
+            layout = cheapest(self.layouts, partitioner)
+        return Compilation(self.declared, layout, self.devices, self.like, self.callbacks)
 
 
 @dataclass(frozen=True)
@@ -47,30 +95,6 @@ class Compilation:
     devices: tuple[Device, ...]
     like: jax.sharding.AbstractMesh | None
     callbacks: tuple[Any, ...]
-
-    @classmethod
-    def of(cls, lowered: ToCompile, compilers: Sequence[Compiler]) -> "Compilation":
-        """Propagate and partition a lowered module with the options of `compilers`. Raises DiagnosticError."""
-        meshes = [*_meshes(lowered, compilers)]
-        abstract = next((mesh.size for mesh in meshes if isinstance(mesh, jax.sharding.AbstractMesh)), None)
-        devices = lowered.devices
-        if abstract is not None and len(devices) == 1 < abstract:
-            devices = ()  # jax has picked one device for an abstract mesh
-        like = next((mesh.abstract_mesh for mesh in meshes if not devices or mesh.size == len(devices)), None)
-        with elapsed_time_logged("parsing", lowered.function):
-            declared = module_of(lowered.module)
-        if like is not None and like.size > 1:
-            name_mesh(declared, like)
-        module = clone(declared)
-        give_to_main(module)
-        with elapsed_time_logged("propagation", lowered.function):
-            policy, compare = policy_of(compilers), compares_layouts(compilers)
-            callbacks = list(lowered.callbacks)
-            layouts = lowered_layouts(module, policy, compare, devices, lowered.kept_alive, callbacks)
-        with elapsed_time_logged("partitioning", lowered.function):
-            return cls(
-                declared, cheapest(layouts, partitioner_for(memory_of(compilers))), devices, like, tuple(callbacks)
-            )
 
     def before_propagation(self) -> ModuleOp:
         """Return a copy of the module before propagation, with calls inlined."""

@@ -9,10 +9,11 @@ from functools import cached_property
 from sdy.diagnostics import Location, location_of
 from sdy.ir.walking import operations
 from sdy.passes.common.call_graph import main_function
-from sdy.passes.jax.compilation import Compilation
+from sdy.passes.jax.compilation import Compilation, PropagatedProgram
 from sdy.passes.jax.compiler_context import Compiler
 from sdy.passes.jax.jax_internals import ToCompile
 from sdy.passes.jax.stages import LoweredProgram
+from sdy.passes.layouts import partitioner_for
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -40,7 +41,8 @@ class CompiledInBlock(LoweredProgram):
 
     @cached_property
     def _compilation(self) -> Compilation:
-        return Compilation.of(self._in_jax, self._compilers)
+        partitioner = partitioner_for(self.memory_limit, warns=False)
+        return PropagatedProgram.of(self._in_jax, self._compilers).partitioned(partitioner)
 
 
 @dataclass(frozen=True)

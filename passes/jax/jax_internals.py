@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from inspect import isfunction
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 from jax._src import compilation_cache, config, core, dispatch, dtypes, sharding_impls
 from jax._src import mesh as mesh_lib
@@ -176,24 +176,47 @@ class ForXla(NamedTuple):
     callbacks: tuple[Any, ...]
 
 
-def before_xla_compiles(change: Callable[[ToCompile], ForXla | None]) -> None:
-    """Install a hook that replaces each module lowered by jax before XLA compiles it.
+class Executable(Protocol):
+    """A program compiled by XLA: the part of `jax.stages.Executable` that sdy reads."""
 
-    Its shardings apply to results without a sharding in jax. The hook returns None to keep the module.
+    def memory_analysis(self) -> Any:
+        """Return XLA's memory statistics of a device, or None."""
+        ...
+
+
+def executable_of(compiled: Any) -> Executable:
+    """Return the executable of a `jax.stages.Compiled`."""
+    return compiled._executable
+
+
+CompileByXla = Callable[[ForXla, Mapping[str, str]], Executable]
+"""Compiles a module with XLA, with default values of XLA's options."""
+
+
+def replace_compilation(compile_instead: Callable[[ToCompile, CompileByXla], Executable | None]) -> None:
+    """Install a hook that compiles the modules lowered by jax.
+
+    The hook may compile other modules by its second argument; their shardings apply to results without a sharding in
+    jax. It returns None to have the module compiled as it is.
     """
     compile_ = pxla.UnloadedMeshExecutable.from_hlo
 
     def from_hlo(name: str, hlo: ir.Module, *args: Any, **kwargs: Any) -> Any:
         lowered = ToCompile.of_arguments(name, hlo, kwargs)
-        changed = change(lowered)
-        if changed is None:
-            return compile_(name, hlo, *args, **kwargs)
-        kwargs["shape_poly_state"] = None  # its shapes are known
-        kwargs["host_callbacks"] = list(changed.callbacks)
-        given = zip(kwargs["out_shardings"], changed.shardings, kwargs["global_out_avals"], strict=True)
-        kwargs["out_shardings"] = tuple(_known(*each, lowered.meshes) for each in given)
-        with config.use_shardy_partitioner(True):  # a manual computation is an operation of Shardy
-            return compile_(name, changed.module, *args, **kwargs)
+
+        def compile_by_xla(changed: ForXla, options: Mapping[str, str]) -> Executable:
+            given = zip(kwargs["out_shardings"], changed.shardings, kwargs["global_out_avals"], strict=True)
+            changes = {
+                "shape_poly_state": None,  # its shapes are known
+                "host_callbacks": list(changed.callbacks),
+                "out_shardings": tuple(_known(*each, lowered.meshes) for each in given),
+                "compiler_options_kvs": (*options.items(), *kwargs["compiler_options_kvs"]),
+            }
+            with config.use_shardy_partitioner(True):  # a manual computation is an operation of Shardy
+                return compile_(name, changed.module, *args, **{**kwargs, **changes})
+
+        executable = compile_instead(lowered, compile_by_xla)
+        return compile_(name, hlo, *args, **kwargs) if executable is None else executable
 
     pxla.UnloadedMeshExecutable.from_hlo = staticmethod(from_hlo)  # pyright: ignore[reportAttributeAccessIssue]
 

@@ -1,7 +1,7 @@
 """The stages of a function of `sdy.jit`: traced, lowered, compiled, with the attributes of `jax.stages`."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,12 +15,14 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sdy.passes.jax.bindings.call_trees import CallTrees, call_trees_of
 from sdy.passes.jax.bindings.from_jax import from_jax
-from sdy.passes.jax.compilation import Compilation, inner_compilers
+from sdy.passes.jax.compilation import Compilation, PropagatedProgram, inner_compilers
 from sdy.passes.jax.compiler_context import Compiler, compares_layouts, memory_of, policy_of, use_compilers
 from sdy.passes.jax.device_mesh import AnyMesh, refuse_abstract
 from sdy.passes.jax.jax_internals import ToCompile, lower_with_placements, with_module
+from sdy.passes.jax.memory_limit import rematerialization_limit
 from sdy.passes.jax.program.sharded_program import ShardedProgram
 from sdy.passes.jax.refused_kernels import explain_refused_kernels
+from sdy.passes.layouts import partitioner_for
 from sdy.passes.policy import Policy
 from sdy.passes.python.program import to_python
 from sdy.type_helpers import Function
@@ -89,9 +91,9 @@ class LoweredProgram(ABC):
         module = self._compilation.before_propagation()
         return module, policy_of(self._compilers), compares_layouts(self._compilers)
 
-    @property
+    @cached_property
     def memory_limit(self) -> str:
-        """The most memory that the program of a device may need, such as "2G"; empty without limit."""
+        """The limit of the predicted memory of a device, such as "2G"; empty without limit."""
         return memory_of(self._compilers)
 
     def device_text(self, *, debug_info: bool = False) -> str:
@@ -129,7 +131,33 @@ class Lowered(LoweredProgram):
 
     @cached_property
     def _compilation(self) -> Compilation:
-        return _compiled(self._in_jax, self._compilers)
+        lowered = ToCompile.of(self._in_jax)
+        partitioner = partitioner_for(self.memory_limit, warns=self._abstract_mesh is not None)
+        return PropagatedProgram.of(lowered, self._all_compilers).partitioned(partitioner)
+
+    @cached_property
+    def memory_limit(self) -> str:
+        """The limit of the predicted memory of a device, such as "2G"; empty without limit.
+
+        The first access compiles the program, if it has devices: the limit is smaller than the given one where XLA
+        needs more memory than predicted.
+        """
+        memory = memory_of(self._all_compilers)
+        if not memory or self._abstract_mesh is not None:
+            return memory
+        limit = rematerialization_limit(self.compile())
+        return memory if limit is None else str(limit)
+
+    @property
+    def _all_compilers(self) -> Sequence[Compiler]:
+        """The compilers, those of functions inside the program included."""
+        return [*self._compilers, *inner_compilers(ToCompile.of(self._in_jax))]
+
+    @property
+    def _abstract_mesh(self) -> AbstractMesh | None:
+        """An abstract mesh of the program, on which it cannot be compiled."""
+        meshes = [*(compiler.mesh for compiler in self._compilers), *ToCompile.of(self._in_jax).meshes]
+        return next((mesh for mesh in meshes if isinstance(mesh, AbstractMesh)), None)
 
     @property
     def call_trees(self) -> CallTrees:
@@ -155,8 +183,7 @@ class Lowered(LoweredProgram):
             DiagnosticError: the program cannot be partitioned.
         """
         if "device_assignment" not in options:
-            for mesh in (*(compiler.mesh for compiler in self._compilers), *ToCompile.of(self._in_jax).meshes):
-                refuse_abstract(self.name, mesh)
+            refuse_abstract(self.name, self._abstract_mesh)
         with use_compilers(self._compilers):
             compiled = self._in_jax.compile(compiler_options, **options)
         return Compiled.of(compiled, lambda: f"sdy.jit({self.name}), compiled {self.program.signature}")
@@ -168,11 +195,6 @@ class Lowerable(ABC):
     @abstractmethod
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """Lower the function for arguments of these types, arrays or `jax.ShapeDtypeStruct`s."""
-
-
-def _compiled(in_jax: jax.stages.Lowered, compilers: tuple[Compiler, ...]) -> Compilation:
-    lowered = ToCompile.of(in_jax)
-    return Compilation.of(lowered, [*compilers, *inner_compilers(lowered)])
 
 
 @dataclass(frozen=True, repr=False)
@@ -225,7 +247,9 @@ class Traced:
         with use_compilers(self._compilers), explain_refused_kernels(lambda: self.jaxpr):
             lowered = self._in_jax.lower(lowering_platforms=lowering_platforms)
             saved = self._in_jax.lower(lowering_platforms=lowering_platforms, **options)
-        compilation = _compiled(lowered, self._compilers)
+        compilers = [*self._compilers, *inner_compilers(ToCompile.of(lowered))]
+        propagated = PropagatedProgram.of(ToCompile.of(lowered), compilers)
+        compilation = propagated.partitioned(partitioner_for(memory_of(compilers)))
         return (
             with_module(saved, compilation.manual(mlir.make_ir_context()).module) if compilation.is_sharded else saved
         )

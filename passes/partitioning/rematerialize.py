@@ -5,12 +5,15 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
-from sdy.diagnostics import error, warn
+from sdy.diagnostics import MemoryLimitWarning, error, warn
 from sdy.formatting import format_bytes, parse_bytes
+from sdy.ir.companions import companion
 from sdy.ir.editing import AnalysisPreservingPass
 from sdy.passes.common.call_graph import main_function
+from sdy.passes.spmd.costs.footprint import peak_bytes
 from sdy.passes.spmd.costs.hardware import hardware_of
 from sdy.passes.spmd.remat.program import rematerialize
+from sdy.passes.spmd.remat.recomputed import Recomputed
 
 
 @dataclass(frozen=True)
@@ -29,16 +32,19 @@ class RematerializePass(AnalysisPreservingPass):
         %0 = stablehlo.dot_general %x, %w, ...
         %1 = stablehlo.tanh %0
         ...
-        %8:2 = stablehlo.optimization_barrier %7, %x {sdy.orders}
-        %9 = stablehlo.dot_general %8#1, %w, ... {sdy.recomputes}
+        %8:3 = stablehlo.optimization_barrier %7, %x, %w {sdy.orders}
+        %9 = stablehlo.dot_general %8#1, %8#2, ... {sdy.recomputes}
         %10 = stablehlo.tanh %9 {sdy.recomputes}
         %11 = stablehlo.multiply %8#0, %10
 
     A program that fits is left alone. In other programs, barriers first make XLA run the operations in about the order
     of the module, in which gradients of parameters are computed next to those of activations, and which often needs
     less memory alone. Then those values are recomputed that free the most bytes at the peak for each second on
-    `hardware`; communication counts. Operations with side effects, custom calls, `stablehlo.rng`, results, and values
-    inside of loops and branches are not recomputed.
+    `hardware`; communication counts. Operations with side effects, custom calls, `stablehlo.rng` and results are not
+    recomputed.
+
+    A loop that stacks values for a later one, as the gradient of a scan over layers does, no longer writes those that
+    follow from other values; the later loop computes them again. Other values inside of loops and branches are kept.
 
     XLA removes barriers early on CPUs: there, the program has to be compiled with the options
     `xla_disable_hlo_passes=cse_barrier_expander` and `xla_cpu_scheduler_type=CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED`.
@@ -57,11 +63,15 @@ class RematerializePass(AnalysisPreservingPass):
             limit = parse_bytes(self.memory)
         except ValueError as problem:
             raise error(op, f"option 'memory' of '{self.name}': {problem}") from None
+        before = peak_bytes(op)
         result = rematerialize(op, limit, hardware_of(self.hardware))
+        recomputed = companion(op, Recomputed)
+        recomputed.num_values, recomputed.saved_bytes = result.num_values, before - result.memory
         if result.memory > limit:
             needed, given = format_bytes(result.memory), format_bytes(limit)
             warn(
                 main_function(op),
                 f"the program needs {needed} of memory with {result.num_values} values recomputed, more than {given}; "
                 "split its arguments along more axes, or raise the limit",
+                category=MemoryLimitWarning,
             )

@@ -15,15 +15,17 @@ _FEW = 3
 """Number of kinds of collectives that are named."""
 
 
-def headline(groups: Groups, footprint: Footprint, cost: StepCost | None = None) -> list[str]:
+def headline(groups: Groups, footprint: Footprint, recomputed: str = "", cost: StepCost | None = None) -> list[str]:
     """Summarize a program in sentences.
 
     Args:
         groups: The collectives, grouped and sorted by bytes received.
         footprint: The memory of a device over time.
+        recomputed: A description of the recomputed values; empty without any.
         cost: The predicted cost of a step, if hardware was given.
     """
-    return [*_communication(groups), _memory(footprint), *(_time(cost) if cost else ())]
+    again = [f"Devices recompute {recomputed}."] if recomputed else []
+    return [*_communication(groups), _memory(footprint), *again, *(_time(cost) if cost else ())]
 
 
 def _communication(groups: Groups) -> Iterator[str]:

@@ -20,7 +20,7 @@ from sdy.passes.account.collectives import collectives
 from sdy.passes.account.cost_tables import ALONE, BESIDE
 from sdy.passes.account.lint.callers import library_line
 from sdy.passes.account.lint.findings import Findings
-from sdy.passes.account.partitioned_program import Program, program_of, propagated_program
+from sdy.passes.account.partitioned_program import Program, memory_limit_of, program_of, propagated_program
 from sdy.passes.account.report.arrays import arrays_as_json, largest_intermediates
 from sdy.passes.account.report.badges import BADGES, Arguments
 from sdy.passes.account.report.exchanges import group_equal, groups_as_json, under_as_json
@@ -44,6 +44,7 @@ from sdy.passes.spmd.costs.footprint import footprint
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
 from sdy.passes.spmd.costs.network import Network
 from sdy.passes.spmd.costs.step_time import compute_times, step_cost, timeline
+from sdy.passes.spmd.remat.recomputed import describe_recomputed
 
 if TYPE_CHECKING:
     from sdy.passes.account.account import Compiled
@@ -151,7 +152,7 @@ def report(
     device = hardware_of(hardware) if isinstance(hardware, str) else hardware
     program = program_of(program, *args, **kwargs)
     was_propagated = isinstance(program, ModuleOp) and is_propagated(program)
-    traced = traced_program(propagated_program(program))
+    traced = traced_program(propagated_program(program), memory_limit_of(program))
     costs = _compiled(program, traced.local) if compiled else None
     other = _under(under, program) if under else None
     found = findings_of(program, traced) if findings else None
@@ -210,7 +211,7 @@ def _page_data(
     cost = step_cost(traced.local, main_mesh(traced.local), hardware) if hardware else None
     data: Json = {
         "title": _title(module),
-        "headline": headline(groups, memory, cost),
+        "headline": headline(groups, memory, describe_recomputed(traced.local), cost),
         "notes": notes,
         "meshes": [
             {"name": escape_line(name), "axes": [(escape_line(axis), size) for axis, size in mesh.axes]}

@@ -11,6 +11,7 @@ from sdy.dialect.meshes import named_meshes
 from sdy.dialect.shardings import func_result_sharding
 from sdy.ir.companions import clone
 from sdy.passes.jax.device_mesh import Device
+from sdy.passes.jax.memory_limit import peak_bytes_of
 from sdy.passes.jax.program.custom_calls import explain_wrong_calls
 from sdy.passes.jax.program.interface import Argument, WithPorts, function_to_run
 from sdy.passes.jax.program.sharded_program import ShardedProgram, in_type
@@ -86,15 +87,6 @@ def _as_partial(array: jax.Array, sharding: NamedSharding) -> jax.Array:
     if not sharding.spec.unreduced:
         return array
     return jax.jit(lambda whole: jax.sharding.reshard(whole, in_type(sharding)))(array)
-
-
-def peak_bytes_of(compiled: jax.stages.Compiled) -> int | None:
-    """Return the peak memory of each device in bytes, with aliased memory once; None if XLA does not report it."""
-    memory = compiled.memory_analysis()
-    if memory is None:
-        return None
-    lent = memory.alias_size_in_bytes
-    return memory.argument_size_in_bytes + memory.output_size_in_bytes - lent + memory.temp_size_in_bytes
 
 
 def compile(  # noqa: A001

@@ -3,13 +3,13 @@
     with sdy.compiler(mesh=mesh, policy=policy):
         trainer.fit()  # jax.jit, nnx.jit, eqx.filter_jit, ... somewhere inside
 
-jax traces and lowers a program as usual. A hook replaces the lowered module by its partitioned form before XLA compiles
-it; arguments and results keep the shardings that jax knows.
+jax traces and lowers a program as usual. A hook has XLA compile the partitioned form of the lowered module instead;
+arguments and results keep the shardings that jax knows.
 """
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import cache, partial
+from functools import cache
 from typing import Any
 from warnings import warn
 
@@ -19,12 +19,21 @@ from sdy import gc_control
 from sdy.mesh import Mesh
 from sdy.passes.jax.api.given_shardings import GivenShardings
 from sdy.passes.jax.api.persistent_cache import remembered
-from sdy.passes.jax.compilation import Compilation, inner_compilers
+from sdy.passes.jax.compilation import PropagatedProgram, inner_compilers
 from sdy.passes.jax.compiled_programs import CompilerBlock, record, recording
-from sdy.passes.jax.compiler_context import Compiler, active_compilers, memory_limit, use_compilers
+from sdy.passes.jax.compiler_context import (
+    CPU_OPTIONS,
+    Compiler,
+    active_compilers,
+    memory_limit,
+    memory_of,
+    use_compilers,
+)
 from sdy.passes.jax.device_mesh import AnyMesh, refuse_abstract
-from sdy.passes.jax.jax_internals import ForXla, ToCompile, before_xla_compiles
+from sdy.passes.jax.jax_internals import CompileByXla, Executable, ForXla, ToCompile, replace_compilation
+from sdy.passes.jax.memory_limit import compile_within
 from sdy.passes.jax.program.local_program import LocalProgram
+from sdy.passes.layouts import partitioner_for
 from sdy.passes.policy import Policy
 
 
@@ -55,7 +64,7 @@ def compiler(
             programs run on the devices of their arguments.
         policy: called for each program, as in `sdy.jit`.
         compare_layouts: as in `sdy.jit`.
-        memory: as in `sdy.jit`, but on CPUs, XLA needs the options in `sdy.passes.jax.compiler_context.CPU_OPTIONS`.
+        memory: as in `sdy.jit`.
 
     Raises:
         ValueError: `memory` is not a size.
@@ -81,11 +90,11 @@ def _mesh_of_context(mesh: AnyMesh | None) -> AbstractContextManager[Any]:
 @cache
 def install_hook() -> None:
     """Install the hook by which sdy replaces the modules that XLA compiles, once in a process."""
-    before_xla_compiles(_partitioned)
+    replace_compilation(_compiled)
 
 
-def _partitioned(lowered: ToCompile) -> ForXla | None:
-    """Return the module that replaces the lowered one, or None to keep it."""
+def _compiled(lowered: ToCompile, compile_by_xla: CompileByXla) -> Executable | None:
+    """Compile the partitioned form of a lowered module; None to compile the module itself."""
     asked = inner_compilers(lowered)
     compilers = [*active_compilers(), *asked]
     if not compilers or any(isinstance(each, LocalProgram) for each in lowered.kept_alive):
@@ -97,13 +106,31 @@ def _partitioned(lowered: ToCompile) -> ForXla | None:
         if of_context.size > jax.device_count() and lowered.names_meshes:
             refuse_abstract(lowered.function, of_context)
         return None
+    propagated = cache(lambda: PropagatedProgram.of(lowered, compilers))
+    memory = memory_of(compilers)
+    if not memory:
+        program = _partitioned(lowered, compilers, propagated)
+        return None if program is None else compile_by_xla(program, {})
+    options = CPU_OPTIONS if lowered.devices[0].platform == "cpu" else {}
+
+    def compile_for(limit: int) -> Executable | None:
+        program = _partitioned(lowered, [*compilers, Compiler(memory=str(limit))], propagated)
+        return None if program is None else compile_by_xla(program, options)
+
+    return compile_within(int(memory), compile_for, lowered.function)
+
+
+def _partitioned(
+    lowered: ToCompile, compilers: Sequence[Compiler], propagated: Callable[[], PropagatedProgram]
+) -> ForXla | None:
+    """Return the partitioned form of a lowered module for XLA; None for a program that is not sharded."""
+
+    def make() -> ForXla | None:
+        compilation = propagated().partitioned(partitioner_for(memory_of(compilers), warns=False))
+        return compilation.manual(lowered.module.context) if compilation.is_sharded else None
+
     with gc_control.paused(leaves_little=True):
-        return remembered(lowered, compilers, partial(_compile_for_xla, lowered, compilers))
-
-
-def _compile_for_xla(lowered: ToCompile, compilers: Sequence[Compiler]) -> ForXla | None:
-    compilation = Compilation.of(lowered, compilers)
-    return compilation.manual(lowered.module.context) if compilation.is_sharded else None
+        return remembered(lowered, compilers, make)
 
 
 def _warn_of_other_devices(lowered: ToCompile, asked: Iterable[Compiler]) -> None:

@@ -27,7 +27,7 @@ from sdy.passes.jax.api.compiler import install_hook
 from sdy.passes.jax.api.given_shardings import GivenShardings, Tree
 from sdy.passes.jax.api.marker_primitive import with_marker
 from sdy.passes.jax.api.positional_call import static_positions
-from sdy.passes.jax.compiler_context import CPU_OPTIONS, Compiler, active_compilers, memory_limit, use_compilers
+from sdy.passes.jax.compiler_context import Compiler, active_compilers, memory_limit, use_compilers
 from sdy.passes.jax.device_mesh import AnyMesh, refuse_abstract
 from sdy.passes.jax.jax_internals import on_devices
 from sdy.passes.jax.refused_kernels import explain_refused_kernels
@@ -68,7 +68,7 @@ def jit(
         compare_layouts: propagate both the program as written and its HLO form, and keep the layout that moves fewer
             bytes; otherwise the program as written alone.
         memory: the bytes that a device may use, as a number or a size such as "2G". Values are recomputed instead of
-            kept until the predicted memory is at most that; a warning says if it is not.
+            kept until the compiled program needs at most that; `sdy.MemoryLimitWarning` says if it needs more.
         **options: options of `jax.jit`: static_argnums, static_argnames, donate_argnums, donate_argnames,
             keep_unused, inline, compiler_options.
 
@@ -179,9 +179,7 @@ class Jitted(Lowerable):
     def _by_jax(self) -> Any:
         """The function under `jax.jit`, for calls with sdy as the active compiler."""
         fun = self._constrained if self._given.ours else self._fun
-        return jax.jit(
-            fun, **self._given.for_jax(), **(_kept_in_order(self._options) if self._memory else self._options)
-        )
+        return jax.jit(fun, **self._given.for_jax(), **self._options)
 
     @cached_property
     def _nested(self) -> Any:
@@ -227,13 +225,6 @@ class Jitted(Lowerable):
         static = static_positions(names, len(args), self._options)
         positions = [index for index in range(len(args)) if index not in static]
         return positions, [names[index] if index < len(names) else f"args[{index}]" for index in positions]
-
-
-def _kept_in_order(options: dict[str, Any]) -> dict[str, Any]:
-    """Return options of `jax.jit` with which XLA keeps the order and the copies of recomputed operations on CPUs."""
-    if jax.default_backend() != "cpu":
-        return options
-    return {**options, "compiler_options": {**CPU_OPTIONS, **(options.get("compiler_options") or {})}}
 
 
 def _parameters(fun: Function[Any]) -> list[str]:

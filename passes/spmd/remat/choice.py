@@ -67,6 +67,8 @@ class Recomputation:
     dropped: dict[SSAValue, Dropped] = field(default_factory=dict[SSAValue, Dropped])
     copies: defaultdict[int, list[Copy]] = field(default_factory=lambda: defaultdict[int, list[Copy]](list))
     """The copies of each kernel, by its time."""
+    reaches_limit: bool = True
+    """Whether the temporaries need at most the limit."""
 
     def is_kept(self, value: SSAValue, time: int, timeline: KernelTimeline) -> bool:
         """Return whether `value` is in memory at `time`, or the value that it is a view of."""
@@ -124,6 +126,7 @@ class _Chooser:
             peak = max(over, key=self._bytes.__getitem__)
             if not self._lower(peak):
                 stuck.add(peak)
+                self._plan.reaches_limit = False
 
     def _lower(self, peak: int) -> bool:
         """Drop values until the memory at `peak` is at most the limit; return whether this succeeds."""

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
@@ -103,18 +103,11 @@ class KernelTimeline:
                     visited.add(owner)
                     pending.append(owner)
 
-    def seconds(self, module: ModuleOp, hardware: Hardware) -> list[float]:
-        """Estimate the time of each kernel, communication included."""
+    def seconds(self, seconds_of: Mapping[Operation, float]) -> list[float]:
+        """Return the time of each kernel, from the times of the operations."""
         of_operation: defaultdict[Operation, float] = defaultdict(float)
-        for op, seconds in compute_times(module, hardware):
+        for op, seconds in seconds_of.items():
             of_operation[self._ancestor(op)] += seconds
-        meshes = [mesh for mesh in named_meshes(module).values() if mesh.axes]
-        if meshes:
-            grid, mesh = Grid(1, device_count(module)), meshes[0]
-            network = Network(mesh, hardware)
-            for each in received(module):
-                message = message_of(each, axes_of(each.collective, grid, mesh))
-                of_operation[self._ancestor(each.collective)] += network.seconds(message)
         return [sum(of_operation[op] for op in self.operations_of(time)) for time in range(len(self.kernels))]
 
     def _ancestor(self, op: Operation) -> Operation:
@@ -122,6 +115,21 @@ class KernelTimeline:
         while op.parent is not self._block and (parent := op.parent_op()) is not None:
             op = parent
         return op
+
+
+def operation_seconds(module: ModuleOp, hardware: Hardware) -> Mapping[Operation, float]:
+    """Estimate the time of each operation in a step, communication included."""
+    of_operation: defaultdict[Operation, float] = defaultdict(float)
+    for op, seconds in compute_times(module, hardware):
+        of_operation[op] += seconds
+    meshes = [mesh for mesh in named_meshes(module).values() if mesh.axes]
+    if meshes:
+        grid, mesh = Grid(1, device_count(module)), meshes[0]
+        network = Network(mesh, hardware)
+        for each in received(module):
+            message = message_of(each, axes_of(each.collective, grid, mesh))
+            of_operation[each.collective] += network.seconds(message)
+    return of_operation
 
 
 def _overwritten(allocation: Allocation) -> set[SSAValue]:

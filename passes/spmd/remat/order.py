@@ -1,23 +1,23 @@
 """Optimization barriers that make XLA run the kernels of a program segment by segment.
 
     segment 1     %y = dot %x, %w
-                  %0:2 = optimization_barrier %y, %x
-    segment 2     %z = dot %0#0, %v          follows %y
+                  %0:3 = optimization_barrier %y, %x, %v
+    segment 2     %z = dot %0#0, %0#2        follows %y; no transposed copy of %v is shared with other segments
                   %1 = tanh %0#1             follows %y, and is not merged with an equal operation of segment 1
 
-The barrier before a segment has the values that the segment before it leaves for later, and one read of each kernel
-that reads neither those nor results of its own segment. `jax.checkpoint` orders and protects what it recomputes so.
+The barrier before a segment has the values that the segment before it leaves for later, and those that the segment
+reads. XLA would otherwise merge equal operations on them, such as the transposes of operands of products, and keep the
+results from the first segment to the last. `jax.checkpoint` orders and protects what it recomputes so.
 """
 
 from collections.abc import Iterator, Mapping, Set
 
 from xdsl.dialects.builtin import UnitAttr
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from sdy.dialect.attributes import ORDERS
 from sdy.ir.editing import insert
-from sdy.passes.common.properties import value_bytes
 from sdy.passes.spmd.costs.kernels import Kernel, kernels_of
 from sdy.passes.spmd.local_module import COLLECTIVES
 from sdy.passes.spmd.remat.kernel_editor import KernelEditor
@@ -44,9 +44,7 @@ def order(editor: KernelEditor, block: Block, starts: Set[Operation], length: in
         passed = dict.fromkeys(_left(segments[index - 1], index, last_read))
         if not passed:
             continue
-        for kernel in segment:
-            if not any(read in passed or number.get(read.owner) == index for read in kernel.reads):
-                passed |= dict.fromkeys(sorted(kernel.reads, key=_price)[:1])
+        passed |= dict.fromkeys(read for kernel in segment for read in kernel.reads if number.get(read.owner) != index)
         _insert(editor, segment, [*passed])
 
 
@@ -78,11 +76,6 @@ def _segments(kernels: list[Kernel], starts: Set[Operation], length: int) -> lis
         segments[-1].append(kernel)
         was_start = is_start
     return segments
-
-
-def _price(read: SSAValue) -> tuple[bool, int]:
-    """Return the key by which the value is chosen through which a kernel follows a barrier: a small temporary."""
-    return isinstance(read, BlockArgument), value_bytes(read)
 
 
 def _insert(editor: KernelEditor, segment: list[Kernel], passed: list[SSAValue]) -> None:

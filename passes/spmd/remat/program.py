@@ -1,20 +1,25 @@
 """Rematerialization of a per-device program under a memory limit."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy.dialect.attributes import RECOMPUTES
 from sdy.ir.companions import clone_alone
+from sdy.ir.walking import operations
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.spmd.costs.footprint import peak_bytes
 from sdy.passes.spmd.costs.hardware import Hardware
+from sdy.passes.spmd.local_module import Channels, first_free_channel
 from sdy.passes.spmd.remat.choice import recomputation
 from sdy.passes.spmd.remat.kernel_editor import KernelEditor
-from sdy.passes.spmd.remat.kernel_timeline import KernelTimeline
+from sdy.passes.spmd.remat.kernel_timeline import KernelTimeline, operation_seconds
 from sdy.passes.spmd.remat.order import order
 from sdy.passes.spmd.remat.recompute import recompute
+from sdy.passes.spmd.remat.stacks import Chains, drop, stacks_of
 
 _MAX_ATTEMPTS = 4
 """Maximum number of limits that are tried for the memory of temporaries."""
@@ -35,6 +40,7 @@ class Rematerialized:
         num_values: The number of values that are recomputed.
         seconds: The estimated time of the recomputation in a step.
         target: The bytes of temporaries for which values were chosen.
+        reaches_target: Whether the temporaries need at most `target` if kernels run in the order of the module.
         length: The most kernels of a segment between barriers.
     """
 
@@ -42,6 +48,7 @@ class Rematerialized:
     num_values: int = 0
     seconds: float = 0.0
     target: int = 0
+    reaches_target: bool = True
     length: int = 0
 
 
@@ -60,8 +67,42 @@ def rematerialize(module: ModuleOp, limit: int, hardware: Hardware) -> Remateria
     before = peak_bytes(module)
     if before <= limit:
         return Rematerialized(before)
+    dropped = _drop_stacks(module, limit, hardware)
+    rest = _rematerialize_main(module, limit, hardware)
+    return replace(rest, num_values=rest.num_values + dropped.num_values, seconds=rest.seconds + dropped.seconds)
+
+
+def _drop_stacks(module: ModuleOp, limit: int, hardware: Hardware) -> Rematerialized:
+    """Drop the fewest stacks, the cheapest first, with which the memory of `module` is at most `limit`, or least."""
+    stacks = stacks_of(module)
+    chains = Chains(stacks, operation_seconds(module, hardware))
+    order = chains.order()
+    numbers = [stacks.index(stack) for stack in order]
+
+    def dropped(count: int, module: ModuleOp) -> int:
+        of_module = stacks_of(module)
+        channels = Channels(first_free_channel(operations(module)))
+        drop(of_module, [of_module[number] for number in numbers[:count]], channels)
+        return peak_bytes(module)
+
+    @cache
+    def memory(count: int) -> int:
+        return dropped(count, clone_alone(module))
+
+    counts = range(len(order) + 1)
+    fitting = bisect_left(counts, -limit, key=lambda count: -memory(count))
+    count = fitting if fitting < len(counts) else min(counts, key=memory)
+    paid = chains.seconds(order[:count]) or 0.0
+    return Rematerialized(dropped(count, module), count, paid)
+
+
+def _rematerialize_main(module: ModuleOp, limit: int, hardware: Hardware) -> Rematerialized:
+    """Order the kernels of the main function of `module`, and recompute its values."""
+    before = peak_bytes(module)
+    if before <= limit:
+        return Rematerialized(before)
     timeline = KernelTimeline(module)
-    seconds = timeline.seconds(module, hardware)
+    seconds = timeline.seconds(operation_seconds(module, hardware))
     attempts: list[Rematerialized] = []
     for length in _LENGTHS:
         low, target, high = 0, limit - timeline.outside, limit
@@ -70,15 +111,16 @@ def rematerialize(module: ModuleOp, limit: int, hardware: Hardware) -> Remateria
                 break
             result = _apply(clone_alone(module), seconds, target, length)
             attempts.append(result)
-            if result.memory > limit:
+            fits = result.memory <= limit
+            if fits and not low and high == limit:
+                break
+            if fits or not result.reaches_target:
+                low, target = target, (target + high) // 2
+            else:
                 high = target
                 target -= max(result.memory - limit, int(limit * _MIN_STEP))
                 target = target if target > low else (low + high) // 2
-            elif not low and high == limit:
-                break
-            else:
-                low, target = target, (target + high) // 2
-        if low or high == limit:
+        if any(each.memory <= limit for each in attempts):
             break
     best = min(attempts, key=lambda result: (max(result.memory, limit), result.seconds), default=None)
     if best is None or best.memory >= before:
@@ -98,4 +140,4 @@ def _apply(module: ModuleOp, seconds: Sequence[float], target: int, length: int)
     order(editor, block, {*copies}, length)
     editor.erase_dead()
     paid = sum(each.seconds for each in plan.dropped.values())
-    return Rematerialized(peak_bytes(module), len(plan.dropped), paid, target, length)
+    return Rematerialized(peak_bytes(module), len(plan.dropped), paid, target, plan.reaches_limit, length)

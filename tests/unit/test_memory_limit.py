@@ -1,0 +1,61 @@
+"""Compilation within a memory limit: the limits of rematerialization that are tried."""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import sdy
+from sdy.passes.jax.memory_limit import compile_within
+
+
+@dataclass(eq=False)
+class Compiled:
+    """A program that needs `memory` bytes."""
+
+    memory: int
+
+    def memory_analysis(self) -> Any:
+        return SimpleNamespace(
+            argument_size_in_bytes=self.memory,
+            output_size_in_bytes=0,
+            alias_size_in_bytes=0,
+            temp_size_in_bytes=0,
+        )
+
+
+CASES: dict[str, tuple[Callable[[int], int], list[int], int]] = {
+    "fits": (lambda limit: limit - 5, [1000], 995),
+    "exceeds by a constant": (lambda limit: limit + 100, [1000, 900], 1000),
+    "saves a part": (lambda limit: 600 + limit * 6 // 10, [1000, 800, 667], 1000),
+    "saves late": (lambda limit: 1200 if limit > 500 else 950, [1000, 800, 134], 950),
+}
+"""The memory that a program needs for each limit, the limits that are tried, and the memory of the result."""
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_limits_are_lowered_until_the_program_fits(name: str) -> None:
+    memory, limits, needed = CASES[name]
+    tried: list[int] = []
+
+    def compile_for(limit: int) -> Compiled:
+        tried.append(limit)
+        return Compiled(memory(limit))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compiled = compile_within(1000, compile_for, "step")
+    assert tried == limits
+    assert isinstance(compiled, Compiled)
+    assert compiled.memory == needed
+
+
+def test_the_program_that_needs_least_is_kept_with_a_warning() -> None:
+    memory = {1000: 1500, 500: 1300}
+    with pytest.warns(sdy.MemoryLimitWarning, match="'step' needs 1.27 KiB of memory .* more than 1000 bytes"):
+        compiled = compile_within(1000, lambda limit: Compiled(memory.get(limit, 1400)), "step")
+    assert isinstance(compiled, Compiled)
+    assert compiled.memory == 1300
