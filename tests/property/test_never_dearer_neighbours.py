@@ -145,6 +145,12 @@ CASES: dict[str, tuple[tuple[int, ...], Function[Any], Arguments, P]] = {
         [((1, 8, 8), P(None, "x")), ((4, 8, 8), P())],
         P(None, None, "x"),
     ),
+    "partial sums of a kernel larger than its operands": (
+        (4,),
+        gradient_of_kernel(dilated),
+        [((1, 8, 8), P(None, "x")), ((4, 8, 8), P("x"))],
+        P(),
+    ),
     "a split window": ((4,), convolved, [((1, 8, 8), P()), ((4, 8, 8), P("x"))], P(None, None, "x")),
 }
 

@@ -38,6 +38,13 @@ Either the operand is all-gathered, or each device reads its own rows of the sli
 Alone, either convolution is cheapest if it reduces partial sums. If both are considered, one all-gather of the image is
 cheaper: the first is charged for it only what the second does not save.
 
+*A convolution whose result is larger than its operands.* The gradient of a kernel, of an image and the gradient of the
+result, both with split rows:
+
+    tensor<1x8x8xf32> [{}, {"x"}, {}], tensor<1x8x8xf32> [{}, {"x"}, {}] -> tensor<4x8x8xf32> [{}, {}, {}]
+
+Either the partial sums of 256 elements are all-reduced, or the operands of 64 elements each are all-gathered.
+
 *A scatter of split updates.* Either partial results are summed, or the updates are resharded like the input:
 
     tensor<8x16xf32> [{}, {"x"}], updates tensor<8x16xf32> [{"x"}, {}] -> tensor<8x16xf32> [{"x"}, {}]
@@ -47,7 +54,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from sdy.axes import total_size
 from sdy.dialect.shardings import get_sharding
@@ -121,7 +128,8 @@ def cheapest_operation(
     plan = plan_operation(tensors, mesh_name, meshes, reshapes)
     if isinstance(op, ReshapeOp) and _have_same_devices(meshes, mesh):
         return _cheapest_reshape(op, tensors, plan, mesh_name, mesh)
-    if not any(plan.shardings):
+    is_partial = isinstance(op, ConvolutionOp) and bool(plan.reduction_axes)
+    if not any(plan.shardings) and not is_partial:
         return plan
     alternatives = _alternatives(op, tensors, plan, mesh_name, meshes, reshapes)
     best = plan if len(alternatives) == 1 else min(alternatives, key=lambda each: _cost(op, tensors, each, mesh))
@@ -254,14 +262,21 @@ def _num_parts(plan: OperationShardings, mesh: Mesh) -> int:
 def _bytes_held(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh) -> int:
     """Return the bytes of a device's shards of the tensors of `op`, each in its larger sharding, around `op` or in it.
 
-    A loop-invariant operand counts in both shardings.
+    A loop-invariant operand and an argument count in both shardings, and so do partial sums and their total.
     """
     values = (*op.operands, *op.results)
     held = 0
     for index, (value, old, new) in enumerate(zip(values, tensors.shardings, plan.shardings, strict=True)):
         both = [local_bytes(value.type, sharding, mesh) for sharding in {old, new or old}]
-        is_invariant = index < len(op.operands) and iterations_of_operand(op, value) < iterations(op)
-        held += sum(both) if is_invariant else max(both)
+        is_kept = isinstance(before_reshards(value), BlockArgument) or (
+            index < len(op.operands) and iterations_of_operand(op, value) < iterations(op)
+        )
+        held += sum(both) if is_kept else max(both)
+    if plan.reduction_axes:
+        results = zip(
+            op.results, tensors.shardings[len(op.operands) :], plan.shardings[len(op.operands) :], strict=True
+        )
+        held += sum(local_bytes(value.type, new or old, mesh) for value, old, new in results)
     return held
 
 
