@@ -19,7 +19,7 @@ from xdsl.ir import Operation
 
 import sdy
 from sdy.passes.jax.api import compiler
-from sdy.passes.jax.compilation import Compilation
+from sdy.passes.jax.compilation import PropagatedProgram
 from sdy.passes.jax.compiler_context import Compiler
 from sdy.passes.jax.jax_internals import ToCompile
 
@@ -89,14 +89,14 @@ def main(folder: str) -> None:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     times = 0
 
-    class Counted(Compilation):
+    class Counted(PropagatedProgram):
         @classmethod
-        def of(cls, lowered: ToCompile, compilers: Sequence[Compiler]) -> Compilation:
+        def of(cls, lowered: ToCompile, compilers: Sequence[Compiler]) -> PropagatedProgram:
             nonlocal times
             times += 1
             return super().of(lowered, compilers)
 
-    compiler.Compilation = Counted
+    compiler.PropagatedProgram = Counted
     found: dict[str, Any] = {}
     for name, call in CALLS.items():
         jax.clear_caches()
