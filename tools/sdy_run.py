@@ -15,9 +15,9 @@ from sdy.ir.walking import operations
 from sdy.passes.driver import Timing, read, run_passes
 from sdy.passes.importing.import_gspmd import ImportGspmdPass, needs_import_from_gspmd
 from sdy.passes.jax.program.inputs import NumpyArray, arrange_inputs, random_inputs, read_arrays
-from sdy.passes.layouts import PartitionedLayout, cheapest, propagated_layouts
+from sdy.passes.layouts import PartitionedLayout, PropagatedLayout, cheapest, partitioner_for, propagated_layouts
 from sdy.text import parse
-from sdy.tools.arguments import PROGRAM, add_inputs_options, add_under_option, positive, tool_parser
+from sdy.tools.arguments import PROGRAM, add_inputs_options, add_under_option, byte_size, positive, tool_parser
 from sdy.tools.comparison import Comparison, Reference, compare
 from sdy.tools.devices import check_enough, enough_devices
 from sdy.tools.entry import guarded
@@ -76,6 +76,9 @@ def _parser() -> argparse.ArgumentParser:
         default=True,
         help="also propagate the program's HLO form, and keep the layout that moves fewer bytes (default)",
     )
+    parser.add_argument(
+        "--memory", type=byte_size, metavar="SIZE", help="memory per device: recompute values until the program fits"
+    )
     add_under_option(parser)
     return parser
 
@@ -111,11 +114,13 @@ def _account(arguments: argparse.Namespace) -> RunAccount:
     with timing.stage("partition"):
         layout = cheapest(layouts)
     propagated_shardings = max(count_shardings(layout.module) - initial_shardings, 0)
-    module = layout.local
     with timing.stage("start jax"):
-        devices = enough_devices(module, arguments.devices)
+        devices = enough_devices(layout.local, arguments.devices)
     with timing.stage("compile"):
-        program = _compile(module, devices)
+        if arguments.memory is None:
+            program = _compile(layout.local, devices)
+        else:
+            layout, program = _compile_within(arguments.memory, layouts, devices, source.name)
     if arrays is None:
         inputs = random_inputs(program.inputs, arguments.seed)
     else:
@@ -142,6 +147,25 @@ def _compile(module: ModuleOp, devices: "Sequence[Device]") -> "CompiledProgram"
 
     with _xla_errors_as_diagnostics():
         return compile(module, devices)
+
+
+def _compile_within(
+    memory: int, layouts: Sequence[PropagatedLayout], devices: "Sequence[Device]", name: str
+) -> "tuple[PartitionedLayout, CompiledProgram]":
+    """Partition and compile the program so that a device needs at most `memory` bytes, or with a warning."""
+    from sdy.passes.jax.memory_limit import compile_within
+
+    layout_of: dict[CompiledProgram, PartitionedLayout] = {}
+
+    def compile_for(limit: int) -> "CompiledProgram":
+        layout = cheapest(layouts, partitioner_for(str(limit), warns=False))
+        program = _compile(layout.local, devices)
+        layout_of[program] = layout
+        return program
+
+    program = compile_within(memory, compile_for, name)
+    assert program is not None
+    return layout_of[program], program
 
 
 def _run(program: "CompiledProgram", inputs: Sequence[Any]) -> "tuple[jax.Array, ...]":

@@ -7,6 +7,7 @@ the operands of products. Then the program is rematerialized for a smaller limit
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 import jax
@@ -14,6 +15,8 @@ import jax
 from sdy.diagnostics import Diagnostic, MemoryLimitWarning, capture, report, warn
 from sdy.formatting import format_bytes
 from sdy.passes.jax.jax_internals import Executable, executable_of
+
+ExecutableT = TypeVar("ExecutableT", bound=Executable)
 
 _MAX_ATTEMPTS = 5
 """Maximum number of limits for which a program is compiled."""
@@ -43,16 +46,16 @@ def rematerialization_limit(compiled: jax.stages.Compiled) -> int | None:
 
 
 @dataclass(frozen=True)
-class _Attempt:
+class _Attempt(Generic[ExecutableT]):
     """A program compiled with a limit of rematerialization."""
 
-    executable: Executable
+    executable: ExecutableT
     limit: int
     memory: int
     reported: list[Diagnostic]
 
 
-def compile_within(limit: int, compile_for: Callable[[int], Executable | None], function: str) -> Executable | None:
+def compile_within(limit: int, compile_for: Callable[[int], ExecutableT | None], function: str) -> ExecutableT | None:
     """Compile a program so that XLA needs at most `limit` bytes.
 
     Each attempt lowers the limit of rematerialization by the bytes that XLA needs beyond `limit`, or more if the last
@@ -64,7 +67,7 @@ def compile_within(limit: int, compile_for: Callable[[int], Executable | None], 
         compile_for: Compiles the program, rematerialized for a limit; returns None for a program that is not sharded.
         function: The name of the function.
     """
-    attempts: list[_Attempt] = []
+    attempts: list[_Attempt[ExecutableT]] = []
     target = limit
     while len(attempts) < _MAX_ATTEMPTS and target > 0:
         with capture() as reported:
@@ -91,7 +94,7 @@ def compile_within(limit: int, compile_for: Callable[[int], Executable | None], 
     return best.executable
 
 
-def _slope(attempts: Sequence[_Attempt]) -> float:
+def _slope(attempts: Sequence[_Attempt[ExecutableT]]) -> float:
     """Return the bytes that the last attempt saved for each byte by which it lowered the limit, within bounds."""
     if len(attempts) == 1:
         return 1.0

@@ -169,6 +169,37 @@ def test_costs_are_predicted_without_enough_devices():
     assert "too few for the mesh" in str(account)
 
 
+LATE_READ = """
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%x: tensor<256x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %w: tensor<64x128xf32>,
+    %big: tensor<64x256xf32>, %v: tensor<256x128xf32>) -> tensor<256x128xf32> {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+      : (tensor<256x64xf32>, tensor<64x128xf32>) -> tensor<256x128xf32>
+  %1 = stablehlo.tanh %0 : tensor<256x128xf32>
+  %2 = stablehlo.dot_general %1, %w, contracting_dims = [1] x [1]
+      : (tensor<256x128xf32>, tensor<64x128xf32>) -> tensor<256x64xf32>
+  %3 = stablehlo.dot_general %2, %big, contracting_dims = [1] x [0]
+      : (tensor<256x64xf32>, tensor<64x256xf32>) -> tensor<256x256xf32>
+  %4 = stablehlo.tanh %3 : tensor<256x256xf32>
+  %5 = stablehlo.dot_general %4, %v, contracting_dims = [1] x [0]
+      : (tensor<256x256xf32>, tensor<256x128xf32>) -> tensor<256x128xf32>
+  %6 = stablehlo.multiply %5, %1 : tensor<256x128xf32>
+  return %6 : tensor<256x128xf32>
+}
+"""
+"""A program whose `%1` is read again after the peak."""
+
+
+def test_sdy_run_recomputes_values_under_a_memory_limit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "late_read.mlir"
+    path.write_text(LATE_READ)
+    assert sdy_run.main([str(path), "--memory", "540K"]) == 0
+    printed = capsys.readouterr()
+    assert "recomputed" in printed.out
+    assert "as compiled by XLA" not in printed.err
+    assert "largest difference from the unpartitioned program" in printed.out
+
+
 def test_the_text_is_what_sdy_run_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     path = tmp_path / "program.mlir"
     path.write_text(PROGRAM)

@@ -1,21 +1,26 @@
 """Compile a module into a function on jax arrays."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 from jax.sharding import NamedSharding, PartitionSpec
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy.diagnostics import error
+from sdy.dialect.attributes import ORDERS
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.shardings import func_result_sharding
 from sdy.ir.companions import clone
+from sdy.ir.walking import operations_of
+from sdy.passes.jax.compiler_context import CPU_OPTIONS
 from sdy.passes.jax.device_mesh import Device
 from sdy.passes.jax.memory_limit import peak_bytes_of
 from sdy.passes.jax.program.custom_calls import explain_wrong_calls
 from sdy.passes.jax.program.interface import Argument, WithPorts, function_to_run
 from sdy.passes.jax.program.sharded_program import ShardedProgram, in_type
 from sdy.passes.layouts import cheapest, is_propagated, propagated_layouts
+from sdy.stablehlo.control_flow import OptimizationBarrierOp
 
 
 class CompiledProgram(WithPorts):
@@ -34,7 +39,7 @@ class CompiledProgram(WithPorts):
         self.outputs = program.outputs
         self.devices: tuple[Device, ...] = program.devices
         self._signature = program.signature
-        self._compiled = program.lower().compile()
+        self._compiled = program.lower().compile(_xla_options(program))
 
     def __repr__(self) -> str:
         return f"<a compiled program {self._signature}>"
@@ -42,6 +47,10 @@ class CompiledProgram(WithPorts):
     def compiled_text(self) -> str:
         """Return the program optimized by XLA, as HLO text."""
         return self._compiled.as_text()
+
+    def memory_analysis(self) -> Any:
+        """Return XLA's memory statistics of a device, as `jax.stages.Compiled` does."""
+        return self._compiled.memory_analysis()
 
     def temporary_bytes(self) -> int | None:
         """Return the bytes of temporaries on each device; None if XLA does not report them."""
@@ -73,6 +82,12 @@ class CompiledProgram(WithPorts):
         checked = [port.check(argument) for port, argument in zip(self.inputs, arguments, strict=True)]
         placed = jax.device_put(checked, [_reduced(sharding) for sharding in self.in_shardings])
         return [_as_partial(array, sharding) for array, sharding in zip(placed, self.in_shardings, strict=True)]
+
+
+def _xla_options(program: ShardedProgram) -> dict[str, str | bool] | None:
+    """Return the options with which XLA keeps the order and the copies of recomputed operations, if there are any."""
+    is_ordered = any(ORDERS in op.attributes for op in operations_of(program.local.module, OptimizationBarrierOp))
+    return {**CPU_OPTIONS} if is_ordered and program.devices and program.devices[0].platform == "cpu" else None
 
 
 def _reduced(sharding: NamedSharding) -> NamedSharding:
