@@ -1,9 +1,7 @@
-"""Chunks within a memory limit: the least recently used ones are spilled to a temporary Zarr store."""
+"""Chunks within a memory limit: the least recently used ones are spilled to a temporary file."""
 
-import shutil
 from collections import OrderedDict
-from collections.abc import Collection, Mapping, Sequence
-from itertools import count
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,6 +10,7 @@ import numpy as np
 from sdy.passes.blocks.arrays import Array, storage_dtype, zarr
 from sdy.passes.blocks.graph import StoredTensor
 from sdy.passes.blocks.memory import ResidentMemory, return_free_memory
+from sdy.passes.blocks.spill_file import SpillFile
 
 Key = tuple[StoredTensor, int]
 
@@ -20,27 +19,19 @@ _CODE_BYTES = 2**23
 
 
 class ChunkStore:
-    """Chunks by tensor and number, least recently used ones spilled to Zarr arrays.
+    """Chunks by tensor and number, least recently used ones spilled to a file.
 
     Args:
         limit: Maximal number of bytes in memory, of chunks and of what the process takes beside them.
-        directory: Folder of the Zarr arrays.
+        directory: Folder of the file; None is the system's folder of temporary files.
         results: Arrays of NumPy or Zarr to which the chunks of the program's results are written.
-        stored: The chunks that `results` have already.
     """
 
-    def __init__(
-        self,
-        limit: int,
-        directory: Path,
-        results: Mapping[StoredTensor, Any],
-        stored: Mapping[StoredTensor, Collection[int]],
-    ):
+    def __init__(self, limit: int, directory: Path | None, results: Mapping[StoredTensor, Any]):
         self.limit = limit
-        self._directory = directory
         self._results = results
-        self._arrays = dict(results)
-        self._stored = {tensor: {*numbers} for tensor, numbers in stored.items()}
+        self._file = SpillFile(directory)
+        self._place_of: dict[Key, int] = {}
         self._resident = ResidentMemory()
         self._held: OrderedDict[Key, Array] = OrderedDict()
         self._held_bytes = 0
@@ -49,7 +40,6 @@ class ChunkStore:
         self._beside = 0
         self._kept = 0
         self._reserved = 0
-        self._names = count()
         self.most_bytes = 0
         self.spilled_bytes = 0
         self.loaded_bytes = 0
@@ -88,7 +78,7 @@ class ChunkStore:
     def put(self, tensor: StoredTensor, number: int, array: Array, is_read: bool) -> None:
         """Store a chunk, for which `make_room` has made room: in the results, and in memory if shards read it."""
         if tensor in self._results:
-            self._write(tensor, number, array)
+            write_chunk(self._results[tensor], tensor, number, array)
             if isinstance(self._results[tensor], np.ndarray):
                 self._result_bytes += array.nbytes
                 return
@@ -99,12 +89,13 @@ class ChunkStore:
     def read(self, tensor: StoredTensor, number: int, start: Sequence[int], end: Sequence[int]) -> Array:
         """Return elements of a chunk, from position `start` of the tensor to `end`."""
         array = self._held.get((tensor, number))
-        if array is None:
-            part = self._arrays[tensor][tuple(map(slice, start, end))]
-            if not isinstance(self._arrays[tensor], np.ndarray):
-                self.loaded_bytes += part.nbytes
-            return np.asarray(part).view(tensor.dtype)
-        self._held.move_to_end((tensor, number))
+        if array is not None:
+            self._held.move_to_end((tensor, number))
+        elif tensor in self._results:
+            return np.asarray(self._results[tensor][tuple(map(slice, start, end))]).view(tensor.dtype)
+        else:
+            array = self._file.read(self._place_of[tensor, number], tensor.chunk_shape(number), tensor.dtype)
+            self.loaded_bytes += array.nbytes
         first = tensor.bounds[0][number]
         return array[tuple(map(slice, map(int.__sub__, start, first), map(int.__sub__, end, first)))]
 
@@ -113,28 +104,19 @@ class ChunkStore:
         array = self._held.pop((tensor, number), None)
         if array is not None:
             self._held_bytes -= array.nbytes
-        if tensor in self._arrays and tensor not in self._results:
-            self._stored[tensor].discard(number)
-            if not self._stored[tensor]:
-                shutil.rmtree(self._directory / self._arrays.pop(tensor).basename)
+        place = self._place_of.pop((tensor, number), None)
+        if place is not None:
+            self._file.remove(place, tensor.chunk_bytes(number))
 
     def _measured(self) -> int:
         """Return the bytes that the process takes beside chunks, results and code."""
         return self._resident.grown() - self._held_bytes - self._result_bytes - _CODE_BYTES
 
     def _spill(self, key: Key, array: Array) -> None:
-        tensor, number = key
         self._held_bytes -= array.nbytes
-        if number in self._stored.get(tensor, ()):
-            return
-        if tensor not in self._arrays:
-            self._arrays[tensor] = create_array(self._directory, f"tensor{next(self._names)}", tensor, "none")
-        self._write(tensor, number, array)
-        self.spilled_bytes += array.nbytes
-
-    def _write(self, tensor: StoredTensor, number: int, array: Array) -> None:
-        self._stored.setdefault(tensor, set[int]()).add(number)
-        write_chunk(self._arrays[tensor], tensor, number, array)
+        if key[0] not in self._results:
+            self._place_of[key] = self._file.write(array)
+            self.spilled_bytes += array.nbytes
 
 
 def create_array(directory: Path, name: str, tensor: StoredTensor, compression: Literal["auto", "none"]) -> Any:

@@ -65,8 +65,12 @@ class StoredTensor(Tensor):
 
     def chunk_bytes(self, chunk: int) -> int:
         """Return the bytes of one chunk."""
+        return prod(self.chunk_shape(chunk)) * self.dtype.itemsize
+
+    def chunk_shape(self, chunk: int) -> tuple[int, ...]:
+        """Return the shape of one chunk."""
         start, end = self.bounds
-        return prod(map(int.__sub__, end[chunk], start[chunk])) * self.dtype.itemsize
+        return tuple(map(int.__sub__, end[chunk], start[chunk]))
 
     @cached_property
     def bounds(self) -> tuple[list[list[int]], list[list[int]]]:

@@ -8,10 +8,6 @@ from typing import Any
 from sdy.passes.blocks.arrays import zarr
 from sdy.passes.blocks.chunk_store import chunk_shape, create_array
 from sdy.passes.blocks.graph import StoredTensor
-from sdy.passes.blocks.temporary_folder import remove_abandoned
-
-CHUNKS = ".sdy-chunks-"
-"""Prefix of the temporary folders of intermediate values."""
 
 _TOKEN = "sdy_token"
 
@@ -41,7 +37,6 @@ class ResultStore:
                 group = None
             if group is None or _TOKEN not in group.attrs:
                 raise FileExistsError(f"{self.directory} exists, and is not a store of results")
-            remove_abandoned(CHUNKS, self.directory)
             if group.attrs[_TOKEN] == self.token:
                 for unfinished in self.directory.rglob("*.partial"):  # Zarr names files so while it writes them
                     unfinished.unlink()

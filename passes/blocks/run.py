@@ -40,7 +40,7 @@ def run(
     """Run a program in blocks that fit in memory.
 
     Operations are fused and divided into blocks. A block reads its regions of the arguments and of intermediate values,
-    which are spilled to a temporary folder when memory is short.
+    which are spilled to a temporary file when memory is short.
 
     Args:
         program: A function of JAX arrays, which is traced, with 64-bit types if an argument has one; or a StableHLO

@@ -15,8 +15,7 @@ from sdy.passes.blocks.chunk_store import ChunkStore, write_chunk
 from sdy.passes.blocks.graph import BlockGraph, BlockOp, Shard, StoredTensor, chunks_read, shards_needed
 from sdy.passes.blocks.kernel import run_shard
 from sdy.passes.blocks.reading import read_chunks, read_region
-from sdy.passes.blocks.result_store import CHUNKS, ResultStore
-from sdy.passes.blocks.temporary_folder import temporary_folder
+from sdy.passes.blocks.result_store import ResultStore
 from sdy.passes.blocks.token import token_of
 from sdy.progress import track
 
@@ -71,9 +70,8 @@ def run(
         group = ResultStore(store, token_of(graph, arguments))
         results = group.arrays(graph.sinks)
         stored = {sink: group.stored_chunks(sink, array) for sink, array in results.items()}
-    with temporary_folder(CHUNKS, store) as folder:
-        chunks = ChunkStore(memory_limit, folder, results, stored)
-        count = _Execution(graph, readers, chunks, stored).run()
+    chunks = ChunkStore(memory_limit, store, results)
+    count = _Execution(graph, readers, chunks, stored).run()
     statistics = RunStatistics(count, chunks.most_bytes, chunks.spilled_bytes, chunks.loaded_bytes)
     return [results[sink] for sink in graph.sinks], statistics
 
