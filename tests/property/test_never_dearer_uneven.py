@@ -55,6 +55,12 @@ CASES: dict[str, tuple[str, list[str], list[str], Function[Any]]] = {
     ),
     "strided windows, the kernel split": ("8", ["1, 8/x, 8", "3/x, 8, 8"], ["1, 4/x, 8"], every_second),
     "strided windows of one image, the kernel split": ("8", ["1/x, 8, 8", "4/x, 8, 8"], ["1, 4/x, 8"], every_second),
+    "results of whole operands, split differently": (
+        "8",
+        ["4, 5, 9"],
+        ["4, 5, 4/x", "4, 5/x, 4"],
+        lambda x: lax.top_k(x, 4),
+    ),
     "index of the only element, of top_k": ("8", ["5, 9/x, 1"], ["5, 9, 1/x"], lambda x: lax.top_k(x, 1)[1]),
     "index of the only element, of argsort": ("8", ["64/x, 1"], ["64, 1"], lambda x: jnp.argsort(x, 1)),
     "index of the only element, of argmax": ("8", ["64/x, 1"], ["64"], lambda x: jnp.argmax(x, 1)),

@@ -79,6 +79,7 @@ from sdy.passes.spmd.plan.reshard_cost import (
     before_reshards,
     elements_behind,
     elements_resharded,
+    is_on_all_devices,
     iterations,
     iterations_of_operand,
     shardings_of_uses,
@@ -167,14 +168,16 @@ def _alternatives(
 
 
 def _runs_as_in_xla(op: Operation, rule: OpShardingRule, plan: OperationShardings) -> bool:
-    """Return whether the plan reshards operands to the sharding of the results, in which XLA's partitioner computes.
+    """Return whether the plan reshards operands to the sharding of the results, or slices results of whole operands.
 
-    It may then need more memory than another plan, but no more than under `jax.jit`. Operands of loops are an
-    exception, since `sdy-hoist-invariant-collectives` moves their reshards out of the loop.
+    XLA's partitioner does the same, so that the operation needs no more memory than under `jax.jit`, although it may
+    need more than in another plan. Operations in loops are an exception, since `sdy-hoist-invariant-collectives` moves
+    the reshards of their operands out of the loop.
     """
-    results = zip(op.results, plan.shardings[len(op.operands) :], strict=True)
-    moves_results = any(sharding is not None and result.first_use is not None for result, sharding in results)
-    return not rule.reduction and not moves_results and iterations(op) == 1
+    operands, results = plan.shardings[: len(op.operands)], plan.shardings[len(op.operands) :]
+    slices_results = not any(operands) and all(is_on_all_devices(before_reshards(value)) for value in op.operands)
+    used = (sharding for result, sharding in zip(op.results, results, strict=True) if result.first_use is not None)
+    return not rule.reduction and (slices_results or not any(used)) and iterations(op) == 1
 
 
 def _have_same_devices(meshes: Meshes, mesh: Mesh) -> bool:
