@@ -197,7 +197,7 @@ def replace_compilation(compile_instead: Callable[[ToCompile, CompileByXla], Exe
     """Install a hook that compiles the modules lowered by jax.
 
     The hook may compile other modules by its second argument; their shardings apply to results without a sharding in
-    jax. It returns None to have the module compiled as it is.
+    jax. It returns None to compile the module unchanged.
     """
     compile_ = pxla.UnloadedMeshExecutable.from_hlo
 

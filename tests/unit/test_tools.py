@@ -119,7 +119,7 @@ OPTIONS = {
     "lint": "--baseline --config --explain --format --ignore --large --list --many --replicated --select --small "
     "--under --write-baseline",
     "report": "--compile --force --hardware --no-findings --output --perfetto --under -o",
-    "run": "--check --compare-layouts --devices --inputs --no-check --no-compare-layouts --seed --under",
+    "run": "--check --compare-layouts --devices --inputs --memory --no-check --no-compare-layouts --seed --under",
 }
 """The options of each tool besides the common ones; an option has one name in all tools."""
 

@@ -68,7 +68,7 @@ class Recomputation:
     copies: defaultdict[int, list[Copy]] = field(default_factory=lambda: defaultdict[int, list[Copy]](list))
     """The copies of each kernel, by its time."""
     reaches_limit: bool = True
-    """Whether the temporaries need at most the limit."""
+    """True if the temporaries need at most the limit."""
 
     def is_kept(self, value: SSAValue, time: int, timeline: KernelTimeline) -> bool:
         """Return whether `value` is in memory at `time`, or the value that it is a view of."""
