@@ -199,8 +199,8 @@ def main() -> None:
         for policy, wrap in POLICIES.items():
             theirs = Measured(program, options.layers, wrap, None)
             show(name, policy, None, theirs, free)
-            ours = Measured(program, options.layers, lambda layer: layer, theirs.predicted)
-            show(name, "ours at its memory", theirs.predicted, ours, free)
+            ours = Measured(program, options.layers, lambda layer: layer, theirs.compiled)
+            show(name, "ours at its memory", theirs.compiled, ours, free)
 
 
 def show(name: str, row: str, limit: int | None, step: Measured, free: Measured) -> None:
