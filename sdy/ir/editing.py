@@ -6,6 +6,7 @@ These functions invalidate the walks cached by `sdy.ir.walking`; passes that edi
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from xdsl.dialects.builtin import NameLoc
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue, SSAValues, Use
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriteWalker
@@ -105,12 +106,13 @@ def insert_for_other_uses(value: SSAValue, new: Operation, at: InsertPoint) -> S
 def _insert_like(value: SSAValue, new: Operation, at: InsertPoint, user: Operation | None) -> None:
     """Insert `new` with the location of `value`, which its result replaces.
 
-    JAX gives the arguments of functions and loops a name at most; `new` then has the location of its user.
+    JAX gives the arguments of functions and loops a name at most; `new` then has this name and the place of its user.
     """
     assert isinstance(value, BlockArgument | OpResult)
     new.location = value.location if isinstance(value, BlockArgument) else value.op.location
-    if isinstance(value, BlockArgument) and user is not None and location_of(value) is None:
-        new.location = user.location
+    if user is not None and location_of(value) is None:
+        name = new.location.desc if isinstance(new.location, NameLoc) else None
+        new.location = NameLoc(name, user.location) if name else user.location
     insert(new, at)
 
 
