@@ -30,6 +30,7 @@ UNBOUNDED_CACHES = {
     "sdy.ir.lazy_dialects._defined": "an entry for each file that defines operations, and one for attributes",
     "sdy.ir.fast_access.trait_of_class": CLASSES,
     "sdy.ir.walking._is_one_of": CLASSES,
+    "sdy.passes.blocks.kernel._quick_options": "a call without arguments",
     "sdy.passes.common.symbol_dce._nested_attributes_getter": CLASSES,
     "sdy.passes.jax.api.compiler.install_hook": "a call without arguments",
     "sdy.passes.jax.api.persistent_cache._source": "a call without arguments",
