@@ -9,8 +9,7 @@ import numpy as np
 
 from sdy.passes.blocks.arrays import Array, storage_dtype, zarr
 from sdy.passes.blocks.graph import StoredTensor
-from sdy.passes.blocks.memory import ResidentMemory, return_free_memory
-from sdy.passes.blocks.spill_file import SpillFile
+from sdy.passes.blocks.memory import ResidentMemory, SpillFile, return_free_memory
 
 Key = tuple[StoredTensor, int]
 

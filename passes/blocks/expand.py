@@ -10,9 +10,9 @@ from sdy.dialect.ops import PropagationBarrierOp, ReshardOp, ShardingConstraintO
 from sdy.ir.editing import replace
 from sdy.ir.shapes import shape_of
 from sdy.ir.walking import innermost_first, operations_of
-from sdy.passes.blocks.carried_values import carry_less
 from sdy.passes.common.canonicalize import canonicalize
 from sdy.passes.common.inline import inline
+from sdy.passes.common.loops import carry_less
 from sdy.passes.importing.expand_operations import expand_operations
 from sdy.stablehlo import ConvolutionOp, DotGeneralOp, DotOp, IotaOp, OptimizationBarrierOp, WhileOp
 from sdy.stablehlo.checks.shape_checks import tensor_type

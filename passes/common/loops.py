@@ -1,12 +1,13 @@
-"""Loop analysis: trip counts and loop invariants."""
+"""Loops: trip counts, loop invariants, and the values that they carry."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from sdy.dialect.constants import constant_number
 from sdy.ir.editing import erase, insert
+from sdy.ir.walking import captured_values
 from sdy.passes.common.properties import is_pure
 from sdy.stablehlo.attributes.enums import ComparisonDirection
 from sdy.stablehlo.control_flow import OptimizationBarrierOp, WhileOp
@@ -131,3 +132,35 @@ def _constant(value: SSAValue, loop: WhileOp) -> int | None:
         return _constant(loop.operands[value.index], loop)
     number = constant_number(value)
     return number if isinstance(number, int) else None
+
+
+def carry_less(loop: WhileOp) -> None:
+    """Capture values that `loop` carries unchanged, and drop those that neither a result nor the condition needs."""
+    for argument, begin in carried_unchanged(loop).items():
+        assert isinstance(argument, BlockArgument)
+        argument.replace_all_uses_with(begin)
+        loop.results[argument.index].replace_all_uses_with(begin)
+    body, test = loop.body.block, loop.cond.block.last_op
+    assert body.last_op is not None
+    assert test is not None
+    needed = {result.index for result in loop.results if result.first_use is not None}
+    needed |= _arguments_behind(test.operands, loop.cond.block)
+    while more := _arguments_behind([body.last_op.operands[index] for index in needed], body) - needed:
+        needed |= more
+    if len(needed) < len(loop.results):
+        for index in {*range(len(loop.results))} - needed:
+            body.args[index].replace_all_uses_with(loop.operands[index])  # in operations that compute unused values
+        carry_only(loop, sorted(needed))
+
+
+def _arguments_behind(values: Iterable[SSAValue], block: Block) -> set[int]:
+    """Return the numbers of the arguments of `block` that `values`, which it computes, depend on."""
+    seen: set[SSAValue] = set()
+    pending = [*values]
+    while pending:
+        value = pending.pop()
+        if value not in seen:
+            seen.add(value)
+            if isinstance(value.owner, Operation) and value.owner.parent is block:
+                pending += [*value.owner.operands, *captured_values(value.owner)]
+    return {value.index for value in seen if isinstance(value, BlockArgument) and value.owner is block}

@@ -8,7 +8,7 @@ from typing import Any
 from jax.sharding import PartitionSpec
 from xdsl.dialects.builtin import ModuleOp
 
-from sdy.passes.jax.bindings.traced import trace_of
+from sdy.passes.jax.bindings.call_trees import trace_of
 from sdy.passes.layouts import PartitionedLayout
 from sdy.passes.python.device_axes import DeviceAxes
 from sdy.passes.python_layouts.constrained import Rule

@@ -1,6 +1,6 @@
 """`sdy.specs`: the shardings of a program as trees of `PartitionSpec`s, and as a Python file that imports JAX alone."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,17 +16,28 @@ from sdy.dialect.shardings import func_arg_shardings, func_result_shardings, get
 from sdy.passes.account.partitioned_program import Program, partitioned_program, program_of
 from sdy.passes.auto.origins import choosable_results
 from sdy.passes.common.call_graph import main_function
-from sdy.passes.jax.bindings.call_trees import CallTrees, call_trees
-from sdy.passes.jax.bindings.traced import trace_of
+from sdy.passes.jax.bindings.call_trees import CallTrees, call_trees, trace_of
 from sdy.passes.layouts import PartitionedLayout, is_propagated
 from sdy.passes.policy import apply_policy
 from sdy.passes.python.device_axes import DeviceAxes, interval
 from sdy.passes.python_layouts.equation_rules import rule_of
 from sdy.passes.python_layouts.equations import Equation, number_equations, shardings_of_equations
-from sdy.passes.python_layouts.formats import FORMATS
+from sdy.passes.python_layouts.for_equinox import equinox_file
+from sdy.passes.python_layouts.for_flax import FLAX, MAXTEXT
+from sdy.passes.python_layouts.for_jax import jax_file
+from sdy.passes.python_layouts.for_torch import torch_file
 from sdy.passes.python_layouts.layout_specs import ConstrainedResult, LayoutSpecs
 from sdy.passes.python_layouts.paths import Keys, argument_keys, joined, result_keys
 from sdy.sharding import TensorSharding
+
+FORMATS: Mapping[str, Callable[[LayoutSpecs], str]] = {
+    "jax": jax_file,
+    "flax": FLAX.file,
+    "maxtext": MAXTEXT.file,
+    "equinox": equinox_file,
+    "torch": torch_file,
+}
+"""The function that prints each format."""
 
 
 @dataclass(frozen=True, repr=False)

@@ -146,7 +146,7 @@ def test_columns_of_a_mapped_file(tmp_path: Path) -> None:
 END_AT_THIRD_CHUNK = """
 import itertools, os, sys
 import jax, jax.numpy as jnp, numpy as np, sdy.blocks
-from sdy.passes.blocks import chunk_store, schedule, spill_file
+from sdy.passes.blocks import chunk_store, memory, schedule
 from sdy.passes.blocks.block_shapes import within
 from sdy.passes.blocks.build import block_graph
 numbers = itertools.count(1)
@@ -163,7 +163,7 @@ chunk_store.write_chunk = ending(chunk_store.write_chunk)
 sdy.blocks.run(lambda x: jnp.tanh(x) @ x, x, memory='64K', block_bytes='3K', store='out.zarr')
 """
 SPILL_CHUNKS = """
-spill_file.SpillFile.write = ending(spill_file.SpillFile.write)
+memory.SpillFile.write = ending(memory.SpillFile.write)
 module = sdy.from_jax(jax.jit(lambda x: jnp.tanh(x) @ jnp.tanh(x).T), x)
 schedule.run(block_graph(module, within(3072)), [x], 2**13, None)
 """

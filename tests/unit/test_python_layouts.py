@@ -16,8 +16,8 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 import sdy
 from sdy.passes.jax.hlo_received import bytes_received
 from sdy.passes.python_layouts.constrained import constrain
-from sdy.passes.python_layouts.formats import FORMATS
 from sdy.passes.python_layouts.rules import Item, find_rules, value_of
+from sdy.passes.python_layouts.specs import FORMATS
 from sdy.tools.sdy_auto import main
 
 P = PartitionSpec

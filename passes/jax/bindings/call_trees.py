@@ -1,4 +1,4 @@
-"""The trees of the arguments and results of a program that JAX lowered, kept beside its module."""
+"""The jaxpr, and the trees of the arguments and results, of a program that JAX lowered, kept beside its module."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +10,22 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sdy.ir.companions import Copies, companion
 from sdy.passes.jax.jax_internals import kept_arguments
+
+
+@dataclass
+class Trace:
+    """The closed jaxpr of a module, or None if it is unknown, as for a parsed module."""
+
+    jaxpr: Any = None
+
+    def copied(self, copies: Copies) -> "Trace":
+        """Return the same for a copy of the module."""
+        return Trace(self.jaxpr)
+
+
+def trace_of(module: ModuleOp) -> Trace:
+    """Return the trace of a module."""
+    return companion(module, Trace)
 
 
 @dataclass

@@ -15,11 +15,10 @@ from xdsl.rewriter import Rewriter
 from sdy.ir.walking import operations
 from sdy.operators.call import call_of
 from sdy.passes.common.symbol_dce import erase_dead_symbols
-from sdy.passes.jax.bindings.call_trees import keep_call_trees
+from sdy.passes.jax.bindings.call_trees import keep_call_trees, trace_of
 from sdy.passes.jax.bindings.from_bindings import module_from_bindings
 from sdy.passes.jax.bindings.library_names import names_in_call, rename_arguments
 from sdy.passes.jax.bindings.python_callbacks import let_each_device_call
-from sdy.passes.jax.bindings.traced import trace_of
 from sdy.passes.jax.jax_internals import lower_with_placements
 from sdy.stablehlo.composite import CompositeOp
 from sdy.stablehlo.custom_call import CustomCallOp
