@@ -157,7 +157,9 @@ def _alternatives(
         plans += (
             each
             for each in candidates
-            if _bytes_held(op, tensors, each, mesh) <= most or _runs_as_in_xla(op, rule, each)
+            if _bytes_held(op, tensors, each, mesh) <= most
+            or _runs_as_in_xla(op, rule, each)
+            or _fits_instead_of_partial_sums(op, tensors, plan, each, mesh)
         )
         if isinstance(op, ConvolutionOp) and (split := rule_of_split_kernel(op, rule, tensors.shardings)):
             candidates = plans_of_tensors(replace(tensors, rule=split), mesh_name, mesh, permutes)
@@ -165,6 +167,15 @@ def _alternatives(
     if isinstance(op, DynamicSliceOp) and (summed := _summed_slice(op, tensors, mesh_name)):
         plans.append(summed)
     return tuple(dict.fromkeys(plans))
+
+
+def _fits_instead_of_partial_sums(
+    op: Operation, tensors: Tensors, plan: OperationShardings, other: OperationShardings, mesh: Mesh
+) -> bool:
+    """Return whether the operands of a convolution can be gathered where `plan` has its partial sums."""
+    if not isinstance(op, ConvolutionOp) or not plan.reduction_axes or other.reduction_axes:
+        return False
+    return _bytes_held(op, tensors, other, mesh, at_peak=True) <= _bytes_held(op, tensors, plan, mesh, at_peak=True)
 
 
 def _runs_as_in_xla(op: Operation, rule: OpShardingRule, plan: OperationShardings) -> bool:
@@ -262,24 +273,22 @@ def _num_parts(plan: OperationShardings, mesh: Mesh) -> int:
     return total_size((axis for axes in plan.axes_per_factor for axis in axes), mesh)
 
 
-def _bytes_held(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh) -> int:
+def _bytes_held(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh, at_peak: bool = False) -> int:
     """Return the bytes of a device's shards of the tensors of `op`, each in its larger sharding, around `op` or in it.
 
-    A loop-invariant operand and an argument count in both shardings, and so do partial sums and their total.
+    A loop-invariant operand counts in both shardings. With `at_peak`, so do arguments of the program and partial sums.
     """
-    values = (*op.operands, *op.results)
     held = 0
-    for index, (value, old, new) in enumerate(zip(values, tensors.shardings, plan.shardings, strict=True)):
+    for index, (value, old, new) in enumerate(
+        zip((*op.operands, *op.results), tensors.shardings, plan.shardings, strict=True)
+    ):
         both = [local_bytes(value.type, sharding, mesh) for sharding in {old, new or old}]
-        is_kept = isinstance(before_reshards(value), BlockArgument) or (
-            index < len(op.operands) and iterations_of_operand(op, value) < iterations(op)
-        )
-        held += sum(both) if is_kept else max(both)
-    if plan.reduction_axes:
-        results = zip(
-            op.results, tensors.shardings[len(op.operands) :], plan.shardings[len(op.operands) :], strict=True
-        )
-        held += sum(local_bytes(value.type, new or old, mesh) for value, old, new in results)
+        is_operand = index < len(op.operands)
+        is_invariant = is_operand and iterations_of_operand(op, value) < iterations(op)
+        is_argument = is_operand and isinstance(before_reshards(value), BlockArgument)
+        held += sum(both) if is_invariant or (at_peak and is_argument) else max(both)
+        if at_peak and plan.reduction_axes and not is_operand:
+            held += local_bytes(value.type, new or old, mesh)
     return held
 
 
