@@ -70,12 +70,19 @@ def write(path: str, content: str | bytes) -> None:
         raise _cannot("write", path, problem) from None
 
 
+_OTHER_FILES = {".py": "a Python file", ".ipynb": "a notebook", ".html": "a page"}
+"""Files that are given for a program by mistake, by suffix."""
+
+
 def read(path: str) -> Source:
     """Read the file at `path`, or standard input if `path` is `-`; bytecode is decoded to text.
 
     Raises:
-        DiagnosticError: The file cannot be read.
+        DiagnosticError: The file cannot be read, or is no program by its name.
     """
+    if (kind := _OTHER_FILES.get(Path(path).suffix)) is not None:
+        how = "`jax.jit(f).lower(...).as_text(debug_info=True)`"
+        raise error(Location(path, 1, 1), f"{kind} is not a program: write the text of {how} to a file")
     if path == STANDARD_STREAM:
         return Source(decode_program(sys.stdin.buffer.read(), "<stdin>"), "<stdin>")
     try:

@@ -181,6 +181,7 @@ def test_a_timeline_needs_hardware(tmp_path: Path, capsys: pytest.CaptureFixture
     ("words", "told"),
     [
         (["nothing.mlir"], "cannot read the file"),
+        (["train.py"], "train.py:1:1: error: a Python file is not a program: write the text of `jax.jit(f).lower"),
         ([str(EXAMPLE), "--hardware", "abacus"], "no hardware preset or file has this name"),
         ([str(EXAMPLE), "-o", "no/folder/page.html"], "cannot write the file"),
     ],
