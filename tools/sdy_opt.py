@@ -50,7 +50,8 @@ options:
   --emit-python                  write a Python file that imports JAX alone: the program of one device under
                                  jax.shard_map if the module is partitioned, else the program of whole arrays
   --sdy-explain=NAME             print why the value %NAME has its sharding, instead of the module;
-                                 @FUNCTION:%NAME for a value outside of the main function
+                                 @FUNCTION:%NAME for a value outside of the main function, and FILE:LINE for the
+                                 tensors of a source line
   --sdy-model-explorer           print the graph of the module and the propagation of each axis, as JSON for Google's
                                  Model Explorer, instead of the module
   --mlir-timing                  print the time of each pass to standard error
@@ -277,7 +278,9 @@ def process(source: Source, arguments: Arguments, timing: Timing) -> str | bytes
         if arguments.sdy_explain:
             from sdy.passes.propagation.provenance.explain import explain
 
-            return f"{explain(module, arguments.sdy_explain)}\n"
+            # A number is the name of a value here, not a line.
+            name = arguments.sdy_explain
+            return f"{explain(module, f'%{name}' if name.isdecimal() else name)}\n"
         if arguments.sdy_model_explorer:
             import json
 

@@ -24,16 +24,19 @@ def explain(program: Program, value: SSAValue | str, *args: Any, **kwargs: Any) 
     Args:
         program: The module after `sdy.propagate(module)`, or any other program that `sdy.account` takes.
         value: The value, or its name in the printed module: `"%12"`, or `"@f:%12"` for a value of the function @f.
-            An argument also has the name that JAX gave it, such as `"params['blocks'][3]['down']"`.
+            An argument also has the name that JAX gave it, such as `"params['blocks'][3]['down']"`. A source line,
+            such as `"train.py:18"`, `"train.py:18:16"` with a column as `sdy.account` prints it, or `"18"` in any file,
+            stands for the tensors that it computes and uses, one of each type and sharding.
         *args: The positional arguments of a function: arrays or `jax.ShapeDtypeStruct`s.
         **kwargs: The keyword arguments of a function.
 
     Returns:
-        The explanation; its `str()` is a readable text.
+        The explanation; its `str()` is a readable text. For a source line it is the explanation of the first tensor,
+        with those of the other tensors in `others`.
 
     Raises:
         TypeError: Arguments are given for a program that is not a function.
-        DiagnosticError: The module has not been propagated, or the value is not in it.
+        DiagnosticError: The module has not been propagated, or the value is not in it, or no operation is at the line.
     """
     if isinstance(program, ModuleOp) and not (args or kwargs):
         return explain_value(program, value)

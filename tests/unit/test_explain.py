@@ -356,3 +356,71 @@ def test_arguments_are_named_by_their_path() -> None:
     x = jax.ShapeDtypeStruct((2, 4), jnp.float32)
     explanation = sdy.explain(step, "params['blocks'][0]", {"blocks": [w]}, x)
     assert "given to argument 0 (params['blocks'][0])" in str(explanation)
+
+
+LINES = """sdy.mesh @mesh = <["a"=2, "b"=2]>
+func.func @main(%x: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>} loc("x"),
+    %w: tensor<4x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"b"}]>} loc("p['w']"))
+    -> (tensor<8x8xf32>, tensor<f32>) {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+      : (tensor<8x4xf32>, tensor<4x8xf32>) -> tensor<8x8xf32> loc("/home/me/step.py":5:9)
+  %1 = stablehlo.tanh %0 : tensor<8x8xf32> loc("/home/me/step.py":5:3)
+  %2 = stablehlo.negate %1 : tensor<8x8xf32> loc("/home/me/layers.py":7:3)
+  %3 = stablehlo.constant dense<0.0> : tensor<f32> loc("/home/me/step.py":8:3)
+  %4 = stablehlo.reduce(%2 init: %3) applies stablehlo.add across dimensions = [0, 1]
+      : (tensor<8x8xf32>, tensor<f32>) -> tensor<f32> loc("/home/me/step.py":9:3)
+  return %2, %4 : tensor<8x8xf32>, tensor<f32>
+}"""
+
+
+@pytest.mark.parametrize(
+    ("place", "values"),
+    [
+        ("step.py:5", ["%0", "%arg0", "%arg1"]),
+        ("/home/me/step.py:5", ["%0", "%arg0", "%arg1"]),
+        ("5", ["%0", "%arg0", "%arg1"]),
+        ("step.py:5:3", ["%1"]),
+        ("5:3", ["%1"]),
+        ("7", ["%2"]),
+        ("step.py:8", ["%3"]),
+        ("9", ["%2"]),
+    ],
+)
+def test_a_source_line_stands_for_the_tensors_that_it_computes_and_uses(place: str, values: list[str]) -> None:
+    first = explained(propagated(LINES), place)
+    assert [first.value, *(each.value for each in first.others)] == values
+
+
+def test_the_text_of_a_source_line_names_arguments_and_operations() -> None:
+    text = str(explained(propagated(LINES), "step.py:5"))
+    assert text.startswith(
+        '%0 (stablehlo.dot_general at /home/me/step.py:5:9) has the sharding <@mesh, [{"a"}, {"b"}]>'
+    )
+    assert "%arg1 (p['w']) has the sharding" in text
+
+
+@pytest.mark.parametrize(
+    ("place", "problem"),
+    [
+        ("step.py:6", "no tensor is computed at step.py:6: the nearest lines with operations are 5, 8, 9"),
+        ("step.py:5:4", "operations of this line are at column 3, 9"),
+        ("other.py:5", "no tensor is computed at other.py:5: its operations are in /home/me/step.py, /home/me/layers"),
+        ("4", "no tensor is computed at line 4: the nearest lines with operations are 5, 7, 8, 9"),
+        ("p['v']", r"did you mean 'p\['w'\]'"),
+    ],
+)
+def test_errors_for_unknown_lines_and_arguments_say_what_there_is(place: str, problem: str) -> None:
+    with pytest.raises(sdy.DiagnosticError, match=problem):
+        explained(propagated(LINES), place)
+
+
+def test_the_rows_of_an_account_are_explained_by_their_lines() -> None:
+    def step(w: jax.Array, x: jax.Array) -> jax.Array:
+        return x @ w
+
+    mesh = jax.make_mesh((2,), ("x",), axis_types=(AxisType.Auto,))
+    w = jax.ShapeDtypeStruct((4, 8), jnp.float32, sharding=NamedSharding(mesh, P("x")))
+    x = jax.ShapeDtypeStruct((2, 4), jnp.float32)
+    (row,) = sdy.account(step, w, x).received
+    explanations = sdy.explain(step, str(row.where), w, x)
+    assert any("given to argument 0 (w)" in str(each) for each in explanations.others)

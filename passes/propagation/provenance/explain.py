@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -16,26 +16,48 @@ from sdy.dialect.ops import ManualComputationOp, ReshardOp
 from sdy.dialect.rule_syntax import factor_name
 from sdy.dialect.shardings import get_sharding
 from sdy.passes.common.argument_names import given_name
+from sdy.passes.common.call_graph import main_function
 from sdy.passes.propagation.provenance.explanation import Chain, Explanation, Hop, Missed, Origin
 from sdy.passes.propagation.provenance.history import Arrival, PropagationRun, history_of, lineage_of
 from sdy.passes.propagation.provenance.missed import missed_axes
 from sdy.passes.propagation.provenance.named_value import named_value
 from sdy.passes.propagation.provenance.present_names import PresentNames, function_around
+from sdy.passes.propagation.provenance.source_line import SourceLine
 
 _CALL = "func.call"
 """The operation that moves axes between a call and a function's arguments and results."""
 
 
 def explain(module: ModuleOp, value: SSAValue | str) -> Explanation:
-    """Explain why `value`, or the value of this name, has its sharding; see `sdy.explain`.
+    """Explain why `value`, or the value of this name or source line, has its sharding; see `sdy.explain`.
 
     Raises:
         DiagnosticError: The module has not been propagated, or the value is not in it.
     """
     if isinstance(value, str):
         _check_propagated(module)
+        if line := SourceLine.parse(value):
+            return _explain_line(module, line)
         value = named_value(module, value)
     return Explainer(module, function_around(value)).explain(value)
+
+
+def _explain_line(module: ModuleOp, line: SourceLine) -> Explanation:
+    """Explain the tensors of a source line: the first, and with it the others."""
+    explainer = Explainer(module, main_function(module))
+    first, *others = [
+        replace(explainer.explain(value), description=_description(value)) for value in line.tensors(module)
+    ]
+    return replace(first, others=tuple(others))
+
+
+def _description(value: SSAValue) -> str:
+    """Return the name of an argument, or the operation of a result and its location."""
+    if isinstance(value, BlockArgument):
+        return given_name(value)
+    op = defining_op(value)
+    where = location_of(op)
+    return "" if op is None else f"{op.name} at {where}" if where else op.name
 
 
 def _check_propagated(module: ModuleOp) -> None:
@@ -92,7 +114,8 @@ class Explainer:
             for chain in self.chains(value, dimension, axis)
         )
         missed = () if chains else self.missed(value)
-        return Explanation(self.names.of_value(value), sharding, chains, missed, self._history.choice)
+        description = given_name(value) if isinstance(value, BlockArgument) else ""
+        return Explanation(self.names.of_value(value), sharding, chains, missed, self._history.choice, description)
 
     def chains(self, value: SSAValue, dimension: int, axis: AxisRef) -> Iterator[Chain]:
         """Yield the trace of `axis` to a dimension of `value`; one for each sub-axis if these arrived separately."""

@@ -1,6 +1,6 @@
 """Explanations of a value's sharding, as printable values."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sdy.axes import AxisRef
 from sdy.diagnostics import Location
@@ -76,10 +76,15 @@ class Explanation:
     missed: tuple[Missed, ...] = ()
     choice: LayoutChoice | None = None
     """The layout that was selected for the module, if there were several candidates."""
+    description: str = ""
+    """JAX's name of an argument, or the operation that computes a tensor of a source line; empty otherwise."""
+    others: tuple["Explanation", ...] = ()
+    """The explanations of the other tensors of a source line."""
 
     def __str__(self) -> str:
         sharding = "no sharding" if self.sharding is None else f"the sharding {sharding_text(self.sharding)}"
-        parts = [f"{escape_line(self.value)} has {sharding}"]
+        description = f" ({escape_line(self.description)})" if self.description else ""
+        parts = [f"{escape_line(self.value)}{description} has {sharding}"]
         if not self.chains:
             parts.append(
                 "  no axis shards it" + ("" if self.missed else ", and none shards a neighbor along a factor of it")
@@ -93,6 +98,7 @@ class Explanation:
             parts.append(f"\n  dimension {chain.dimension}, axis {chain.axis}")
             parts += [_line(f"{escape_line(hop.edge):{width}}  {hop.through}", hop.where) for hop in chain.hops]
             parts.append(_line(chain.origin.text, chain.origin.where))
+        parts += [f"\n{replace(other, choice=None)}" for other in self.others]
         if self.choice:
             parts.append(f"\n  propagated {self.choice}")
         return "\n".join(parts)

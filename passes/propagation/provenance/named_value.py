@@ -11,6 +11,7 @@ from sdy.ir.walking import operations
 from sdy.passes.common.argument_names import given_name
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.symbols import Symbols
+from sdy.passes.options import nearest
 from sdy.text.printing.names import Names
 
 
@@ -35,7 +36,10 @@ def named_value(module: ModuleOp, text: str) -> SSAValue:
     values = {f"%{name}": value for value, name in names.values.items() if defining_op(value) in inside}
     name = f"%{name.removeprefix('%')}"
     if name not in values:
-        raise error(function, f"there is no value {name} in @{function.sym_name.data}: it has {_listed(values)}")
+        similar = nearest(text, [*filter(None, by_jax)])
+        suggestion = f"; did you mean '{similar}'?" if similar else ""
+        problem = f"there is no value {name} in @{function.sym_name.data}: it has {_listed(values)}{suggestion}"
+        raise error(function, problem)
     return values[name]
 
 
