@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 from sdy.lazy_names import lazy_names as _lazy_names
 
+__version__ = "0.1.0"
+
 if TYPE_CHECKING:
     from sdy import blocks as blocks
     from sdy.axes import AxisRef as AxisRef
@@ -62,12 +64,10 @@ if TYPE_CHECKING:
     from sdy.text import format as format
     from sdy.text import parse as parse
     from sdy.text import to_bytecode as to_bytecode
-    from sdy.version import __version__ as __version__
 
     Sharding = TensorSharding
 
 _MODULES = {
-    "__version__": "sdy.version",
     "AUTO": "sdy.passes.jax.api.auto_jit",
     "Auto": "sdy.passes.jax.api.auto_jit",
     "AxisRef": "sdy.axes",

@@ -10,9 +10,10 @@
 import argparse
 from typing import Any
 
+import sdy
+from sdy.extras import installed_version
 from sdy.formatting import parse_bytes
 from sdy.tools.extensions import add_import_option, add_rules_option
-from sdy.version import version_of
 
 PROGRAM = "the program; - is standard input"
 
@@ -89,9 +90,10 @@ _HELP = "print the version, and those of jax, jaxlib and xdsl"
 def version_line(name: str) -> str:
     """Return the version line of a tool, such as `sdy-opt 0.1.0 (jax 0.10.2, jaxlib 0.10.2, xdsl 0.74.0)`.
 
-    It is read from package metadata, without importing the packages.
+    The versions of the dependencies are read from package metadata, without importing the packages.
     """
-    return f"{name} {version_of('sdy')} ({', '.join(f'{package} {version_of(package)}' for package in _DEPENDENCIES)})"
+    versions = (f"{package} {installed_version(package) or 'not installed'}" for package in _DEPENDENCIES)
+    return f"{name} {sdy.__version__} ({', '.join(versions)})"
 
 
 class VersionAction(argparse.Action):
