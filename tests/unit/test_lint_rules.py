@@ -2,6 +2,7 @@
 
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,8 +19,12 @@ from lint_programs.planted import Planted, Written, tensor
 from samples import sample
 from sdy.diagnostics import capture
 from sdy.passes.account.lint.catalog import RULES
+from sdy.passes.account.lint.cures import Cure
+from sdy.passes.account.lint.edits import ShardArgument
 from sdy.passes.account.lint.findings import Findings
+from sdy.passes.account.lint.fix_choice import smallest_part
 from sdy.passes.account.lint.thresholds import Thresholds
+from sdy.passes.account.lint.written import Costs, Trials, WrittenProgram
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CURES = {
@@ -218,3 +223,43 @@ def test_loop_invariant_collective_is_reported() -> None:
     assert finding.rule == "collective-in-loop"
     assert "runs in each of 10 iterations, on a loop-invariant value" in finding.what
     assert finding.received == 9 * 2 * 65536 * 4 * 7 / 8
+
+
+def test_arguments_of_one_type_that_are_used_differently_are_findings_of_their_own() -> None:
+    def step(params: dict[str, jax.Array], tokens: jax.Array) -> dict[str, jax.Array]:
+        def loss(params: dict[str, jax.Array]) -> jax.Array:
+            x = params["embed"][tokens]
+            return jnp.mean((x + jnp.tanh(x @ params["up"]) @ params["down"]) ** 2)
+
+        return jax.tree.map(lambda p, g: p - g, params, jax.grad(loss)(params))
+
+    table = tensor(2048, 512, split=P())
+    params = {"embed": table, "down": table, "up": tensor(512, 2048, split=P(None, "model"))}
+    program = Written(step, (params, tensor(8, 64, split=P("data"), dtype="int32")))
+    with capture():
+        findings = sdy.lint(program.lowered(), lint_options=sdy.LintOptions(large="64K", replicated="1M"))
+    assert sorted(finding.cure.partition(" as ")[0] for finding in findings) == [
+        "shard argument 0 (params['down'])",
+        "shard argument 1 (params['embed'])",
+    ]
+
+
+class _KnownCosts(Trials):
+    """Trials whose costs are known by the number of arguments that a fix shards."""
+
+    def costs(self, program: WrittenProgram, cure: Cure) -> Costs | None:
+        return Costs(100.0 - RECEIVED[len(cure.edits)], 0, 1.0, 1.0)
+
+
+RECEIVED = {1: 84, 2: 96, 3: 99}
+"""The bytes that a fix of so many arguments saves."""
+
+
+def test_edits_that_add_little_to_a_fix_are_left_out() -> None:
+    first, second, third = (ShardArgument(index, f"argument {index}", ()) for index in range(3))
+    fixes: list[Any] = [("both", Cure((first, second))), ("one", Cure((first,))), ("other", Cure((third,)))]
+    before, after = Costs(100.0, 0, 1.0, 1.0), Costs(1.0, 0, 1.0, 1.0)
+    best: Any = ("all", Cure((first, second, third)), before, after)
+    program: Any = None
+    match, cure, *_ = smallest_part(program, best, fixes, _KnownCosts(9))
+    assert (match, cure.edits) == ("both", (first, second))

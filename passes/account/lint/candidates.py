@@ -1,7 +1,7 @@
 """Candidate fixes: other layouts of the arguments and the constraints that a costly reshard stems from."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from itertools import product, zip_longest
 
@@ -60,11 +60,10 @@ class Candidates:
         dims += [*self.siblings_layouts(argument), None, *self.moved(argument, before)]
         if not any(before):
             dims += self.extended(argument, before)
-        alike = [each for each in self._alike(argument) if each is not argument]
         constraints = self._constraints_like(argument, before)
-        group = [argument, *alike]
+        alike, layers = self._alike(argument), self._same_in_layers(argument)
         groups: list[tuple[list[BlockArgument], list[Constraint]]]
-        groups = [(group, constraints), ([argument], constraints), (group, []), ([argument], [])]
+        groups = [(alike, constraints), ([argument], constraints), (alike, []), (layers, []), ([argument], [])]
         cures = (
             Cure((*(self.shard(each, new) for each in arguments), *(ChangeConstraint(each, new) for each in changed)))
             for arguments, changed in groups
@@ -156,25 +155,29 @@ class Candidates:
         return found
 
     def _alike(self, argument: BlockArgument) -> list[BlockArgument]:
-        """Return the arguments of the type and layout of an argument whose paths begin alike.
+        """Return the arguments of the type and layout of an argument that are used like it, and the argument.
 
-        So are arguments of state, as the keys and the values of a cache are, that operations of equal names use.
+        They are arguments whose paths begin alike, or arguments of state, such as the keys and the values of a cache,
+        and operations of equal names use them. A table of embeddings is not like the weight of a product.
         """
-        root, dims = tree(argument), dims_of(get_sharding(argument), argument)
-        users = self._users_of_state(argument)
+        root, pattern = tree(argument), self.pattern(argument)
+        is_state, users = argument.index in self._state, _users(argument)
+        dims = dims_of(get_sharding(argument), argument)
         return [
             each
             for each in self._program.main.args
             if each.type == argument.type
-            and (tree(each) == root or (users and self._users_of_state(each) == users))
             and dims_of(get_sharding(each), each) == dims
+            and (
+                self.pattern(each) == pattern
+                or (_users(each) == users and (tree(each) == root or (is_state and each.index in self._state)))
+            )
         ]
 
-    def _users_of_state(self, argument: BlockArgument) -> list[str]:
-        """Return the names of the operations that use an argument of state; none for another argument."""
-        if argument.index not in self._state:
-            return []
-        return sorted(use.operation.name for use in argument.uses)
+    def _same_in_layers(self, argument: BlockArgument) -> list[BlockArgument]:
+        """Return the arguments with the path and the layout of an argument in any layer."""
+        dims = dims_of(get_sharding(argument), argument)
+        return [each for each in self.siblings(argument) if dims_of(get_sharding(each), each) == dims]
 
     def _constraints_like(self, argument: BlockArgument, dims: Dims) -> list[Constraint]:
         """Return the constraints of values of the type of an argument to its layout."""
@@ -210,6 +213,11 @@ class Candidates:
 def tree(argument: BlockArgument) -> str:
     """Return the name of the parameter of the function that an argument is a leaf of, such as `params`."""
     return re.split(r"[\[.]", given_name(argument), maxsplit=1)[0]
+
+
+def _users(argument: BlockArgument) -> Set[str]:
+    """Return the names of the operations that use an argument."""
+    return {use.operation.name for use in argument.uses}
 
 
 def _parts(dims: Dims) -> Iterator[Dims]:

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from sdy.passes.account.lint.cures import Cure
+from sdy.passes.account.lint.edits import Edit
 from sdy.passes.account.lint.matches import Match
 from sdy.passes.account.lint.program import LintedProgram
-from sdy.passes.account.lint.written import Costs, Trials
+from sdy.passes.account.lint.written import Costs, Trials, WrittenProgram
 
 _MOST_TRIES = 12
 """Number of fixes that are tried for one match."""
@@ -25,11 +26,21 @@ _MOST_SLOWDOWN = 0.02
 _TRADED = 1 / 8
 """The bytes of memory that may be taken for each byte that is not received in a step, and the reverse."""
 
+_LEAST_ADDED = 0.1
+"""The smallest part of what a fix saves that some of its edits add to the others."""
 
-def best_cure(
-    program: LintedProgram, candidates: Sequence[Match], trials: Trials
-) -> tuple[Match, Cure, Costs, Costs] | None:
-    """Return the match and its fix that save most, the first of equals, and the costs before and after it."""
+_MOST_PARTS = 4
+"""Number of fixes with fewer edits that are tried in place of a fix."""
+
+ChosenFix = tuple[Match, Cure, Costs, Costs]
+"""A match, its fix, and the costs before and after the fix."""
+
+
+def best_cure(program: LintedProgram, candidates: Sequence[Match], trials: Trials) -> ChosenFix | None:
+    """Return the match and its fix that save most, the first of equals, and the costs before and after it.
+
+    Edits of the fix that save little of that are left out: another mistake may be their cause.
+    """
     if program.written is None:
         return None
     before, thresholds = program.costs, program.thresholds
@@ -39,7 +50,7 @@ def best_cure(
         (match, cures[number]) for number in range(_MOST_TRIES) for match, cures in fixes_of if number < len(cures)
     ]
     solved: set[Match] = set()
-    helping: list[tuple[Match, Cure, Costs, Costs]] = []
+    helping: list[ChosenFix] = []
     for match, cure in fixes:
         after = None if match in solved else trials.costs(program.written, cure)
         if after is None or not is_better(before, after, thresholds.large, match.rule.share):
@@ -49,16 +60,40 @@ def best_cure(
             if _is_reduced(match, before, after, _SOLVED) and after.received <= (1 - _SOLVED) * before.received:
                 solved.add(match)
     order = {match: number for number, match in enumerate(candidates)}
-    return min(
+    best = min(
         helping, key=lambda each: (each[3].rank, each[1].is_open, order[each[0]], len(each[1].edits)), default=None
     )
+    return best and smallest_part(program.written, best, fixes, trials)
+
+
+def smallest_part(
+    program: WrittenProgram, best: ChosenFix, fixes: Sequence[tuple[Match, Cure]], trials: Trials
+) -> ChosenFix:
+    """Return the fix with the fewest of the edits of `best` that saves nearly as much, and a match that has it."""
+    match, cure, before, after = best
+    least = (1 - _LEAST_ADDED) * _saved(before, after)
+    parts: dict[frozenset[Edit], tuple[Match, Cure]] = {}
+    for other, part in sorted(fixes, key=lambda each: each[0] is not match):
+        if {*part.edits} < {*cure.edits}:
+            parts.setdefault(frozenset(part.edits), (other, part))
+    for other, part in sorted(parts.values(), key=lambda each: -len(each[1].edits))[:_MOST_PARTS]:
+        costs = trials.costs(program, part) if {*part.edits} < {*cure.edits} else None
+        is_enough = costs is not None and _saved(before, costs) >= least
+        if costs is not None and is_enough and costs.seconds <= (1 + _MOST_SLOWDOWN) * after.seconds:
+            match, cure, after = other, part, costs
+    return match, cure, before, after
+
+
+def _saved(before: Costs, after: Costs) -> float:
+    """Return the bytes and the memory that a fix saves."""
+    return max(before.received - after.received, 0) + max(before.memory - after.memory, 0)
 
 
 def _is_reduced(match: Match, before: Costs, after: Costs, part: float) -> bool:
     """Return whether a fix saves this part of the cost."""
-    saved = max(before.received - after.received, 0) + max(before.memory - after.memory, 0)
     is_faster = before.seconds - after.seconds >= _LEAST_FASTER * before.seconds
-    return (part < _SOLVED and (match.rule.is_unmeasured or is_faster)) or saved >= part * match.worst.cost
+    is_enough = _saved(before, after) >= part * match.worst.cost
+    return (part < _SOLVED and (match.rule.is_unmeasured or is_faster)) or is_enough
 
 
 def is_better(before: Costs, after: Costs, least: int, share: float) -> bool:

@@ -85,7 +85,7 @@ def _uncured(match: Match, skipped: int) -> Finding:
     finding = match.finding()
     if not match.worst.cures or match.program.written is None:
         return finding
-    left = f"; {skipped:,} were not tried, since the program is large" if skipped else ""
+    left = f"; {skipped:,} were not tried" if skipped else ""
     note = Diagnostic(Severity.NOTE, finding.where, f"no other layout that was tried costs less{left}")
     return replace(finding, reasons=(*finding.reasons, note))
 
