@@ -1,5 +1,6 @@
 """`sdy-accumulate-in-stages`: two-stage prefix sums and other scans along a sharded dimension."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,7 +14,7 @@ from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.ir.editing import AnalysisPreservingPass
-from sdy.ir.shapes import has_elements, shape
+from sdy.ir.shapes import has_elements, rank, shape
 from sdy.ir.walking import invalidate, operations_of
 from sdy.mesh import Mesh
 from sdy.passes.spmd.emit.exchange_builder import TensorEmitter
@@ -28,6 +29,7 @@ from sdy.sharding import DimSharding, TensorSharding, equivalent
 from sdy.stablehlo.attributes.operation_attributes import i64_array
 from sdy.stablehlo.checks.windows import WindowDimension, padding_elements
 from sdy.stablehlo.emitter import Emitter, with_shape
+from sdy.stablehlo.padding import PadOp
 from sdy.stablehlo.windows import ReduceWindowOp
 
 
@@ -47,16 +49,17 @@ class AccumulateInStagesPass(AnalysisPreservingPass):
         %1 = stablehlo.reshape %0 [{"x"}, {}] : tensor<4x4xf32>
         %2 = "stablehlo.reduce_window"(%1, %zero) ... stablehlo.add [{"x"}, {}] : tensor<4x4xf32>
         %3 = stablehlo.slice %2 [0:4, 3:4] [{"x"}, {}] : tensor<4x1xf32>
-        %4 = sdy.reshard %3 <@mesh, [{}, {}]> : tensor<4x1xf32>
-        %5 = stablehlo.slice %4 [0:3, 0:1] : tensor<3x1xf32>
-        %6 = "stablehlo.reduce_window"(%5, %zero) ... stablehlo.add : tensor<4x1xf32>
-        %7 = sdy.reshard %6 <@mesh, [{"x"}, {}]> : tensor<4x1xf32>
+        %4 = stablehlo.pad %3, %zero, low = [1, 0], high = [-1, 0] [{"x"}, {}] : tensor<4x1xf32>
+        %5 = stablehlo.add %4, %3 [{"x"}, {}] : tensor<4x1xf32>
+        %6 = stablehlo.pad %5, %zero, low = [2, 0], high = [-2, 0] [{"x"}, {}] : tensor<4x1xf32>
+        %7 = stablehlo.add %6, %4 [{"x"}, {}] : tensor<4x1xf32>
         %8 = stablehlo.broadcast_in_dim %7, dims = [0, 1] [{"x"}, {}] : tensor<4x4xf32>
         %9 = stablehlo.add %8, %2 [{"x"}, {}] : tensor<4x4xf32>
         %10 = stablehlo.reshape %9 [{"x"}] : tensor<16xf32>
 
-    so that devices receive one total per shard instead of the elements. An operation is unchanged if its initial values
-    may not be neutral, or if its body is not elementwise.
+    The totals are combined by recursive doubling: after shifts by 1, 2, 4, ... shards, each shard has the sum of all
+    earlier totals. A device receives one total per shift, instead of the elements. An operation is unchanged if its
+    initial values may not be neutral, or if its body is not elementwise.
 
     If fewer bytes move, the operation may run in another sharding: with the axes of the dimension on another one, in
     the sharding of a use of a result, or in that sharding with the operand's axes of the dimension. The shards of the
@@ -112,8 +115,7 @@ class _Accumulation:
         if not all(map(get_sharding, self.op.results)):
             return self.sharding
         mesh, sizes = mesh_of(self.sharding, self.op), shape(self.op.inputs[0].type)
-        totals = self._parts(self.sharding) * self._elements_of_total(self.sharding)
-        held = local_elements(self.sharding.dim_axes, sizes, mesh) + totals
+        held = local_elements(self.sharding.dim_axes, sizes, mesh) + self._elements_of_total(self.sharding)
         fitting = (
             each
             for each in (*self._along_other_dims(), *self._like_uses(mesh))
@@ -148,13 +150,19 @@ class _Accumulation:
 
     def _received_between(self, sharding: TensorSharding) -> int:
         """Return the elements received by all devices to exchange the totals of the shards of `sharding`."""
-        others = self._parts(sharding) - 1
-        devices = mesh_of(sharding, self.op).size
-        return len(self.op.inputs) * others * self._elements_of_total(sharding) * devices
+        parts, num_filled = self._parts(sharding), self._num_filled(sharding)
+        received = sum(num_filled - distance for distance in _distances(num_filled))
+        groups = mesh_of(sharding, self.op).size // parts
+        return len(self.op.inputs) * received * self._elements_of_total(sharding) * groups
 
     def _parts(self, sharding: TensorSharding) -> int:
         """Return the number of shards of `dim` under `sharding`."""
         return sharding.dims[self.dim].sharded_size(mesh_of(sharding, self.op))
+
+    def _num_filled(self, sharding: TensorSharding) -> int:
+        """Return the number of shards of `dim` under `sharding` that have elements."""
+        size = shape(self.op.inputs[0].type)[self.dim]
+        return math.ceil(size / math.ceil(size / self._parts(sharding)))
 
     def _elements_of_total(self, sharding: TensorSharding) -> int:
         """Return the number of elements of the total of one shard of an input under `sharding`."""
@@ -188,41 +196,60 @@ class _Accumulation:
         layout = layout_of(op.inputs[0])
         cut = Cut(dim, layout.parts(dim), layout.axes[dim])
         by_part = with_parts(sharding.with_dim(dim, DimSharding()), dim, cut.axes)
-        everywhere = by_part.with_dim(dim, DimSharding())
 
         emit = Emitter(InsertPoint.before(op), op)
         inputs = [cut.apply(value, emit, init) for value, init in zip(op.inputs, op.init_values, strict=True)]
         sizes = shape(inputs[0].type)
         last = 0 if self.from_last else sizes[dim + 1] - 1
-        others = slice(1, cut.count) if self.from_last else slice(cut.count - 1)
 
-        own = self._accumulate(inputs, dim + 1, sizes[dim + 1], by_part)
-        totals = [self._rows(value, dim + 1, slice(last, last + 1), by_part) for value in own]
-        totals = [emit.insert(ReshardOp(value, everywhere)) for value in totals]
-        totals = [self._rows(value, dim, others, everywhere) for value in totals]
-        beyond = self._accumulate(totals, dim, cut.count, everywhere)
-        beyond = [emit.insert(ReshardOp(value, by_part)) for value in beyond]
+        own = self._accumulate(inputs, by_part)
         emit_by_part = TensorEmitter(InsertPoint.before(op), op, by_part)
+        totals = [self._rows(value, dim + 1, slice(last, last + 1), emit_by_part) for value in own]
+        beyond = self._combine_earlier(totals, emit_by_part)
         beyond = [emit_by_part.broadcast(value, range(len(sizes)), sizes) for value in beyond]
-        joined = applied(op.body, [*own, *beyond] if self.from_last else [*beyond, *own], emit_by_part)
+        joined = self._join(beyond, own, emit_by_part)
         results = zip(joined, op.results, strict=True)
         Rewriter.replace_op(op, [], [self._merge_parts(value, result) for value, result in results])
 
-    def _accumulate(
-        self, inputs: Sequence[SSAValue], dim: int, count: int, sharding: TensorSharding
-    ) -> Sequence[SSAValue]:
-        """Emit the last `count` prefix results along `dim`; with `from_last`, the first `count` suffix results.
+    def _combine_earlier(self, totals: Sequence[SSAValue], emit: TensorEmitter) -> Sequence[SSAValue]:
+        """Emit, for each shard, the combination of the totals of all earlier shards; of later ones with `from_last`.
 
-        If `count` is one more than the number of elements, the scan is exclusive and also returns an empty prefix.
+        Trailing shards without elements get initial values.
         """
-        op, sizes = self.op, shape(inputs[0].type)
+        num_parts, num_filled = shape(totals[0].type)[self.dim], self._num_filled(self.sharding)
+        totals = [self._rows(value, self.dim, slice(num_filled), emit) for value in totals]
+        earlier = self._shift(totals, 1, emit)
+        for distance in _distances(num_filled)[1:]:
+            sums = self._join(earlier, totals, emit)
+            earlier = self._join(self._shift(sums, distance, emit), earlier, emit)
+        return self._pad(earlier, 0, num_parts - num_filled, emit)
+
+    def _join(self, earlier: Sequence[SSAValue], later: Sequence[SSAValue], emit: TensorEmitter) -> Sequence[SSAValue]:
+        """Emit the body of the scan; with `from_last`, `earlier` are the values of higher indices."""
+        return applied(self.op.body, [*later, *earlier] if self.from_last else [*earlier, *later], emit)
+
+    def _shift(self, values: Sequence[SSAValue], distance: int, emit: TensorEmitter) -> Sequence[SSAValue]:
+        """Emit, for each row of `dim`, the row that is `distance` earlier, or the initial value."""
+        low = -distance if self.from_last else distance
+        return self._pad(values, low, -low, emit)
+
+    def _pad(self, values: Sequence[SSAValue], low: int, high: int, emit: TensorEmitter) -> Sequence[SSAValue]:
+        if not low and not high:
+            return values
+        lows, highs = ([0] * rank(values[0].type) for _ in range(2))
+        lows[self.dim], highs[self.dim] = low, high
+        starts = self.op.init_values
+        return [emit.insert(PadOp(value, start, lows, highs)) for value, start in zip(values, starts, strict=True)]
+
+    def _accumulate(self, inputs: Sequence[SSAValue], sharding: TensorSharding) -> Sequence[SSAValue]:
+        """Emit the scan of each shard: along the dimension behind that of the shards."""
+        op, sizes, dim = self.op, shape(inputs[0].type), self.dim + 1
         padding = [(0, 0)] * len(sizes)
-        padding[dim] = (0, count - 1) if self.from_last else (count - 1, 0)
-        window = [sizes[dim] if index == dim else 1 for index in range(len(sizes))]
-        result_shape = (*sizes[:dim], count, *sizes[dim + 1 :])
+        padding[dim] = (0, sizes[dim] - 1) if self.from_last else (sizes[dim] - 1, 0)
+        window = [size if index == dim else 1 for index, size in enumerate(sizes)]
         windows = ReduceWindowOp.create(
             operands=[*inputs, *op.init_values],
-            result_types=[with_shape(result, result_shape) for result in op.results],
+            result_types=[with_shape(result, sizes) for result in op.results],
             properties={"window_dimensions": i64_array(*window), "padding": padding_elements(padding)},
             regions=[op.body.clone()],
         )
@@ -231,12 +258,14 @@ class _Accumulation:
             set_sharding(result, sharding)
         return windows.results
 
-    def _rows(self, value: SSAValue, dim: int, rows: slice, sharding: TensorSharding) -> SSAValue:
+    def _rows(self, value: SSAValue, dim: int, rows: slice, emit: TensorEmitter) -> SSAValue:
         sizes = shape(value.type)
         start, stop, _ = rows.indices(sizes[dim])
+        if stop - start == sizes[dim]:
+            return value
         starts = [start if index == dim else 0 for index in range(len(sizes))]
         limits = [stop if index == dim else size for index, size in enumerate(sizes)]
-        return TensorEmitter(InsertPoint.before(self.op), self.op, sharding).slice(value, starts, limits)
+        return emit.slice(value, starts, limits)
 
     def _merge_parts(self, value: SSAValue, result: SSAValue) -> SSAValue:
         """Reshape `value`, with a separate dimension of parts, to the shape and sharding of `result`."""
@@ -250,3 +279,8 @@ class _Accumulation:
         if equivalent(self.sharding, wanted):
             return merged
         return Emitter(point, self.op).insert(ReshardOp(merged, wanted))
+
+
+def _distances(count: int) -> Sequence[int]:
+    """Return the shifts of recursive doubling over `count` shards."""
+    return [1 << step for step in range((count - 1).bit_length())]

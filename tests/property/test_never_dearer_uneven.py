@@ -29,6 +29,7 @@ CASES: dict[str, tuple[str, list[str], list[str], Function[Any]]] = {
         jax.grad(lambda x: (lax.cumsum(x % 3, 1, reverse=True) ** 2).sum()),
     ),
     "running minima of two rows a device": ("8", ["4, 9/x, 5"], ["4, 9/x, 5"], lambda x: lax.cummin(x % 3, 1)),
+    "running maxima of five of eight devices": ("8", ["3, 9/x"], ["3, 9/x"], lambda x: lax.cummax(x % 3, 1)),
     "running minima split anew": ("4", ["5, 4, 9/x"], ["5/x, 4, 9"], lambda x: lax.cummin(x % 3, 2)),
     "elements taken by one column": (
         "2x4",
