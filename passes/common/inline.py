@@ -56,8 +56,13 @@ def inline(module: ModuleOp) -> None:
     erase_dead_symbols(module)
 
 
-def inline_calls(module: ModuleOp, before: Callable[[CallOp, FuncOp], None] = lambda call, function: None) -> None:
-    """Replace each call by its callee's body, after calling `before`; the functions are kept.
+def inline_calls(
+    module: ModuleOp,
+    before: Callable[[CallOp, FuncOp], None] = lambda call, function: None,
+    *,
+    selects: Callable[[CallOp, FuncOp], bool] = lambda call, function: True,
+) -> None:
+    """Replace each call that `selects` selects by its callee's body, after calling `before`; the functions are kept.
 
     The location of an inlined operation becomes a call site: its own, at that of the call.
     """
@@ -66,7 +71,7 @@ def inline_calls(module: ModuleOp, before: Callable[[CallOp, FuncOp], None] = la
     for function in callees_first(module):
         for call in calls_in(function):
             called = callee(call, symbols)
-            if called in finished and _may_be_inlined(call, called):
+            if called in finished and _may_be_inlined(call, called) and selects(call, called):
                 before(call, called)
                 body = copy_body(called.body)
                 for op in body.walk():

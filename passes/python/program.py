@@ -6,16 +6,17 @@ module becomes a function of whole arrays, with its shardings as constraints.
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
+from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import BlockArgument, Operation
 
 from sdy.diagnostics import error
 from sdy.dialect.meshes import mesh_of, named_meshes
-from sdy.dialect.shardings import func_arg_shardings, func_result_shardings, get_sharding
+from sdy.dialect.shardings import func_arg_shardings, func_result_shardings, get_sharding, has_result_shardings
 from sdy.formatting import escape_line
 from sdy.interpreter.groups import numbers_of_groups
 from sdy.ir.companions import clone_alone
@@ -23,8 +24,10 @@ from sdy.ir.shapes import shape
 from sdy.ir.walking import operations, values_in
 from sdy.mesh import Mesh
 from sdy.passes.common.argument_names import given_name
-from sdy.passes.common.call_graph import find_main_function
+from sdy.passes.common.call_graph import calls_in, find_main_function
 from sdy.passes.common.donations import is_donated
+from sdy.passes.common.inline import inline_calls
+from sdy.passes.common.symbol_dce import erase_dead_symbols
 from sdy.passes.driver import run_passes
 from sdy.passes.for_xla.renumber_devices import RenumberDevicesPass
 from sdy.passes.python.collectives import COLLECTIVES
@@ -77,14 +80,36 @@ def to_python(module: ModuleOp, name: str = "") -> str:
     main = find_main_function(module)
     if main is None or main.is_declaration:
         raise error(module, "there is no function @main to print")
+    module = clone_alone(module)
     if is_local(module):
-        module = clone_alone(module)
         run_passes(module, [RenumberDevicesPass()])
+    else:
+        inline_small_functions(module)
     axes = _axes(module)
     if _has_wide(module) and is_narrow(module, ranges_of(module, axes.mesh.size)):
-        module = clone_alone(module)
         narrow(module)
     return _File(module, find_main_function(module) or main, name, axes).text()
+
+
+_BODIES = re.compile(r"(None|body|checkpoint|closed_call|cond|wrapped)(_\d+)?")
+"""The names of the functions that JAX makes of bodies of loops and branches, which no person has named."""
+
+_FEW = 4
+
+
+def inline_small_functions(module: ModuleOp) -> None:
+    """Inline functions of few operations and those of bodies, unless they or their calls have shardings."""
+    calls = Counter(call.callee.string_value() for call in calls_in(module))
+
+    def selects(call: CallOp, function: FuncOp) -> bool:
+        is_small = sum(1 for _ in function.body.block.ops) <= _FEW + 1
+        name = function.sym_name.data
+        is_body = _BODIES.fullmatch(name) is not None and calls[name] == 1
+        shardings = (*func_arg_shardings(function), *func_result_shardings(function))
+        return (is_small or is_body) and not has_result_shardings(call) and not any(shardings)
+
+    inline_calls(module, selects=selects)
+    erase_dead_symbols(module)
 
 
 class _File:

@@ -94,7 +94,7 @@ class Scope:
 
     def inner(self) -> "Scope":
         """Return the scope of a nested function, to be written with `define`."""
-        return Scope(self.writer, self.names, self.statements.depth + 1, self._values, self._parameters)
+        return Scope(self.writer, Names(self.names), self.statements.depth + 1, self._values, self._parameters)
 
     def bind(self, value: SSAValue, expression: Expression | str) -> None:
         """Use `expression` for `value`."""
@@ -179,7 +179,7 @@ class Scope:
         """Write a call of one function for each layer."""
         scope = Scope(self.writer, Names(self.writer.names))
         name = self.names.new("layer")
-        names = [_plain_name(self.of(value).text) for value in layers.parameters[0]]
+        names = [plain_name(self.of(value).text) for value in layers.parameters[0]]
         example = layers.parameters[layers.example]
         parameters = [scope.parameter(value, known) for value, known in zip(example, names, strict=True)]
         scope.write_operations(layers.operations[layers.example])
@@ -293,7 +293,7 @@ def _is_gradient(op: Operation) -> bool:
     return isinstance(op.location, NameLoc) and "transpose(" in op.location.desc.data
 
 
-def _plain_name(text: str) -> str:
+def plain_name(text: str) -> str:
     """Return the variable of an expression without its number; "x" if it is none."""
     return re.sub(r"_\d+(?=_|$)", "", text) or "x" if text.isidentifier() else "x"
 
