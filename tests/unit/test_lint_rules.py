@@ -252,7 +252,7 @@ class _KnownCosts(Trials):
 
 
 RECEIVED = {1: 84, 2: 96, 3: 99}
-"""The bytes that a fix of so many arguments saves."""
+"""The bytes saved by a fix, by the number of its arguments."""
 
 
 def test_edits_that_add_little_to_a_fix_are_left_out() -> None:
