@@ -77,6 +77,11 @@ class Location:
     def __str__(self) -> str:
         return f"{self.filename}:{self.line}:{self.column}" if self.line else self.filename
 
+    @property
+    def short(self) -> str:
+        """The name of the file and the line."""
+        return f"{self.filename.rpartition('/')[2]}:{self.line}"
+
 
 Where: TypeAlias = Operation | SSAValue | LocationAttr | Location | None
 """Anything a diagnostic may point at; None for an unknown location."""
@@ -89,9 +94,9 @@ _MAX_SHOWN = 200
 """Maximal number of characters shown of a source line."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Diagnostic:
-    """A message with its location and notes, and a category if it is a warning."""
+    """A message with its location and notes, and a category if it is a warning; `str` formats it as MLIR does."""
 
     severity: Severity
     location: Location | None
@@ -102,16 +107,24 @@ class Diagnostic:
     def render(self) -> str:
         """Format as MLIR does: location and message, source line with a caret if known, then the notes.
 
-        Control characters are escaped.
+        An unknown location is left out. Control characters are escaped.
         """
-        place = "<unknown>:0" if self.location is None else str(self.location)
-        lines = [f"{escape_line(place)}: {self.severity.value}: {escape_lines(self.message)}"]
+        lines = [f"{self._place}{self.severity.value}: {escape_lines(self.message)}"]
         if self.location is not None and (source_line := _source_line(self.location)) is not None:
             part, column = _excerpt(source_line, self.location.column - 1)
             # Tabs are kept before the caret so that it stands below its character at any tab width.
             indent = "".join("\t" if c == "\t" else " " for c in escape_line(part[:column]))
             lines += [escape_line(part), f"{indent}^"]
         return "\n".join(lines + [note.render() for note in self.notes])
+
+    @property
+    def _place(self) -> str:
+        return "" if self.location is None else f"{escape_line(str(self.location))}: "
+
+    __str__ = render
+
+    def __repr__(self) -> str:
+        return f"<{self._place}{self.severity.value}: {escape_line(self.message)}>"
 
 
 class DiagnosticError(Exception):

@@ -26,6 +26,9 @@ from sdy.passes.account.cost_tables import (
     totals_table,
 )
 from sdy.passes.account.partitioned_program import Program, partitioned_program, program_of
+from sdy.passes.account.summary import name_of_place
+from sdy.passes.common.argument_names import given_name
+from sdy.passes.common.call_graph import main_function
 from sdy.passes.jax.api.compile import CompiledProgram, compile, partitioned_by_xla
 from sdy.passes.jax.device_mesh import Device
 from sdy.passes.jax.hlo_collectives import Traffic, collectives
@@ -61,7 +64,7 @@ class Compiled:
     def of(cls, devices: Sequence[Device], hlo: str, memory: int | None) -> "Compiled":
         """Read the costs from `hlo`, the optimized HLO text of a program compiled for `devices`."""
         found = received_collectives(hlo, len(devices))
-        rows = by_line((each.kind, each.where, each.times, each.bytes) for each in found)
+        rows = by_line(Received(each.kind, each.where, each.times, each.bytes) for each in found)
         return cls(tuple(devices), collectives(hlo), sum(each.bytes for each in found), memory, rows)
 
     @classmethod
@@ -103,8 +106,16 @@ class Account:
     ) -> "Account":
         """Build the account of a partitioned program; `compile` runs on the first access to `compiled`."""
         local = layout.local
+        names = {given_name(argument) for argument in main_function(local).args}
         found = (
-            (kind_of(each.collective), location_of(each.collective), each.times, each.bytes) for each in received(local)
+            Received(
+                kind_of(each.collective),
+                location_of(each.collective),
+                each.times,
+                each.bytes,
+                tuple(name for name in [name_of_place(each.collective)] if name in names),
+            )
+            for each in received(local)
         )
         memory, host = peak_bytes(local), host_bytes(local)
         recomputed = describe_recomputed(local)

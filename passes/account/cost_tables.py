@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sdy.diagnostics import Location
 from sdy.formatting import columns, escape_line
+from sdy.passes.account.name_lists import shortened, with_ranges
 
 _MOST_LINES = 10
 """Number of rows shown in the table of collectives; the rest are summed."""
@@ -29,22 +30,32 @@ class Received:
         where: The source line, or None if it is unknown.
         times: How often they run in a step.
         bytes: The bytes that a device receives in all of these runs, averaged over devices.
+        arguments: JAX's names of the arguments that they reshard.
     """
 
     collective: str
     where: Location | None
     times: int
     bytes: float
+    arguments: tuple[str, ...] = ()
 
 
-def by_line(found: Iterable[tuple[str, Location | None, int, float]]) -> tuple[Received, ...]:
-    """Add up collectives, each with its kind, line, runs and bytes, by kind and line."""
-    times: dict[tuple[str, Location | None], int] = defaultdict(int)
-    bytes_: dict[tuple[str, Location | None], float] = defaultdict(float)
-    for kind, where, runs, received_bytes in found:
-        times[kind, where] += runs
-        bytes_[kind, where] += received_bytes
-    return tuple(Received(*line, times[line], bytes_[line]) for line in sorted(bytes_, key=lambda line: -bytes_[line]))
+def by_line(found: Iterable[Received]) -> tuple[Received, ...]:
+    """Add up collectives by kind and line."""
+    lines: dict[tuple[str, Location | None], list[Received]] = defaultdict(list)
+    for each in found:
+        lines[each.collective, each.where].append(each)
+    totals = (
+        Received(
+            kind,
+            where,
+            sum(each.times for each in alike),
+            sum(each.bytes for each in alike),
+            tuple(dict.fromkeys(name for each in alike for name in each.arguments)),
+        )
+        for (kind, where), alike in lines.items()
+    )
+    return tuple(sorted(totals, key=lambda line: -line.bytes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +83,26 @@ def by_kind(received: Sequence[Received]) -> Mapping[str, tuple[int, int]]:
 
 
 def received_table(received: Sequence[Received], title: str = "collective") -> str:
-    """Format collectives by source line: the first lines, and the sum of the others."""
+    """Format collectives by source line: the first lines, and the sum of the others with their places."""
     rows = [[title, "times", "bytes received", "at"]]
     rows += [
-        [line.collective, f"{line.times:,}", f"{line.bytes:,.0f}", escape_line(str(line.where or "unknown location"))]
+        [line.collective, f"{line.times:,}", f"{line.bytes:,.0f}", escape_line(_place(line))]
         for line in received[:_MOST_LINES]
     ]
     if others := received[_MOST_LINES:]:
         times, bytes_ = sum(line.times for line in others), sum(line.bytes for line in others)
-        rows.append([f"{len(others)} others", f"{times:,}", f"{bytes_:,.0f}", ""])
+        places = shortened((line.where.short if line.where else _UNKNOWN for line in others), "Account.received")
+        rows.append([f"{len(others)} others", f"{times:,}", f"{bytes_:,.0f}", escape_line(", ".join(places))])
     return _table(rows, numbers=2)
+
+
+_UNKNOWN = "unknown location"
+
+
+def _place(line: Received) -> str:
+    """Format the place of a row, and the arguments that are resharded there."""
+    arguments = f"  {', '.join(with_ranges(line.arguments, 'Account.received'))}" if line.arguments else ""
+    return f"{line.where or _UNKNOWN}{arguments}"
 
 
 def totals_table(shown: Sequence[CostColumn]) -> str:

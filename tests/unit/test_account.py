@@ -8,7 +8,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import pytest
-from jax.sharding import AxisType
+from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import sdy
@@ -220,7 +220,22 @@ def test_many_lines_are_added_up():
     shown = [line.split() for line in text if "program.py" in line or "others" in line]
     assert len(shown) == 11
     assert shown[0] == ["all-gather", "2", "1,000", "program.py:20:1"]
-    assert shown[-1] == ["3", "others", "6", "2,967"]
+    assert shown[-1] == ["3", "others", "6", "2,967", "program.py:10,", "program.py:9,", "program.py:8"]
+
+
+def test_a_row_names_the_arguments_that_are_resharded():
+    def layers(ws: list[jax.Array], x: jax.Array) -> jax.Array:
+        for w in ws:
+            x = jnp.tanh(x @ w)
+        return x
+
+    mesh = jax.make_mesh((8,), ("x",), axis_types=(AxisType.Auto,))
+    sharding = NamedSharding(mesh, P("x"))
+    ws = [jax.ShapeDtypeStruct((64, 64), "float32", sharding=sharding) for _ in range(3)]
+    account = sdy.account(layers, ws, jax.ShapeDtypeStruct((4096, 64), "float32", sharding=sharding))
+    (gathers,) = account.received
+    assert gathers.arguments == ("ws[0]", "ws[1]", "ws[2]")
+    assert "  ws[0..2]\n" in str(account)
 
 
 ASYNCHRONOUS = """

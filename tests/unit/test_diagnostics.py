@@ -64,7 +64,7 @@ def test_an_operation_error_names_the_operation():
 
 
 def test_a_place_nobody_knows():
-    assert str(error(None, "is wrong")) == "<unknown>:0: error: is wrong"
+    assert str(error(None, "is wrong")) == "error: is wrong"
 
 
 def test_a_line_the_source_does_not_have_is_left_out():
@@ -95,7 +95,7 @@ def test_warnings_go_to_the_innermost_handler(capsys: pytest.CaptureFixture[str]
         warn(None, "three")
     assert [(d.severity, d.message) for d in outer] == [(Severity.WARNING, "one")]
     assert [(d.severity, d.message) for d in inner] == [(Severity.REMARK, "two")]
-    assert capsys.readouterr().err == "<unknown>:0: warning: three\n"
+    assert capsys.readouterr().err == "warning: three\n"
 
 
 def test_tools_print_a_warning_once_per_location_and_cause(capsys: pytest.CaptureFixture[str]):

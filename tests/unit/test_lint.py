@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 import sdy
-from sdy.diagnostics import Location, Severity
+from sdy.diagnostics import Diagnostic, Location, Severity
 from sdy.passes.account.lint.baseline import Baseline
 from sdy.passes.account.lint.catalog import RULES
 from sdy.passes.account.lint.config import options_in
 from sdy.passes.account.lint.findings import Finding, Findings
 from sdy.passes.account.lint.formats import as_json, github
+from sdy.passes.account.name_lists import several
 from sdy.passes.driver import Source
 from sdy.tools import sdy_lint
 
@@ -120,7 +121,7 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     (entry,) = kept["findings"]
     assert {*entry} == {
         *("rule", "severity", "file", "line", "column", "message", "cure"),
-        *("bytes_received", "bytes_held", "more_like_it", "reasons"),
+        *("edits", "bytes_received", "bytes_held", "more_like_it", "others", "removes", "reasons"),
     }
     assert (entry["rule"], entry["file"], entry["line"], entry["column"]) == (RULE, "step.mlir", LINE, 8)
     assert entry["bytes_received"] == kept["bytes_received"] == 1024 * 1024
@@ -150,7 +151,7 @@ def test_terminal_control_characters_are_escaped() -> None:
 
 def test_findings_without_a_place_are_written() -> None:
     nowhere = Findings([finding(where=None)])
-    assert str(nowhere).startswith("<unknown>:0: warning: a thing")
+    assert str(nowhere).startswith("warning: a thing")
     assert json.loads(as_json(nowhere))["findings"][0]["file"] is None
     assert github(nowhere).startswith("::warning title=sdy-lint")
 
@@ -355,3 +356,46 @@ def test_rules_are_listed_and_explained(capsys: pytest.CaptureFixture[str]) -> N
 def test_findings_that_differ_only_in_layer_have_one_key() -> None:
     whats = {finding(what=f"argument {n} (params[{n}]['w']) is wrong").key for n in range(12)}
     assert len(whats) == 1
+
+
+def test_python_and_the_command_name_their_own_option_for_findings_below_the_threshold(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    large = sdy.LintOptions(large="64M")
+    below = sdy.lint(sdy.parse(PROGRAM, "step.mlir"), lint_options=large)
+    assert below.summary == 'no findings above 64 MiB; 1 below it: lint_options=sdy.LintOptions(large="2M")'
+    assert "no findings above 64 MiB; 1 below it: --large 2M\n" in told(capsys, "--large", "64M", status=0)
+
+
+def test_reasons_and_findings_are_readable_in_lists() -> None:
+    reason = Diagnostic(Severity.NOTE, Location("a.py", 3, 5), "it was\nso")
+    assert repr((reason,)) == "(<a.py:3:5: note: it was\\nso>,)"
+    assert repr([finding(received=2**20)]) == f"[<{RULE} at a.py:3: a thing: each device receives 1 MiB more>]"
+
+
+def test_further_occurrences_and_removed_findings_are_named() -> None:
+    other = finding(rule="late-cast", where=Location("b.py", 9, 1))
+    text = str(finding(like=2, others=("argument 1 (ws[1])", "argument 2 (ws[2])"), removes=(other,)))
+    assert "a thing (and 2 more like it: ws[1..2])" in text
+    assert "the fix removes another finding too: late-cast at b.py:9" in text
+    assert "(and 2 more like it at this line)" in str(finding(like=2))
+    assert "in `Finding.removes`" in str(
+        finding(removes=tuple(finding(where=Location("b.py", n, 1)) for n in range(9)))
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "listed"),
+    [
+        (["argument 0 (a)", "argument 1"], "argument 0 (a) and argument 1"),
+        (
+            [f"argument {n} (p[{n}]['w'])" for n in range(4)],
+            "argument 0 (p[0]['w']), argument 1 (p[1]['w']) and p[2..3]['w']",
+        ),
+        ([f"argument {n}" for n in (0, 1, 3, 4, 7)], "argument 0, argument 1 and argument 3..4,7"),
+        ([f"p[{n}][{m}]" for n, m in ((0, 0), (9, 9), (1, 2), (2, 3))], "p[0][0], p[9][9] and p[*][*]"),
+        ([chr(n) for n in range(97, 109)], "a, b, c, d, e, f, g, h and 4 more in `Finding.edits`"),
+    ],
+)
+def test_many_names_are_listed_with_ranges(names: list[str], listed: str) -> None:
+    assert several(names) == listed

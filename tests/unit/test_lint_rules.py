@@ -132,7 +132,7 @@ def test_layers_that_are_alike_are_one_finding() -> None:
     (finding,) = found(Written(layers, (tensor(2048, 8192, split=P("data")), weights), mesh={"data": 8}))
     assert (finding.rule, finding.like) == ("replicated-tensor", 11)
     assert finding.message.endswith(
-        "which could shard dimension 0: each device needs 2.62 GiB more memory (and 11 more like it)"
+        "which could shard dimension 0: each device needs 2.62 GiB more memory (and 11 more like it: ws[1..11])"
     )
     assert finding.held == 12 * 8192 * 8192 * 4 * 7 // 8
 

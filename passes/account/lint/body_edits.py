@@ -18,8 +18,9 @@ from sdy.dialect.ops import ManualComputationOp, ShardingConstraintOp
 from sdy.ir.editing import erase, insert, insert_for_other_uses, replace
 from sdy.ir.shapes import rank
 from sdy.ir.walking import operations, operations_of
-from sdy.passes.account.lint.edits import Dims, Edit, sharding_with, short
-from sdy.passes.account.lint.wording import joined, spec
+from sdy.passes.account.lint.edits import Dims, Edit, sharding_with
+from sdy.passes.account.lint.wording import spec
+from sdy.passes.account.name_lists import joined
 from sdy.passes.common.properties import element_bytes
 from sdy.sharding import DimSharding, TensorSharding
 from sdy.stablehlo.collectives import AllGatherOp
@@ -72,7 +73,7 @@ class ChangeConstraint(Edit):
 
     @property
     def text(self) -> str:
-        where = short(self.constraint.where)
+        where = self.constraint.where.short
         if self.dims is None:
             return f"remove jax.lax.with_sharding_constraint at {where}"
         return f"change jax.lax.with_sharding_constraint at {where} to {spec(self.dims)}"
@@ -131,7 +132,7 @@ class AddConstraint(Edit):
     @property
     def text(self) -> str:
         return (
-            f"constrain the {self.results.type_} computed at {short(self.results.where)} with "
+            f"constrain the {self.results.type_} computed at {self.results.where.short} with "
             f"jax.lax.with_sharding_constraint(..., {spec(self.dims)})"
         )
 
@@ -182,7 +183,7 @@ class CastFirst(Edit):
 
     @property
     def text(self) -> str:
-        where = short(self.where)
+        where = self.where.short
         if self.is_widening:
             return (
                 f"gather before the cast at {where}: constrain its operand with "
@@ -228,7 +229,7 @@ class ReturnParts(Edit):
 
     @property
     def text(self) -> str:
-        axes, where = joined([AxisRef(axis) for axis in self.axes]), short(self.where)
+        axes, where = joined([AxisRef(axis) for axis in self.axes]), self.where.short
         return f"leave out jax.lax.all_gather in the jax.shard_map at {where}, and name {axes} in out_specs"
 
 
@@ -259,7 +260,7 @@ class FreeManualAxes(Edit):
     def text(self) -> str:
         axes = ", ".join(f'"{axis}"' for axis in self.kept)
         return (
-            f"give the jax.shard_map at {short(self.where)} axis_names={{{axes}}}, so that "
+            f"give the jax.shard_map at {self.where.short} axis_names={{{axes}}}, so that "
             f"{joined([AxisRef(axis) for axis in self.axes])} shards the tensors inside too, or name it in its specs"
         )
 

@@ -1,12 +1,11 @@
 """Fixes that lint suggests: edits of a program before propagation, as values that can be tried."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy.passes.account.lint.edits import Dims, Edit, ShardArgument
-from sdy.passes.account.lint.wording import joined
+from sdy.passes.account.name_lists import several
 
 
 @dataclass(frozen=True)
@@ -34,13 +33,3 @@ class Cure:
         arguments = [ShardArgument(0, several(names), dims).text for dims, names in alike.items()]
         others = [edit.text for edit in self.edits if not isinstance(edit, ShardArgument)]
         return ", and ".join(dict.fromkeys([*arguments, *others]))
-
-
-_MOST_NAMES = 3
-
-
-def several(names: Sequence[str]) -> str:
-    """List names; of many, the first and the number of the others."""
-    if len(names) <= _MOST_NAMES:
-        return joined(names)
-    return f"{names[0]}, {names[1]} and {len(names) - 2:,} others"

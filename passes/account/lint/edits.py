@@ -8,7 +8,6 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, SSAValue
 
 from sdy.axes import AxisRef
-from sdy.diagnostics import Location
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.shardings import (
     func_arg_sharding,
@@ -106,11 +105,6 @@ class ShardResult(Edit):
     def text(self) -> str:
         how = "leave out" if self.dims is None else f"give result {self.index}, in"
         return f"{how} out_shardings" + ("" if self.dims is None else f", {spec(self.dims)}")
-
-
-def short(where: Location) -> str:
-    """Format a location by the name of its file and its line."""
-    return f"{where.filename.rpartition('/')[2]}:{where.line}"
 
 
 def dims_of(sharding: TensorSharding | None, value: SSAValue) -> Dims:

@@ -10,9 +10,10 @@ from xdsl.ir import Operation, SSAValue
 
 from sdy.axes import AxisRef
 from sdy.diagnostics import Diagnostic, Location, Severity
-from sdy.formatting import format_bytes
+from sdy.formatting import escape_line, format_bytes
 from sdy.passes.account.cost_tables import ALONE
 from sdy.passes.account.lint.cures import Cure
+from sdy.passes.account.name_lists import joined, shortened, with_ranges
 
 if TYPE_CHECKING:
     from sdy.passes.account.account import Account
@@ -61,7 +62,7 @@ class Suspicion:
         return self.received + self.held + self.avoided
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Finding:
     """A reported problem, together with its repetitions elsewhere in the program.
 
@@ -88,13 +89,22 @@ class Finding:
     """The bytes that a device would receive as `jax.jit` compiles the program, where sdy moves none."""
     like: int = 0
     """The number of further occurrences."""
+    others: tuple[str, ...] = ()
+    """The names or the locations of the further occurrences, where they differ from that of the costliest."""
     severity: Severity = Severity.WARNING
     compared: str = ""
     """The predicted costs with the suggested fix beside those without it; empty if it was not tried."""
-    folded: int = 0
-    """The number of other findings that the suggested fix removes."""
+    edits: tuple[str, ...] = ()
+    """The suggested fix as one instruction for each argument or line, if it was tried."""
+    removes: tuple["Finding", ...] = ()
+    """The other findings that the suggested fix removes."""
     collectives: frozenset[Operation] = field(default=frozenset(), repr=False, compare=False)
     """The collectives of the partitioned program that it explains, and those of the folded findings."""
+
+    @property
+    def folded(self) -> int:
+        """The number of other findings that the suggested fix removes."""
+        return len(self.removes)
 
     @property
     def cost(self) -> float:
@@ -107,7 +117,14 @@ class Finding:
         cost = cost_text(self.received, self.held)
         if self.avoided:
             cost = f"each device receives {format_bytes(self.avoided)} as jax.jit compiles it, and none of it here"
-        like = f" (and {self.like:,} more like it)" if self.like else ""
+        others = (
+            f": {', '.join(with_ranges(self.others, 'Finding.others'))}"
+            if self.others
+            else " at this line"
+            if self.where
+            else ""
+        )
+        like = f" (and {self.like:,} more like it{others})" if self.like else ""
         return self.what + (f": {cost}" if cost else "") + like
 
     @cached_property
@@ -123,10 +140,19 @@ class Finding:
         if self.cure:
             compared = f"; {self.compared}" if self.compared else ""
             notes.append(Diagnostic(Severity.NOTE, self.where, f"fix: {self.cure}{compared}"))
-        if self.folded:
+        if self.removes:
             others = "another finding" if self.folded == 1 else f"{self.folded:,} other findings"
-            notes.append(Diagnostic(Severity.NOTE, self.where, f"the fix removes {others} too"))
+            listed = joined(shortened([each.label for each in self.removes], "Finding.removes"))
+            notes.append(Diagnostic(Severity.NOTE, self.where, f"the fix removes {others} too: {listed}"))
         return Diagnostic(self.severity, self.where, f"{self.message} [{self.rule}]", tuple(notes))
+
+    @property
+    def label(self) -> str:
+        """The rule, and the line if it is known."""
+        return f"{self.rule} at {self.where.short}" if self.where else self.rule
+
+    def __repr__(self) -> str:
+        return f"<{self.label}: {escape_line(self.message)}>"
 
     def __str__(self) -> str:
         diagnostic = self.diagnostic
@@ -150,7 +176,30 @@ def cost_text(received: float, held: int) -> str:
 
 def without_numbers(what: str) -> str:
     """Replace indices in a problem's text, so that those of all layers are equal: `params[3]` by `params[*]`."""
-    return re.sub(r"\[\d+\]", "[*]", re.sub(r"\b(argument|result) \d+", r"\1 *", what))
+    return re.sub(r"\[\d[\d,.]*\]", "[*]", re.sub(r"\b(argument|result) \d+", r"\1 *", what))
+
+
+@dataclass(frozen=True)
+class Below:
+    """The findings below the threshold `large`, and the value of it that shows them.
+
+    `str` formats them for Python.
+    """
+
+    number: int
+    threshold: int
+    large: str
+
+    def __str__(self) -> str:
+        return self._with(f'lint_options=sdy.LintOptions(large="{self.large}")')
+
+    @property
+    def in_command(self) -> str:
+        """The text for the command line, with the option of `sdy-lint`."""
+        return self._with(f"--large {self.large}")
+
+    def _with(self, option: str) -> str:
+        return f"above {format_bytes(self.threshold)}; {self.number:,} below it: {option}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -158,8 +207,8 @@ class Findings:
     """Sequence of findings, the costliest first; false if it is empty; `str` formats them as compiler diagnostics."""
 
     findings: Sequence[Finding] = ()
-    below: str = ""
-    """The number of findings below the threshold, and an option that shows them; empty without such findings."""
+    below: Below | None = None
+    """The findings below the threshold, if there are any."""
     costs: "Account | None" = None
     """The costs of the program as sdy and as XLA partitions it, if they were asked for."""
 
@@ -182,15 +231,26 @@ class Findings:
     @property
     def summary(self) -> str:
         """The number of findings and their total cost, in one line."""
+        return self._summary(str(self.below or ""))
+
+    def _summary(self, below: str) -> str:
         if not self:
-            return f"no findings {self.below}" if self.below else "no findings"
+            return f"no findings {below}" if below else "no findings"
         number = "1 finding" if len(self) == 1 else f"{len(self):,} findings"
         cost = cost_text(self.received, self.held)
         total = f"{number}: {cost}" if cost else number
-        return f"{total}, {self.below}" if self.below else total
+        return f"{total}, {below}" if below else total
 
     def __str__(self) -> str:
-        return "\n".join([*(f"{each}\n" for each in self.findings), self.summary, self._partitioned])
+        return self._text(self.summary)
+
+    @property
+    def in_command(self) -> str:
+        """The text for the command line, which names options of `sdy-lint` rather than of Python."""
+        return self._text(self._summary(self.below.in_command if self.below else ""))
+
+    def _text(self, summary: str) -> str:
+        return "\n".join([*(f"{each}\n" for each in self.findings), summary, self._partitioned])
 
     @property
     def _partitioned(self) -> str:

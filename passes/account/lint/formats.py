@@ -14,7 +14,7 @@ _GITHUB = {Severity.WARNING: "warning", Severity.REMARK: "notice"}
 
 def text(findings: Findings) -> str:
     """Format findings as compiler diagnostics, with a summary line at the end."""
-    return f"{findings}\n"
+    return f"{findings.in_command}\n"
 
 
 def as_json(findings: Findings) -> str:
@@ -35,9 +35,12 @@ def _entry(finding: Finding) -> Mapping[str, Any]:
         **_place(finding.where),
         "message": finding.message,
         "cure": finding.cure,
+        "edits": [*finding.edits],
         "bytes_received": round(finding.received),
         "bytes_held": finding.held,
         "more_like_it": finding.like,
+        "others": [*finding.others],
+        "removes": [{"rule": each.rule, **_place(each.where), "message": each.message} for each in finding.removes],
         "reasons": [{**_place(reason.location), "message": reason.message} for reason in finding.reasons],
     }
 

@@ -68,7 +68,7 @@ def lint_program(linted: LintedProgram, options: LintOptions) -> Findings:
     sources, names = Sources(), {rule.name for rule in options.rules}
 
     def is_wanted(match: Match) -> bool:
-        return match.rule.name in names and match.rule.name not in _allowed(match.finding(), options, sources)
+        return match.rule.name in names and match.rule.name not in _allowed(match.finding, options, sources)
 
     # Run all rules, also those that are not selected: a collective that one rule explains is not reported by another.
     found = findings(linted, [*RULES.values()], is_wanted)

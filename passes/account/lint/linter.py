@@ -13,7 +13,7 @@ from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.catalog import Rule
 from sdy.passes.account.lint.cures import Cure
 from sdy.passes.account.lint.edits import Edit, ShardArgument, dims_of
-from sdy.passes.account.lint.findings import Finding, Findings
+from sdy.passes.account.lint.findings import Below, Finding, Findings
 from sdy.passes.account.lint.fix_choice import best_cure
 from sdy.passes.account.lint.matches import Match, matches
 from sdy.passes.account.lint.program import LintedProgram
@@ -48,12 +48,13 @@ def findings(program: LintedProgram, rules: Sequence[Rule], is_wanted: Callable[
         keys = {each.key for each in remaining} | {match.key}
         folded = [each for each in left if each.key not in keys and not each.needs_cure]
         finding = replace(
-            match.finding(),
+            match.finding,
             cure=cure.text,
+            edits=tuple(dict.fromkeys(edit.text for edit in cure.edits)),
             compared=after.compared(before),
             received=max(before.received - after.received, 0.0),
             held=max(before.memory - after.memory, 0),
-            folded=len(folded),
+            removes=tuple(each.finding for each in folded),
             collectives=_removed(original, program).intersection(
                 op for each in (match, *folded) for op in known[each.key]
             ),
@@ -82,7 +83,7 @@ def _removed(before: Sequence[Collective], cured: LintedProgram) -> frozenset[Op
 
 def _uncured(match: Match, skipped: int) -> Finding:
     """Return the finding of a match that none of the fixes helps, except maybe those that were skipped."""
-    finding = match.finding()
+    finding = match.finding
     if not match.worst.cures or match.program.written is None:
         return finding
     left = f"; {skipped:,} were not tried" if skipped else ""
@@ -102,8 +103,8 @@ def _wanted(found: Sequence[Match], is_wanted: Callable[[Match], bool]) -> list[
     return [each for each in wanted if not each.overlaps(allowed | rewritten if each.needs_cure else allowed)]
 
 
-def _below(program: LintedProgram, every: Sequence[Match]) -> str:
-    """Format the number of matches below the threshold that are a part of the bytes of a step."""
+def _below(program: LintedProgram, every: Sequence[Match]) -> Below | None:
+    """Return the matches below the threshold that are a part of the bytes of a step."""
     least = max(_LEAST_BELOW * max(program.costs.received, program.costs.memory), 1)
     sizes = [
         each.size
@@ -111,9 +112,9 @@ def _below(program: LintedProgram, every: Sequence[Match]) -> str:
         if each.rule.least == "large" and not each.needs_cure and not each.is_large and each.size >= least
     ]
     if not sizes:
-        return ""
-    option = format_bytes(2 ** (int(min(sizes)).bit_length() - 1)).replace(" ", "").removesuffix("iB")
-    return f"above {format_bytes(program.thresholds.large)}; {len(sizes):,} below it: --large {option}"
+        return None
+    large = format_bytes(2 ** (int(min(sizes)).bit_length() - 1)).replace(" ", "").removesuffix("iB")
+    return Below(len(sizes), program.thresholds.large, large.removesuffix("bytes"))
 
 
 def _cured(program: LintedProgram, cure: Cure) -> LintedProgram:

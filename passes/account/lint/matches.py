@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
-from xdsl.ir import Operation
+from xdsl.ir import BlockArgument, Operation
 
 from sdy.diagnostics import Diagnostic, Location, Severity
 from sdy.passes.account.lint.catalog import Rule
@@ -61,8 +61,9 @@ class Match:
         is_measured = bool(self.worst.cures) and not self.rule.is_unmeasured
         return not is_measured or received >= share * costs.received > 0 or held >= share * costs.memory
 
+    @cached_property
     def finding(self) -> Finding:
-        """Return the finding; one whose fixes can be tried has no suggested fix."""
+        """The finding; one whose fixes can be tried has no suggested fix."""
         worst, program = self.worst, self.program
         where = program.place(worst.at)
         caller, *outer = program.places.callers(worst.at) or [None]
@@ -81,8 +82,18 @@ class Match:
             sum(each.held for each in self.alike),
             sum(each.avoided for each in self.alike),
             sum(each.times for each in self.alike) - worst.times,
+            self._others(where),
             self.rule.severity,
         )
+
+    def _others(self, where: Location | None) -> tuple[str, ...]:
+        """Return the names of the other arguments, or the locations of the other matches that are elsewhere."""
+        arguments = self.program.main.args
+        others = [each.at for each in self.alike if each is not self.worst]
+        if all(isinstance(at, BlockArgument) and at in arguments for at in others):
+            return tuple(self.program.names[arguments.index(at)] for at in others if isinstance(at, BlockArgument))
+        places = dict.fromkeys(self.program.place(at) for at in others)
+        return tuple(each.short for each in places if each is not None and each != where)
 
 
 def matches(program: LintedProgram, rules: Iterable[Rule]) -> list[Match]:

@@ -47,12 +47,6 @@ def spec_of(sharding: TensorSharding | None) -> str:
     return spec(sharding.dim_axes) if sharding else "P()"
 
 
-def joined(names: Sequence[object]) -> str:
-    """List names as `a, b and c`."""
-    *others, last = map(str, names)
-    return f"{', '.join(others)} and {last}" if others else last
-
-
 def in_iterations(collective: Collective) -> str:
     """Format how often a collective in a loop runs."""
     if any(loop_trips(loop) is None for loop in loops_around(collective.op)):

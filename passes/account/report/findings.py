@@ -8,7 +8,6 @@ from xdsl.dialects.builtin import ModuleOp
 from sdy.formatting import escape_line, format_bytes
 from sdy.ir.walking import operations
 from sdy.passes.account.causes import TracedProgram
-from sdy.passes.account.lint.edits import short
 from sdy.passes.account.lint.findings import Finding, Findings, cost_text
 from sdy.passes.account.lint.lint import lint_program
 from sdy.passes.account.lint.options import LintOptions
@@ -40,7 +39,7 @@ def avoidable(found: Findings) -> Iterator[str]:
     cost = cost_text(found.received, found.held)
     yield f"Avoidable: {cost} than necessary ({number})." if cost else f"Avoidable: {number}."
     first, *others = found
-    where = f" ({short(first.where)})" if first.where else ""
+    where = f" ({first.where.short})" if first.where else ""
     yield escape_line(f"{'The costliest' if others else 'Cause'}: {first.what}{where}.")
     if first.cure:
         yield escape_line(f"Fix: {first.cure}.")
@@ -48,7 +47,7 @@ def avoidable(found: Findings) -> Iterator[str]:
 
 def findings_as_json(found: Findings, numbers: Numbers) -> Json:
     """Serialize the findings, and the text that stands for them if there are none."""
-    below = found.below or f"above {format_bytes(Thresholds().large)}"
+    below = found.below.in_command if found.below else f"above {format_bytes(Thresholds().large)}"
     return {
         "headline": [*avoidable(found)],
         "items": [_as_json(each, numbers) for each in found],

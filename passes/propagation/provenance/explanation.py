@@ -66,7 +66,7 @@ class Missed:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
     """The sharding of a value and the trace of each of its axes; if it has no axes, the axes that did not arrive."""
 
@@ -102,6 +102,8 @@ class Explanation:
         if self.choice:
             parts.append(f"\n  propagated {self.choice}")
         return "\n".join(parts)
+
+    __repr__ = __str__
 
 
 def _line(text: str, where: Location | None) -> str:

@@ -22,11 +22,12 @@ from xdsl.ir import BlockArgument
 
 from sdy.dialect.shardings import get_sharding
 from sdy.passes.account.lint.candidates import Candidates
-from sdy.passes.account.lint.cures import Cure, several
+from sdy.passes.account.lint.cures import Cure
 from sdy.passes.account.lint.edits import Dims, dims_of
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import sharded_as
+from sdy.passes.account.name_lists import several
 from sdy.passes.common.argument_names import given_name
 from sdy.passes.common.properties import num_bytes
 
