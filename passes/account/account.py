@@ -25,8 +25,10 @@ from sdy.passes.account.cost_tables import (
     received_table,
     totals_table,
 )
+from sdy.passes.account.keywords import check_keywords
 from sdy.passes.account.partitioned_program import Program, partitioned_program, program_of
 from sdy.passes.account.summary import name_of_place
+from sdy.passes.account.unsharded import unsharded_hint
 from sdy.passes.common.argument_names import given_name
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.jax.api.compile import CompiledProgram, compile, partitioned_by_xla
@@ -86,6 +88,7 @@ class Account:
         host_memory: The predicted peak bytes in the memory of the host: offloaded values, arguments and results.
         under: The costs of the program as XLA partitions it under `jax.jit`, if they were asked for.
         recomputed: A description of the values that are recomputed because of a memory limit; empty without any.
+        hint: The hint if no sharding is given; empty otherwise.
     """
 
     layout: LayoutChoice | None
@@ -96,6 +99,7 @@ class Account:
     host_memory: int = 0
     under: Compiled | None = None
     recomputed: str = ""
+    hint: str = ""
 
     @classmethod
     def of(
@@ -119,7 +123,8 @@ class Account:
         )
         memory, host = peak_bytes(local), host_bytes(local)
         recomputed = describe_recomputed(local)
-        return cls(layout.choice, named_meshes(local), by_line(found), memory, compile, host, under, recomputed)
+        meshes, hint = named_meshes(local), unsharded_hint(layout.module)
+        return cls(layout.choice, meshes, by_line(found), memory, compile, host, under, recomputed, hint)
 
     @property
     def bytes_received(self) -> float:
@@ -158,9 +163,10 @@ def account(program: Program, *args: Any, under: str | None = None, **kwargs: An
 
     Raises:
         ValueError: `under` is another text.
-        TypeError: `args` or `kwargs` are given for a program that is not a function.
+        TypeError: Arguments are given for a program that is not a function, or a function does not take a keyword.
         DiagnosticError: The program cannot be partitioned.
     """
+    check_keywords(account, program, kwargs)
     stage = program_of(program, *args, **kwargs)
     layout = partitioned_program(stage)
     compiled_by_jax = costs_under(under, stage) if under else None
@@ -223,6 +229,7 @@ def format_account(account: Account) -> str:
         ),
         *([f"  recomputed    {account.recomputed}"] if account.recomputed else ()),
         *([f"  layout        {account.layout}"] if account.layout else ()),
+        *([f"  hint          {account.hint}"] if account.hint else ()),
     ]
     columns_ = [
         CostColumn("predicted", account.received, account.memory, account.host_memory),

@@ -7,6 +7,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sdy.passes.account.difference import Difference
 from sdy.passes.account.golden import golden_summary
+from sdy.passes.account.keywords import check_keywords
 from sdy.passes.account.partitioned_program import Program, partitioned_program
 from sdy.passes.account.summary import Summary
 from sdy.passes.driver import read
@@ -30,9 +31,12 @@ def diff(before: Program, after: Program, *args: Any, **kwargs: Any) -> Differen
         The difference; false if the programs are equal.
 
     Raises:
-        TypeError: Arguments are given, and neither program is a function.
+        TypeError: Arguments are given, and neither program is a function, or a function does not take a keyword.
         DiagnosticError: A file cannot be read, or a program cannot be partitioned.
     """
+    for program in (before, after):
+        if _is_function(program):
+            check_keywords(diff, program, kwargs)
     if (args or kwargs) and not (_is_function(before) or _is_function(after)):
         raise TypeError("both programs already have their arguments: pass none")
     summaries = [

@@ -5,6 +5,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
+from sdy.passes.account.keywords import check_keywords
 from sdy.passes.account.partitioned_program import Program, partitioned_program
 from sdy.passes.propagation.provenance.explain import explain as explain_value
 from sdy.passes.propagation.provenance.explanation import Explanation
@@ -35,9 +36,10 @@ def explain(program: Program, value: SSAValue | str, *args: Any, **kwargs: Any) 
         with those of the other tensors in `others`.
 
     Raises:
-        TypeError: Arguments are given for a program that is not a function.
+        TypeError: Arguments are given for a program that is not a function, or a function does not take a keyword.
         DiagnosticError: The module has not been propagated, or the value is not in it, or no operation is at the line.
     """
-    if isinstance(program, ModuleOp) and not (args or kwargs):
+    check_keywords(explain, program, kwargs)
+    if isinstance(program, ModuleOp) and not args:
         return explain_value(program, value)
     return explain_value(partitioned_program(program, *args, **kwargs).module, value)

@@ -14,6 +14,7 @@ from typing import Any
 
 from sdy.diagnostics import Location, error
 from sdy.passes.account.difference import Difference
+from sdy.passes.account.keywords import check_keywords
 from sdy.passes.account.partitioned_program import Program, partitioned_program
 from sdy.passes.account.summary import Summary
 from sdy.passes.driver import Source, read, write
@@ -39,9 +40,11 @@ def check_golden(path: str | Path, program: Program, *args: Any, **kwargs: Any) 
         **kwargs: The keyword arguments of a function.
 
     Raises:
+        TypeError: A function does not take a keyword.
         ChangedLayoutError: The program differs from the file, or the file does not exist.
         DiagnosticError: The file is not a golden layout, or the program cannot be partitioned.
     """
+    check_keywords(check_golden, program, kwargs)
     summary = Summary.of(partitioned_program(program, *args, **kwargs))
     if os.environ.get(_UPDATE) == "update":
         Path(path).parent.mkdir(parents=True, exist_ok=True)

@@ -211,6 +211,8 @@ class Findings:
     """The findings below the threshold, if there are any."""
     costs: "Account | None" = None
     """The costs of the program as sdy and as XLA partitions it, if they were asked for."""
+    hint: str = ""
+    """The hint if no sharding is given; empty otherwise."""
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self.findings)
@@ -250,7 +252,8 @@ class Findings:
         return self._text(self._summary(self.below.in_command if self.below else ""))
 
     def _text(self, summary: str) -> str:
-        return "\n".join([*(f"{each}\n" for each in self.findings), summary, self._partitioned])
+        hint = [f"hint: {self.hint}"] if self.hint else []
+        return "\n".join([*(f"{each}\n" for each in self.findings), summary, self._partitioned, *hint])
 
     @property
     def _partitioned(self) -> str:

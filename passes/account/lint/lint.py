@@ -7,15 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from sdy.passes.account.causes import traced_program
+from sdy.passes.account.keywords import check_keywords
 from sdy.passes.account.lint.catalog import RULES
 from sdy.passes.account.lint.findings import Finding, Findings
 from sdy.passes.account.lint.linter import findings
 from sdy.passes.account.lint.matches import Match
-from sdy.passes.account.lint.options import LintOptions
+from sdy.passes.account.lint.options import OPTIONS, LintOptions
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.sources import Sources
 from sdy.passes.account.lint.written import written_program
 from sdy.passes.account.partitioned_program import Program, program_of
+from sdy.passes.account.unsharded import unsharded_hint
 
 
 def lint(
@@ -45,13 +47,16 @@ def lint(
 
     Raises:
         ValueError: `under` is another text.
-        TypeError: Arguments are given for a program that is not a function.
+        TypeError: Arguments are given for a program that is not a function, or a function does not take a keyword.
         DiagnosticError: The program cannot be partitioned, or a comment names an unknown rule.
     """
     options = lint_options or LintOptions()
+    check_keywords(lint, program, kwargs, OPTIONS)
     stage = program_of(program, *args, **kwargs)
     layouts, written = written_program(stage)
-    found = lint_program(LintedProgram(traced_program(layouts), options.thresholds, written), options)
+    traced = traced_program(layouts)
+    found = lint_program(LintedProgram(traced, options.thresholds, written), options)
+    found = replace(found, hint=unsharded_hint(traced.module))
     if under is None:
         return found
     from sdy.passes.account.account import account

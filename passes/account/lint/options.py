@@ -1,7 +1,7 @@
 """Options of lint: selected rules, thresholds and suppressions."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import InitVar, dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, fields, replace
 
 from sdy.diagnostics import DiagnosticError, Location, error
 from sdy.formatting import parse_bytes
@@ -52,6 +52,12 @@ class LintOptions:
         return [
             rule for name, rule in RULES.items() if name not in self.ignore and (not self.select or name in self.select)
         ]
+
+
+OPTIONS = {each.name: f"lint_options=sdy.LintOptions({each.name}=...)" for each in fields(LintOptions)} | {
+    name: f"lint_options=sdy.LintOptions({name}=...)" for name in ("large", "replicated", "small", "many")
+}
+"""The argument of `sdy.lint` for each option of lint."""
 
 
 def threshold(name: str, value: object, where: Location | None) -> int:

@@ -18,6 +18,7 @@ from sdy.ir.walking import operations
 from sdy.passes.account.causes import TracedProgram, traced_program
 from sdy.passes.account.collectives import collectives
 from sdy.passes.account.cost_tables import ALONE, BESIDE
+from sdy.passes.account.keywords import check_keywords
 from sdy.passes.account.lint.callers import library_line
 from sdy.passes.account.lint.findings import Findings
 from sdy.passes.account.partitioned_program import Program, memory_limit_of, program_of, propagated_program
@@ -33,6 +34,7 @@ from sdy.passes.account.report.page import GENERATOR, page
 from sdy.passes.account.report.reasons import Reasons
 from sdy.passes.account.report.sources import source_lines
 from sdy.passes.account.report.timeline import Timeline, perfetto_trace, timeline_as_json
+from sdy.passes.account.unsharded import unsharded_hint
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.driver import write
 from sdy.passes.layouts import is_propagated
@@ -146,9 +148,10 @@ def report(
 
     Raises:
         ValueError: `under` is another text.
-        TypeError: Arguments are given for a program that is not a function.
+        TypeError: Arguments are given for a program that is not a function, or a function does not take a keyword.
         DiagnosticError: The program cannot be partitioned, or the hardware is unknown.
     """
+    check_keywords(report, program, kwargs)
     device = hardware_of(hardware) if isinstance(hardware, str) else hardware
     program = program_of(program, *args, **kwargs)
     was_propagated = isinstance(program, ModuleOp) and is_propagated(program)
@@ -270,6 +273,8 @@ def _notes(module: ModuleOp, was_propagated: bool) -> list[str]:
         notes.append("The input was not fully sharded; shardings were propagated for this page.")
     elif not history.runs:
         notes.append("The input was already propagated; the reasons for its shardings are unknown.")
+    if hint := unsharded_hint(module):
+        notes.append(f"{hint[0].upper()}{hint[1:]}.")
     if history.choice:
         notes.append(f"It was propagated {history.choice}.")
     return notes
