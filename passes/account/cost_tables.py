@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sdy.diagnostics import Location
 from sdy.formatting import columns, escape_line
-from sdy.passes.account.name_lists import shortened, with_ranges
+from sdy.passes.account.name_lists import with_ranges
 
 _MOST_LINES = 10
 """Number of rows shown in the table of collectives; the rest are summed."""
@@ -91,10 +91,24 @@ def received_table(received: Sequence[Received], title: str = "collective") -> s
     ]
     if others := received[_MOST_LINES:]:
         times, bytes_ = sum(line.times for line in others), sum(line.bytes for line in others)
-        places = shortened((line.where.short if line.where else _UNKNOWN for line in others), "Account.received")
-        rows.append([f"{len(others)} others", f"{times:,}", f"{bytes_:,.0f}", escape_line(", ".join(places))])
+        rows.append([f"{len(others)} others", f"{times:,}", f"{bytes_:,.0f}", escape_line(_places(others))])
     return _table(rows, numbers=2)
 
+
+def _places(lines: Sequence[Received]) -> str:
+    """Format the lines of the first rows, and the attribute that has all."""
+    files: dict[str, list[str]] = defaultdict(list)
+    for where in dict.fromkeys(line.where and line.where.short for line in lines):
+        file, _, number = (where or _UNKNOWN).partition(":")
+        files[file].append(number)
+    (file, numbers), *other_files = files.items()
+    is_all = len(numbers) <= _MOST_PLACES and not other_files
+    text = f"{file}:{','.join(numbers[:_MOST_PLACES])}".rstrip(":")
+    return text if is_all else f"{text},... (all in Account.received)"
+
+
+_MOST_PLACES = 3
+"""Number of lines that the row of the others lists."""
 
 _UNKNOWN = "unknown location"
 

@@ -220,7 +220,7 @@ def test_many_lines_are_added_up():
     shown = [line.split() for line in text if "program.py" in line or "others" in line]
     assert len(shown) == 11
     assert shown[0] == ["all-gather", "2", "1,000", "program.py:20:1"]
-    assert shown[-1] == ["3", "others", "6", "2,967", "program.py:10,", "program.py:9,", "program.py:8"]
+    assert shown[-1] == ["3", "others", "6", "2,967", "program.py:10,9,8"]
 
 
 def test_a_row_names_the_arguments_that_are_resharded():
