@@ -19,6 +19,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from sdy.dialect.memory_limits import memory_limit
 from sdy.passes.common.canonicalize import CanonicalizePass
 from sdy.passes.common.inline_meshes import InlineMeshesPass
 from sdy.passes.common.save_module import SaveModulePass
@@ -319,7 +320,7 @@ class PartitionPipeline(Pipeline):
 
     With `enable_rgv3`, replica groups refer to mesh axes instead of listing devices, where they correspond to full
     axes. With `memory`, a size such as `2G`, values are recomputed until the predicted memory of a device is at most
-    that.
+    that. By default, the limit is the module's attribute `sdy.memory_limit`, if any.
     """
 
     name = "sdy-partition-pipeline"
@@ -381,7 +382,7 @@ class PartitionPipeline(Pipeline):
         yield HoistInvariantCollectivesPass()
         yield MergeEqualCollectivesPass()
         yield SymbolDcePass()
-        if self.memory:
+        if self.memory or memory_limit(module) is not None:
             from sdy.passes.partitioning.rematerialize import RematerializePass
 
             yield RematerializePass(self.memory)

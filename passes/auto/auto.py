@@ -4,8 +4,11 @@
 2. Search layouts by coordinate descent on the estimated cost.
 3. Propagate and partition the best few, and the layouts that an expert would write. Choose the one whose partitioned
    program costs least.
+4. Recompute values of the backward pass in faster layouts that need too much memory, and choose the one that fits and
+   costs least.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -15,6 +18,7 @@ from xdsl.ir import Operation, OpResult
 from xdsl.rewriter import InsertPoint
 
 from sdy.diagnostics import capture, error, location_of, report, warn
+from sdy.dialect.memory_limits import set_memory_limit
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import MeshOp
 from sdy.foreign_dialects import adopt
@@ -56,6 +60,12 @@ _OPERATIONS_TO_PARTITION = 10_000
 _FAR_OFF = 1.25
 """An expert layout is partitioned unless its estimate is slower by this factor, since estimates have errors."""
 
+_MOST_RECOMPUTED = 4
+"""Number of layouts that need too much memory for which values to recompute are chosen."""
+
+_CLEARLY_LESS = 0.9
+"""Values to recompute are chosen for layouts whose memory differs by this factor."""
+
 _LARGEST = 3
 """Number of the largest live values that a plan names."""
 
@@ -85,7 +95,9 @@ def auto(
         module: The program; it is modified.
         mesh: The mesh to run on; by default the module's own.
         hardware: The name of a preset or of a hardware file.
-        memory: The bytes that a device may use, as a number or a size such as "80G"; by default all that it has.
+        memory: The bytes that a device may use, as a number or a size such as "80G"; by default all that it has. If
+            recomputing values of the backward pass lets a faster layout fit, `Plan.recomputation` names them, and
+            `sdy.partition` recomputes them.
         time_limit: The seconds after which the search ends with the best layout so far; an interrupt ends it as well.
             By default, it ends when it converges, or after an amount of work that is the same on every machine.
         intermediates: Also choose shardings of large results of operations.
@@ -115,20 +127,22 @@ def auto(
     experts = [*given, *search.estimated(expert_layouts(choices, target_mesh, search))]
     candidates = search.run(experts)
 
-    truths: list[tuple[LayoutOfModule, PartitionedCost]] = []
+    truths: list[tuple[LayoutOfModule, int | None, PartitionedCost]] = []
 
-    def in_truth(candidate: Candidate) -> PartitionedCost:
+    def in_truth(candidate: Candidate, memory: int | None = None) -> PartitionedCost:
         layout = layout_of(choices, of_results, search, candidate)
-        truth = next((truth for other, truth in truths if other == layout), None)
+        truth = next((truth for other, limit, truth in truths if (other, limit) == (layout, memory)), None)
         if truth is None:
-            truth = truth_of(module, layout, mesh_name, device)
-            truths.append((layout, truth))
+            truth = truth_of(module, layout, mesh_name, device, memory)
+            truths.append((layout, memory, truth))
         return truth
 
     best_expert = min(experts, key=search.rank)
     to_partition = _OPERATIONS_TO_PARTITION // len([*operations(module)])
     most = min(max(to_partition, _FEWEST_PARTITIONED), _MOST_PARTITIONED)
     best, partitioned = _best_when_partitioned(candidates, best_expert, search, in_truth, limit, most, limits)
+    best = _best_with_recomputation(best, candidates, search, in_truth, limit, partitioned, limits)
+    recomputation = partitioned[best.cost].recomputation if best.cost in partitioned else None
 
     def cost_of(candidate: Candidate) -> StepCost:
         truth = partitioned.get(candidate.cost)
@@ -137,6 +151,8 @@ def auto(
     others = {each.name: cost_of(each) for each in experts} if choices else {}
     rows = _rows(module, choices, of_results, best, search)
     layout_of(choices, of_results, search, best).write(module)
+    if recomputation is not None:
+        set_memory_limit(module, limit)
     for diagnostic in partitioned[best.cost].reported if best.cost in partitioned else ():
         report(diagnostic)
     largest = [_describe(held) for held in search.largest(best)[:_LARGEST]]
@@ -164,6 +180,7 @@ def auto(
         [each.cost for each in search.front()],
         Alternatives(search, choice_of, best, mesh_name, limit, limits),
         clone(module),
+        recomputation,
     )
 
 
@@ -175,7 +192,7 @@ def _best_when_partitioned(
     limit: int,
     most: int,
     limits: Limits,
-) -> tuple[Candidate, Mapping[StepCost, PartitionedCost]]:
+) -> tuple[Candidate, dict[StepCost, PartitionedCost]]:
     """Partition up to `most` promising candidates until the deadline, or none after an interrupt.
 
     Returns:
@@ -199,6 +216,45 @@ def _best_when_partitioned(
                 truths[each.cost] = in_truth(each)
                 best = min((best, each), key=rank)
     return best, truths
+
+
+def _best_with_recomputation(
+    best: Candidate,
+    candidates: Sequence[Candidate],
+    search: Search,
+    in_truth: Callable[[Candidate, int], PartitionedCost],
+    limit: int,
+    truths: dict[StepCost, PartitionedCost],
+    limits: Limits,
+) -> Candidate:
+    """Partition faster layouts than `best` that need too much memory, and recompute values until they fit.
+
+    Starts with the fastest layout; each next one needs clearly less memory.
+
+    Returns:
+        The best layout. Its cost in `truths` is that with recomputation, if it recomputes values.
+    """
+
+    def cost_of(candidate: Candidate) -> StepCost:
+        truth = truths.get(candidate.cost)
+        return candidate.cost if truth is None else truth.cost
+
+    too_large = [each for each in [*candidates, *search.front()] if cost_of(each).memory > limit]
+    tried, memory = 0, math.inf
+    with limits.obeyed(), report_to(lambda _: limits.check_deadline()):
+        for each in sorted(too_large, key=lambda each: cost_of(each).seconds):
+            cost, present = cost_of(each), cost_of(best)
+            is_slow = present.memory <= limit and cost.seconds >= present.seconds
+            if limits.reached == "interrupt" or tried == _MOST_RECOMPUTED or is_slow:
+                break
+            if cost.memory > _CLEARLY_LESS * memory:
+                continue
+            tried, memory = tried + 1, cost.memory
+            truth = in_truth(each, limit)
+            if search.rank_of(truth.cost) < search.rank_of(present):
+                truths[each.cost] = truth
+                best = each
+    return best
 
 
 def _describe(held: Held) -> str:

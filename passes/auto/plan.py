@@ -12,6 +12,7 @@ from sdy.formatting import columns, escape_line, format_bytes, format_seconds
 from sdy.mesh import Mesh
 from sdy.passes.auto.front_chart import front_svg
 from sdy.passes.auto.limits import Limit
+from sdy.passes.auto.truth import Recomputation
 from sdy.passes.auto.what_if import Alternatives, ShardingSpec, WhatIf
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.network import AxisNames
@@ -23,6 +24,9 @@ _NEGLIGIBLE = 1e-6
 
 _MOST_LAYOUTS = 10
 """Maximum number of other layouts that the text of a plan shows, the best ones."""
+
+_MOST_RECOMPUTED = 5
+"""Maximum number of groups of recomputed values that the text of a plan shows, those with the most bytes."""
 
 _LIMITS: Mapping[Limit, str] = {
     "budget": "its budget of work",
@@ -134,6 +138,9 @@ class Plan:
     module: ModuleOp | None = field(default=None, repr=False, compare=False)
     """A copy of the program with the chosen shardings; None in other processes than the one that searched."""
 
+    recomputation: Recomputation | None = None
+    """The values that a step recomputes so that it fits into memory; None if it recomputes nothing."""
+
     @property
     def fits(self) -> bool:
         """True if the program needs no more memory than a device may use."""
@@ -209,7 +216,8 @@ class Plan:
 
     def _summary(self) -> str:
         ratio = self.cost.seconds / self.least_seconds if self.least_seconds else 1.0
-        limit = self.limit_reached
+        limit, recomputed = self.limit_reached, self.recomputation
+        recomputed_values = recomputed.values if recomputed else ()
         fits = "" if self.fits else ", which is TOO MUCH: no layout that needs less was found"
         return "\n".join(
             [
@@ -219,6 +227,8 @@ class Plan:
                 f"bound of {format_seconds(self.least_seconds)}",
                 f"  memory        {format_bytes(self.cost.memory)} of {format_bytes(self.memory)}{fits}",
                 *(f"  {'':14}{escape_line(each)}" for each in self.largest),
+                *([f"  recomputed    {recomputed}"] if recomputed else []),
+                *(f"  {'':14}{escape_line(str(each))}" for each in recomputed_values[:_MOST_RECOMPUTED]),
                 *([f"  on the host   {format_bytes(self.cost.host_memory)}"] if self.cost.host_memory else []),
                 f"  search        {self.estimated:,} layouts estimated; best start: {self.found_from}",
                 *([f"  {'':14}stopped by {_LIMITS[limit]}: a longer search may find more"] if limit else []),

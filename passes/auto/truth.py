@@ -15,13 +15,16 @@ from sdy.dialect.shardings import (
     set_func_result_sharding,
     set_sharding,
 )
-from sdy.ir.companions import clone
+from sdy.formatting import format_bytes, format_seconds
+from sdy.ir.companions import clone, companion
 from sdy.passes.auto.origins import choosable_results
 from sdy.passes.auto.state import find_state
 from sdy.passes.common.call_graph import main_function
-from sdy.passes.driver import partition, propagate
+from sdy.passes.driver import partition, propagate, run_passes
+from sdy.passes.partitioning.rematerialize import RematerializePass
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.step_time import StepCost, step_cost
+from sdy.passes.spmd.remat.recomputed import Recomputed, RecomputedValues
 from sdy.sharding import TensorSharding
 
 
@@ -57,16 +60,45 @@ class LayoutOfModule:
 
 
 @dataclass(frozen=True)
+class Recomputation:
+    """The values that a program recomputes so that it fits into memory, with what that saves and costs."""
+
+    values: Sequence[RecomputedValues]
+    """The values, those with the most bytes first."""
+    saved_bytes: int
+    """The bytes of memory that a device saves."""
+    seconds: float
+    """The predicted seconds that a step takes longer."""
+
+    def __str__(self) -> str:
+        count = sum(each.times for each in self.values)
+        values = f"{count:,} value{'s' if count > 1 else ''}" if count else "none, but operations run in another order"
+        return f"{values}: {format_bytes(self.saved_bytes)} less memory, {format_seconds(self.seconds)} longer"
+
+
+@dataclass(frozen=True)
 class PartitionedCost:
     """Cost of a partitioned module, with the diagnostics of its propagation."""
 
     cost: StepCost
     reported: Sequence[Diagnostic]
     """The diagnostics that propagation reported."""
+    recomputation: Recomputation | None = None
+    """The values that are recomputed because of a memory limit; None if there are none."""
 
 
-def truth_of(module: ModuleOp, layout: LayoutOfModule, mesh_name: str, hardware: Hardware) -> PartitionedCost:
-    """Propagate and partition a copy of `module` with `layout`, and return the cost of a step."""
+def truth_of(
+    module: ModuleOp, layout: LayoutOfModule, mesh_name: str, hardware: Hardware, memory: int | None = None
+) -> PartitionedCost:
+    """Propagate and partition a copy of `module` with `layout`, and return the cost of a step.
+
+    Args:
+        module: The program.
+        layout: The layout.
+        mesh_name: The name of the mesh.
+        hardware: The hardware.
+        memory: The bytes that a device may use: values are recomputed until the program fits. By default, none are.
+    """
     local = clone(module)
     layout.write(local)
     mesh = named_meshes(local)[mesh_name]
@@ -74,4 +106,12 @@ def truth_of(module: ModuleOp, layout: LayoutOfModule, mesh_name: str, hardware:
         propagate(local)
     with capture():
         partition(local)
-    return PartitionedCost(step_cost(local, mesh, hardware), reported)
+    kept = step_cost(local, mesh, hardware)
+    if memory is None or kept.memory <= memory:
+        return PartitionedCost(kept, reported)
+    with capture():
+        run_passes(local, [RematerializePass(str(memory))])
+    cost = step_cost(local, mesh, hardware)
+    recomputed = companion(local, Recomputed)
+    summary = Recomputation(recomputed.values, kept.memory - cost.memory, cost.seconds - kept.seconds)
+    return PartitionedCost(cost, reported, summary)

@@ -6,6 +6,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy.diagnostics import MemoryLimitWarning, error, warn
+from sdy.dialect.attributes import MEMORY_LIMIT
+from sdy.dialect.memory_limits import memory_limit
 from sdy.formatting import format_bytes, parse_bytes
 from sdy.ir.companions import companion
 from sdy.ir.editing import AnalysisPreservingPass
@@ -49,7 +51,8 @@ class RematerializePass(AnalysisPreservingPass):
     XLA removes barriers early on CPUs: there, the program has to be compiled with the options
     `xla_disable_hlo_passes=cse_barrier_expander` and `xla_cpu_scheduler_type=CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED`.
 
-    The pass warns if the program needs more than `memory`, a size such as `2G`; without it, the pass does nothing.
+    The pass warns if the program needs more than `memory`, a size such as `2G`. Without it, the module's attribute
+    `sdy.memory_limit` is the limit, which `sdy-auto-partition` sets; without either, the pass does nothing.
     """
 
     name = "sdy-rematerialize"
@@ -57,21 +60,27 @@ class RematerializePass(AnalysisPreservingPass):
     hardware: str = "h100"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if not self.memory:
+        limit = self._limit(op)
+        op.attributes.pop(MEMORY_LIMIT, None)
+        if limit is None:
             return
-        try:
-            limit = parse_bytes(self.memory)
-        except ValueError as problem:
-            raise error(op, f"option 'memory' of '{self.name}': {problem}") from None
         before = peak_bytes(op)
         result = rematerialize(op, limit, hardware_of(self.hardware))
         recomputed = companion(op, Recomputed)
-        recomputed.num_values, recomputed.saved_bytes = result.num_values, before - result.memory
+        recomputed.values, recomputed.saved_bytes = result.values, before - result.memory
         if result.memory > limit:
             needed, given = format_bytes(result.memory), format_bytes(limit)
             warn(
                 main_function(op),
-                f"the program needs {needed} of memory with {result.num_values} values recomputed, more than {given}; "
-                "split its arguments along more axes, or raise the limit",
+                f"the program needs {needed} of memory with {recomputed.num_values} values recomputed, more than "
+                f"{given}; split its arguments along more axes, or raise the limit",
                 category=MemoryLimitWarning,
             )
+
+    def _limit(self, module: ModuleOp) -> int | None:
+        if not self.memory:
+            return memory_limit(module)
+        try:
+            return parse_bytes(self.memory)
+        except ValueError as problem:
+            raise error(module, f"option 'memory' of '{self.name}': {problem}") from None

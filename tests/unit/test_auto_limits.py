@@ -138,10 +138,12 @@ def test_a_limit_while_layouts_are_partitioned_keeps_the_best_of_them(
 ) -> None:
     partitioned: list[PartitionedCost] = []
 
-    def limited(module: ModuleOp, layout: LayoutOfModule, mesh: str, hardware: Hardware) -> PartitionedCost:
+    def limited(
+        module: ModuleOp, layout: LayoutOfModule, mesh: str, hardware: Hardware, memory: int | None
+    ) -> PartitionedCost:
         if partitioned:
             raise KeyboardInterrupt if interrupts else limits.LimitReachedError
-        partitioned.append(truth_of(module, layout, mesh, hardware))
+        partitioned.append(truth_of(module, layout, mesh, hardware, memory))
         return partitioned[0]
 
     monkeypatch.setattr("sdy.passes.auto.auto.truth_of", limited)

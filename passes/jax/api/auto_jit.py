@@ -62,7 +62,7 @@ class Auto:
     Attributes:
         hardware: The hardware to optimize for; by default the preset of the mesh's device kind, or that of the H100,
             with a warning, if no preset describes this kind.
-        memory: The memory limit of a device; by default the memory of that hardware.
+        memory: The memory limit of a device; by default that of `sdy.jit`, or else the memory of that hardware.
         time_limit: The time limit of the search, in seconds; by default none.
     """
 
@@ -109,6 +109,7 @@ class Planned(Lowerable):
         trees: tuple[Tree, Tree],
         compiled: Callable[..., Any],
         policy: Policy | None,
+        memory: str | float | None,
         options: Mapping[str, Any],
     ) -> None:
         if mesh is None:
@@ -121,7 +122,7 @@ class Planned(Lowerable):
         assert of_jax is not None
         self._mesh = _without_explicit_axes(of_jax)
         self._arguments, self._results = trees
-        self._choose = choose
+        self._choose = choose if choose.memory is not None else replace(choose, memory=memory)
         self._compiled = compiled  # called with the function, the trees of shardings, a policy and the options
         self._options = options
         self._policies = [] if policy is None else [policy]
@@ -170,7 +171,9 @@ class Planned(Lowerable):
             results = tree_unflatten(tree_structure(jax.eval_shape(jitted, *types)), func_result_shardings(main))
         shardings = {"in_shardings": arguments, "out_shardings": results}
         policy = chain_policies([*self._policies, *policies_of_results(module)])
-        return _Made(plan, arguments, self._compiled(function, mesh=self._mesh, policy=policy, **shardings, **options))
+        memory = {} if plan.recomputation is None else {"memory": plan.memory}
+        compiled = self._compiled(function, mesh=self._mesh, policy=policy, **shardings, **memory, **options)
+        return _Made(plan, arguments, compiled)
 
     def _choose_shardings(self, module: ModuleOp) -> Plan:
         """Write the chosen shardings into `module`, the same in all processes, and return their plan."""

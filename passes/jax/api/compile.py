@@ -8,11 +8,9 @@ from jax.sharding import NamedSharding, PartitionSpec
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy.diagnostics import error
-from sdy.dialect.attributes import ORDERS
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.shardings import func_result_sharding
 from sdy.ir.companions import clone
-from sdy.ir.walking import operations_of
 from sdy.passes.jax.compiler_context import CPU_OPTIONS
 from sdy.passes.jax.device_mesh import Device
 from sdy.passes.jax.memory_limit import peak_bytes_of
@@ -20,7 +18,6 @@ from sdy.passes.jax.program.custom_calls import explain_wrong_calls
 from sdy.passes.jax.program.interface import Argument, WithPorts, function_to_run
 from sdy.passes.jax.program.sharded_program import ShardedProgram, in_type
 from sdy.passes.layouts import cheapest, is_propagated, propagated_layouts
-from sdy.stablehlo.control_flow import OptimizationBarrierOp
 
 
 class CompiledProgram(WithPorts):
@@ -86,8 +83,7 @@ class CompiledProgram(WithPorts):
 
 def _xla_options(program: ShardedProgram) -> dict[str, str | bool] | None:
     """Return the options with which XLA keeps the order and the copies of recomputed operations, if there are any."""
-    is_ordered = any(ORDERS in op.attributes for op in operations_of(program.local.module, OptimizationBarrierOp))
-    return {**CPU_OPTIONS} if is_ordered and program.devices and program.devices[0].platform == "cpu" else None
+    return {**CPU_OPTIONS} if program.is_ordered and program.devices and program.devices[0].platform == "cpu" else None
 
 
 def _reduced(sharding: NamedSharding) -> NamedSharding:

@@ -82,7 +82,9 @@ def jit(
     if choice_in(in_shardings) is not None:
         compiled = partial(jit, compare_layouts=compare_layouts, memory=memory)
         trees = (in_shardings, out_shardings)
-        make = partial(Planned, mesh=mesh, trees=trees, compiled=compiled, policy=policy, options=options)
+        make = partial(
+            Planned, mesh=mesh, trees=trees, compiled=compiled, policy=policy, memory=memory, options=options
+        )
         return make if fun is None else make(fun)
     trees = (mesh, in_shardings, out_shardings)
     make = partial(Jitted, trees=trees, policy=policy, compare_layouts=compare_layouts, memory=limit, options=options)

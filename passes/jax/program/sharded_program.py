@@ -5,7 +5,7 @@ results. The collectives and their replica groups are in the program, so that no
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,9 +16,10 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sdy import gc_control
 from sdy.diagnostics import DiagnosticError, error, op_error
+from sdy.dialect.attributes import ORDERS
 from sdy.dialect.meshes import device_count, named_meshes
 from sdy.ir.companions import clone_alone
-from sdy.ir.walking import operations
+from sdy.ir.walking import operations, operations_of
 from sdy.mesh import Mesh
 from sdy.passes.driver import partition, run_passes
 from sdy.passes.for_xla.renumber_devices import RenumberDevicesPass
@@ -32,6 +33,7 @@ from sdy.passes.jax.program.plain_module import drop_shardings, for_xla, without
 from sdy.passes.pipelines import ForXlaPipeline
 from sdy.passes.spmd.local_module import is_local
 from sdy.plugins import plugin_dialect
+from sdy.stablehlo.control_flow import OptimizationBarrierOp
 from sdy.type_helpers import is_tuple
 
 _ONE_DEVICE = Mesh.of({"device": 1})
@@ -50,6 +52,8 @@ class ShardedProgram(WithPorts):
     mesh: AnyMesh
     problem: DiagnosticError | None = None
     """The error of calling it, for a program that can only be inspected."""
+    is_ordered: bool = False
+    """True if XLA has to keep barriers until it has ordered the operations, since values are recomputed."""
 
     @classmethod
     @gc_control.paused()
@@ -74,8 +78,9 @@ class ShardedProgram(WithPorts):
         local = clone_alone(module)
         _, interface, grid = make_local(local, jax.devices() if devices is None else devices, like, tokens)
         run_passes(local, [RenumberDevicesPass()])
+        is_ordered = any(ORDERS in op.attributes for op in operations_of(local, OptimizationBarrierOp))
         drop_shardings(local)
-        return cls._of(local, interface, grid)
+        return replace(cls._of(local, interface, grid), is_ordered=is_ordered)
 
     @classmethod
     def unpartitioned(cls, module: ModuleOp, device: Device | None = None) -> "ShardedProgram":

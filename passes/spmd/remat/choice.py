@@ -51,12 +51,12 @@ class Dropped(NamedTuple):
 
     Attributes:
         value: The value.
-        read: The time of the first read after the peak: all reads from then on are of a copy.
+        end: The time of the last read before the peak: all later reads are of copies.
         seconds: The estimated time of the kernels that are computed again for it.
     """
 
     value: SSAValue
-    read: int
+    end: int
     seconds: float
 
 
@@ -73,7 +73,7 @@ class Recomputation:
     def is_kept(self, value: SSAValue, time: int, timeline: KernelTimeline) -> bool:
         """Return whether `value` is in memory at `time`, or the value that it is a view of."""
         dropped = self.dropped.get(timeline.viewed(value))
-        return (dropped is None or time < dropped.read) and timeline.is_kept(value, time)
+        return (dropped is None or time <= dropped.end) and timeline.is_kept(value, time)
 
     def copy_at(self, kernel: int, time: int) -> Copy | None:
         """Return the copy of a kernel whose results are in memory at `time`."""
@@ -242,7 +242,7 @@ class _Chooser:
             self._read(kernel, read)
             self._plan.copies[kernel].append(Copy(kernel, read, last.get(kernel, read)))
         self._bytes[read] += max(self._held(draft.computed) - value_bytes(value), 0)
-        self._plan.dropped[value] = Dropped(value, read, draft.seconds)
+        self._plan.dropped[value] = Dropped(value, before, draft.seconds)
 
     def _read(self, kernel: int, time: int) -> None:
         """Record that a copy of `kernel` reads at `time`."""

@@ -19,6 +19,7 @@ from sdy.passes.spmd.remat.kernel_editor import KernelEditor
 from sdy.passes.spmd.remat.kernel_timeline import KernelTimeline, operation_seconds
 from sdy.passes.spmd.remat.order import order
 from sdy.passes.spmd.remat.recompute import recompute
+from sdy.passes.spmd.remat.recomputed import RecomputedValues, grouped
 from sdy.passes.spmd.remat.stacks import Chains, drop, stacks_of
 
 _MAX_ATTEMPTS = 4
@@ -28,7 +29,7 @@ _LENGTHS = (16, 4)
 """The numbers of kernels between barriers: long segments leave XLA more freedom, in short ones it needs less memory."""
 
 _MIN_STEP = 0.01
-"""The least difference of the limits of two attempts, as a fraction of the memory limit."""
+"""The least difference of the limits of the first two attempts, as a fraction of the memory limit; it then doubles."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Rematerialized:
 
     Attributes:
         memory: The predicted peak memory in bytes.
-        num_values: The number of values that are recomputed.
+        values: The values that are recomputed.
         seconds: The estimated time of the recomputation in a step.
         target: The bytes of temporaries for which values were chosen.
         reaches_target: Whether the temporaries need at most `target` if kernels run in the order of the module.
@@ -45,7 +46,7 @@ class Rematerialized:
     """
 
     memory: int
-    num_values: int = 0
+    values: Sequence[RecomputedValues] = ()
     seconds: float = 0.0
     target: int = 0
     reaches_target: bool = True
@@ -69,7 +70,7 @@ def rematerialize(module: ModuleOp, limit: int, hardware: Hardware) -> Remateria
         return Rematerialized(before)
     dropped = _drop_stacks(module, limit, hardware)
     rest = _rematerialize_main(module, limit, hardware)
-    return replace(rest, num_values=rest.num_values + dropped.num_values, seconds=rest.seconds + dropped.seconds)
+    return replace(rest, values=[*dropped.values, *rest.values], seconds=rest.seconds + dropped.seconds)
 
 
 def _drop_stacks(module: ModuleOp, limit: int, hardware: Hardware) -> Rematerialized:
@@ -93,7 +94,8 @@ def _drop_stacks(module: ModuleOp, limit: int, hardware: Hardware) -> Rematerial
     fitting = bisect_left(counts, -limit, key=lambda count: -memory(count))
     count = fitting if fitting < len(counts) else min(counts, key=memory)
     paid = chains.seconds(order[:count]) or 0.0
-    return Rematerialized(dropped(count, module), count, paid)
+    values = grouped(stack.buffer for stack in order[:count])
+    return Rematerialized(dropped(count, module), values, paid)
 
 
 def _rematerialize_main(module: ModuleOp, limit: int, hardware: Hardware) -> Rematerialized:
@@ -106,6 +108,7 @@ def _rematerialize_main(module: ModuleOp, limit: int, hardware: Hardware) -> Rem
     attempts: list[Rematerialized] = []
     for length in _LENGTHS:
         low, target, high = 0, limit - timeline.outside, limit
+        step = int(limit * _MIN_STEP)
         for _ in range(_MAX_ATTEMPTS):
             if not low < target < high:
                 break
@@ -118,8 +121,9 @@ def _rematerialize_main(module: ModuleOp, limit: int, hardware: Hardware) -> Rem
                 low, target = target, (target + high) // 2
             else:
                 high = target
-                target -= max(result.memory - limit, int(limit * _MIN_STEP))
+                target -= max(result.memory - limit, step)
                 target = target if target > low else (low + high) // 2
+                step *= 2
         if any(each.memory <= limit for each in attempts):
             break
     best = min(attempts, key=lambda result: (max(result.memory, limit), result.seconds), default=None)
@@ -133,6 +137,7 @@ def _apply(module: ModuleOp, seconds: Sequence[float], target: int, length: int)
     block = main_function(module).body.block
     timeline = KernelTimeline(module)
     plan = recomputation(timeline, seconds, target)
+    values = grouped(plan.dropped)
     editor = KernelEditor(block, RECOMPUTES)
     copies = recompute(editor, timeline, plan)
     editor.erase_dead()
@@ -140,4 +145,4 @@ def _apply(module: ModuleOp, seconds: Sequence[float], target: int, length: int)
     order(editor, block, {*copies}, length)
     editor.erase_dead()
     paid = sum(each.seconds for each in plan.dropped.values())
-    return Rematerialized(peak_bytes(module), len(plan.dropped), paid, target, plan.reaches_limit, length)
+    return Rematerialized(peak_bytes(module), values, paid, target, plan.reaches_limit, length)

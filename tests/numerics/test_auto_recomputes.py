@@ -1,0 +1,110 @@
+"""`sdy.auto` under a memory limit chooses the values that the backward pass recomputes together with the layout."""
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+
+import sdy
+from sdy.ir.companions import clone
+from sdy.passes.auto.plan import Plan
+from sdy.passes.jax.memory_limit import peak_bytes_of
+from sdy.passes.spmd.costs.footprint import peak_bytes
+from sdy.passes.spmd.costs.hardware import Link, hardware_of
+
+SLOW = replace(hardware_of("tpu-v5p"), links=[(8, Link(5e9, 1e-6))])
+MESH = {"data": 4}
+BATCH, LENGTH, WIDTH, HEADS, LAYERS = 16, 32, 64, 2, 2
+SHAPES = {
+    **dict.fromkeys("qkv", (WIDTH, HEADS, WIDTH // HEADS)),
+    "o": (HEADS, WIDTH // HEADS, WIDTH),
+    "up": (WIDTH, 4 * WIDTH),
+    "down": (4 * WIDTH, WIDTH),
+}
+
+
+def layer(x: jax.Array, w: dict[str, jax.Array]) -> jax.Array:
+    q, k, v = (jnp.einsum("bsw,whd->bhsd", x, w[name]) for name in "qkv")
+    weights = jax.nn.softmax(jnp.einsum("bhqd,bhkd->bhqk", q, k))
+    x = x + jnp.einsum("bhqk,bhkd,hdw->bqw", weights, v, w["o"])
+    return x + jax.nn.relu(x @ w["up"]) @ w["down"]
+
+
+def step(params: list[dict[str, jax.Array]], x: jax.Array) -> list[dict[str, jax.Array]]:
+    def loss(params: list[dict[str, jax.Array]]) -> jax.Array:
+        y = x
+        for w in params:
+            y = layer(y, w)
+        return jnp.mean(y**2)
+
+    return jax.tree.map(lambda w, g: w - 0.1 * g, params, jax.grad(loss)(params))
+
+
+def arguments() -> tuple[Any, Any]:
+    values = np.random.default_rng(0)
+    params = [
+        {name: values.normal(scale=1 / 8, size=shape).astype(np.float32) for name, shape in SHAPES.items()}
+        for _ in range(LAYERS)
+    ]
+    return params, values.normal(size=(BATCH, LENGTH, WIDTH)).astype(np.float32)
+
+
+def planned(memory: int | None) -> tuple[ModuleOp, Plan]:
+    module = sdy.from_jax(step, *arguments())
+    return module, sdy.auto(module, mesh=MESH, hardware=SLOW, memory=memory)
+
+
+@pytest.fixture(scope="module")
+def ample() -> Plan:
+    return planned(None)[1]
+
+
+@pytest.fixture(scope="module")
+def limited(ample: Plan) -> tuple[ModuleOp, Plan]:
+    return planned(int(0.6 * ample.cost.memory))
+
+
+def test_recomputation_lets_a_faster_layout_fit(ample: Plan, limited: tuple[ModuleOp, Plan]) -> None:
+    """Without it, only layouts that communicate more fit."""
+    module, plan = limited
+    recomputation = plan.recomputation
+    assert ample.recomputation is None
+    assert recomputation is not None
+    assert plan.fits
+    assert 1.5 * plan.cost.seconds < min(cost.seconds for cost in plan.front if cost.memory <= plan.memory)
+    assert f"recomputed    {recomputation}\n" in str(plan)
+    assert f"{recomputation.values[0]}\n" in str(plan)
+    assert recomputation.saved_bytes >= ample.cost.memory - plan.memory
+    assert recomputation.seconds > 0
+    local = clone(module)
+    sdy.propagate(local)
+    sdy.partition(local)
+    assert peak_bytes(local) == plan.cost.memory
+    assert str(planned(plan.memory)[1]) == str(plan)
+
+
+def test_the_compiled_step_is_within_the_limit_and_computes_the_same(ample: Plan) -> None:
+    limit = int(0.7 * ample.cost.memory)
+    mesh = jax.make_mesh((4,), ("data",), devices=jax.devices()[:4])
+    train = sdy.jit(step, mesh=mesh, in_shardings=sdy.Auto(hardware=SLOW), memory=limit)
+    compiled = train.lower(*arguments()).compile()
+    assert train.plan(*arguments()).recomputation is not None
+    needed = peak_bytes_of(compiled)
+    assert needed is not None
+    assert needed <= limit
+    results, expected = train(*arguments()), jax.jit(step)(*arguments())
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), results, expected)
+
+
+def test_a_printed_program_recomputes(ample: Plan, limited: tuple[ModuleOp, Plan]) -> None:
+    program = sdy.compile(sdy.parse(sdy.format(limited[0])), jax.devices()[:4])
+    needed = program.peak_bytes()
+    assert needed is not None
+    assert needed <= 0.8 * ample.cost.memory
+    results, expected = program(*jax.tree.leaves(arguments())), jax.tree.leaves(jax.jit(step)(*arguments()))
+    for result, right in zip(results, expected, strict=True):
+        np.testing.assert_allclose(result, right, rtol=1e-5, atol=1e-6)
