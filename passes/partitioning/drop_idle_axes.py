@@ -66,7 +66,8 @@ class DropIdleAxesPass(AnalysisPreservingPass):
             for (value, dim), places in sources.items():
                 if dim in dropped[value] and _comes_without_idle_axes(value, dim, places, dropped):
                     continue
-                kept = {(value, dim), *((shardable_value(source), source_dim) for source, source_dim in places or ())}
+                split = [place for place in places or () if not _is_on_all_after(*place)]
+                kept = {(value, dim), *((shardable_value(source), source_dim) for source, source_dim in split)}
                 for holder, kept_dim in kept:
                     if holder is not None and kept_dim in dropped.get(holder, ()):
                         dropped[holder].remove(kept_dim)
@@ -167,6 +168,11 @@ def _without_idle_axes(split: DimSharding, size: int, mesh: Mesh) -> DimSharding
         if -(-size // total_size(pieces[:count], mesh)) == rows:
             return replace(split, axes=merge_sub_axes(pieces[:count], mesh))
     return split
+
+
+def _is_on_all_after(value: SSAValue, dim: int) -> bool:
+    """Return whether dimension `dim` is whole on each device without its idle axes, so that a slice of it is free."""
+    return dim in _idle_dims(value) and not _without_idle_dims(value, {dim}).dims[dim].axes
 
 
 def _comes_without_idle_axes(value: SSAValue, dim: int, sources: Sequence[Place] | None, dropped: DroppedDims) -> bool:
