@@ -125,3 +125,13 @@ func.func @columns_to_rows(%arg0: tensor<2x64xf32> {sdy.sharding = #sdy.sharding
   %0 = sdy.reshard %arg0 <@mesh, [{"x"}, {}]> : tensor<2x64xf32>
   return %0 : tensor<2x64xf32>
 }
+
+// One row: the product of the columns keeps "x", but slices the row that all devices have.
+// CHECK-LABEL: func.func @one_row_of_split_columns
+func.func @one_row_of_split_columns(%arg0: tensor<1x64xf32>, %arg1: tensor<64x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) -> tensor<1x64xf32> {
+  // CHECK-NEXT:  stablehlo.negate %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}]>]>}
+  // CHECK-NEXT:  stablehlo.dot {{.*}}[{"x"}, {}]
+  %0 = stablehlo.negate %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : tensor<1x64xf32>
+  %1 = stablehlo.dot %0, %arg1 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<1x64xf32>, tensor<64x64xf32>) -> tensor<1x64xf32>
+  return %1 : tensor<1x64xf32>
+}

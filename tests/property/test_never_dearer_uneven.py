@@ -18,6 +18,21 @@ def every_second(image: jax.Array, kernel: jax.Array) -> jax.Array:
     return lax.conv_general_dilated(image, kernel, (2,), "SAME", dimension_numbers=("NWC", "WIO", "NWC"))
 
 
+def with_wide_holes(image: jax.Array, kernel: jax.Array) -> jax.Array:
+    dims = ("NWC", "WIO", "NWC")
+    return lax.conv_general_dilated(image, kernel, (1,), "SAME", rhs_dilation=(2,), dimension_numbers=dims)
+
+
+def sum_of_squares_of_windows(image: jax.Array, kernel: jax.Array) -> jax.Array:
+    windows = lax.conv_general_dilated(image, kernel, (1,), "SAME", dimension_numbers=("NWC", "WIO", "NWC"))
+    return (windows**2).sum()
+
+
+def sum_of_shifts(x: jax.Array) -> jax.Array:
+    padded = jnp.pad(x, ((3, 0), (0, 0)))
+    return padded[1:10] + padded[2:11] + padded[:9]
+
+
 CASES: dict[str, tuple[str, list[str], list[str], Function[Any]]] = {
     "columns to rows": ("8", ["9, 3, 3/x"], ["9, 3/x, 3"], lambda x: x * 2),
     "even columns to rows": ("8", ["3, 9, 8/x"], ["3/x, 9, 8"], lambda x: x * 2),
@@ -40,6 +55,7 @@ CASES: dict[str, tuple[str, list[str], list[str], Function[Any]]] = {
     "one column to rows": ("4", ["5/x, 9, 1"], ["9, 5, 1/x"], lambda x: x.transpose(1, 0, 2) * 2),
     "rows to one column": ("2x4", ["1/x, 3, 5/y"], ["5, 1/y, 3"], lambda x: x.transpose(2, 0, 1) * 2),
     "shifts before another split": ("2x4", ["5/x, 8/y"], ["5/y, 8/x"], lambda x: jnp.pad(x, ((1, 0), (0, 0)))[:-1]),
+    "sum of shifts before another split": ("2x2", ["9, 8/x"], ["9/x, 8"], sum_of_shifts),
     "windows before another split": (
         "2x2x2",
         ["9/z, 8"],
@@ -56,6 +72,24 @@ CASES: dict[str, tuple[str, list[str], list[str], Function[Any]]] = {
     ),
     "strided windows, the kernel split": ("8", ["1, 8/x, 8", "3/x, 8, 8"], ["1, 4/x, 8"], every_second),
     "strided windows of one image, the kernel split": ("8", ["1/x, 8, 8", "4/x, 8, 8"], ["1, 4/x, 8"], every_second),
+    "an image on one device, the kernel's features split": (
+        "2x4",
+        ["1/y, 16, 8", "4/y, 8/x, 8"],
+        ["1/x, 16/y, 8"],
+        with_wide_holes,
+    ),
+    "gradient of an image on one device, the kernel's features split": (
+        "8",
+        ["1, 16, 8", "4, 8/x, 8"],
+        ["1/x, 16, 8"],
+        jax.grad(sum_of_squares_of_windows),
+    ),
+    "elements taken where another dimension is split": (
+        "4",
+        ["8, 7, 5/x", "5, 7/x, 5"],
+        ["5, 7, 5"],
+        lambda x, y: jnp.take_along_axis(x, y.astype(int) % 8, 0),
+    ),
     "results of whole operands, split differently": (
         "8",
         ["4, 5, 9"],

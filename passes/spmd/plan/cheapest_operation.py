@@ -73,7 +73,14 @@ from sdy.passes.spmd.plan.exchange_cost import (
     elements_exchanged_in_reshape,
     elements_exchanged_in_windows,
 )
-from sdy.passes.spmd.plan.operation_plan import Meshes, OperationShardings, Tensors, plan_operation, summed_axes
+from sdy.passes.spmd.plan.operation_plan import (
+    Meshes,
+    OperationShardings,
+    Tensors,
+    plan_operation,
+    plan_with_axes,
+    summed_axes,
+)
 from sdy.passes.spmd.plan.rematerialize import bytes_received
 from sdy.passes.spmd.plan.reshard_cost import (
     before_reshards,
@@ -85,7 +92,7 @@ from sdy.passes.spmd.plan.reshard_cost import (
     shardings_of_uses,
 )
 from sdy.passes.spmd.plan.sharded_operation import ShardedOperation, shardings_around
-from sdy.passes.spmd.plan.shared_reshards import charge, num_sharing
+from sdy.passes.spmd.plan.shared_reshards import charge, is_elementwise, num_joined, num_sharing, variables
 from sdy.passes.spmd.plan.special_rules import rule_of_convolution, rule_of_split_kernel
 from sdy.passes.spmd.shards.layout import Layout
 from sdy.rule import OpShardingRule
@@ -131,10 +138,31 @@ def cheapest_operation(
         return _cheapest_reshape(op, tensors, plan, mesh_name, mesh)
     is_partial = isinstance(op, ConvolutionOp) and bool(plan.reduction_axes)
     if not any(plan.shardings) and not is_partial:
-        return plan
+        before = _plan_before_reshards(op, tensors, mesh_name, mesh)
+        return min((plan, before), key=lambda each: _cost(op, tensors, each, mesh)) if before else plan
     alternatives = _alternatives(op, tensors, plan, mesh_name, meshes, reshapes)
     best = plan if len(alternatives) == 1 else min(alternatives, key=lambda each: _cost(op, tensors, each, mesh))
     return replace(best, reduction_axes=()) if isinstance(op, DynamicSliceOp) else best
+
+
+def _plan_before_reshards(
+    op: Operation, tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh
+) -> OperationShardings | None:
+    """Return the plan of an elementwise operation in the sharding that all operands have before they are resharded.
+
+    The result is resharded instead. None if there is no such sharding, or a single operand.
+    """
+    values = variables(op)
+    sources = set(map(get_sharding, map(before_reshards, values)))
+    if not is_elementwise(op) or len(values) < 2 or len(sources) > 1:
+        return None
+    source = sources.pop()
+    if source is None or source.mesh != mesh_name or equivalent(source, get_sharding(op.results[0])):
+        return None
+    axes = {factor: axes for [factor], axes in zip(tensors.rule.results[0], source.dim_axes, strict=True)}
+    return plan_with_axes(
+        tensors, tuple(axes.get(factor, ()) for factor in range(tensors.rule.num_factors)), mesh_name, mesh
+    )
 
 
 def _alternatives(
@@ -309,6 +337,8 @@ def _received_in_reshards(
     if all(sharding == get_sharding(result) for result, sharding in results):
         before /= num_sharing(op)
     behind = sum(elements_behind(value, sharding) * element_bytes(value.type) for value, sharding in results)
+    if isinstance(op, SliceOp | PadOp):
+        behind /= num_joined(op, shardings[0])
     return before + iterations(op) * behind
 
 

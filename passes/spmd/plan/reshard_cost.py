@@ -11,10 +11,12 @@ from xdsl.dialects import func
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from sdy.dialect.collectives import AllReduceOp
+from sdy.dialect.interfaces import Elementwise
 from sdy.dialect.meshes import mesh_of
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import func_result_sharding, get_sharding
-from sdy.ir.shapes import rank, shape
+from sdy.ir.fast_access import has_trait
+from sdy.ir.shapes import is_scalar, rank, shape
 from sdy.passes.common.loops import LoopInvariants, loop_trips, loops_around
 from sdy.passes.spmd.plan.cheapest_plan import cheapest_plan
 from sdy.passes.spmd.plan.collective_cost import elements_received
@@ -129,12 +131,25 @@ def _feeds_only(reshard: ReshardOp, op: Operation) -> bool:
 
 
 def shardings_of_uses(value: SSAValue) -> Iterator[TensorSharding | None]:
-    """Yield the sharding that each use of `value` needs: of a reshard, of a function result, or the value's own."""
+    """Yield the sharding that each use of `value` needs.
+
+    It is the sharding of a reshard, of a function result, or of all other tensors of an elementwise operation, if they
+    are sharded alike; otherwise that of the value.
+    """
     for use in value.uses:
         match use.operation:
             case ReshardOp() as reshard:
                 yield reshard.sharding.data
             case func.ReturnOp() as terminator if isinstance(function := terminator.parent_op(), func.FuncOp):
                 yield func_result_sharding(function, use.index)
-            case _:
-                yield get_sharding(value)
+            case user:
+                yield _sharding_of_elementwise(user, value) or get_sharding(value)
+
+
+def _sharding_of_elementwise(op: Operation, operand: SSAValue) -> TensorSharding | None:
+    """Return the sharding of all tensors of an elementwise operation but `operand`, or None if they have several."""
+    if not has_trait(op, Elementwise) or op.regions:
+        return None
+    others = [value for value in (*op.operands, *op.results) if value is not operand and not is_scalar(value)]
+    shardings = set(map(get_sharding, others))
+    return shardings.pop() if len(shardings) == 1 else None

@@ -11,6 +11,12 @@ the savings of the second.
     %2 = stablehlo.select %mask, %zeros, %0
 
 share the reshards of %0 and of the mask, which receive fewer bytes than those of both results.
+
+    %1 = stablehlo.pad %0, low = [1], high = [-1]
+    %2 = stablehlo.pad %0, low = [2], high = [-2]
+    %3 = stablehlo.add %1, %2
+
+share the reshard of %3 if both pads and the sum run in the sharding of %0.
 """
 
 from collections.abc import Iterator
@@ -25,13 +31,16 @@ from sdy.ir.shapes import is_scalar, shape
 from sdy.mesh import Mesh
 from sdy.passes.common.properties import element_bytes
 from sdy.passes.spmd.plan.exchange_cost import elements_exchanged
-from sdy.passes.spmd.plan.reshard_cost import elements_behind
+from sdy.passes.spmd.plan.reshard_cost import before_reshards, elements_behind
 from sdy.sharding import TensorSharding, equivalent
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.constants import ConstantOp
 from sdy.stablehlo.padding import PadOp
 from sdy.stablehlo.slicing import SliceOp
 from sdy.stablehlo.windows import SelectAndScatterOp
+
+_MOST_JOINING = 8
+"""Limit on the number of elementwise operations between joined values."""
 
 
 def charge(received: float, value: SSAValue, sharding: TensorSharding, op: Operation, mesh: Mesh) -> float:
@@ -78,32 +87,75 @@ def num_sharing(op: Operation) -> int:
 
     They are elementwise operations with the same operands, apart from constants, and results of the same sharding.
     """
-    variable = _variables(op)
-    if len(variable) < 2 or not _has_one_elementwise_result(op):
+    variable = variables(op)
+    if len(variable) < 2 or not is_elementwise(op):
         return 1
     users = {use.operation for use in next(iter(variable)).uses}
     return 1 + sum(
         user is not op
         and user.parent is op.parent
-        and _has_one_elementwise_result(user)
-        and _variables(user) == variable
+        and is_elementwise(user)
+        and variables(user) == variable
         and get_sharding(user.results[0]) == get_sharding(op.results[0])
         for user in users
     )
 
 
-def _variables(op: Operation) -> set[SSAValue]:
+def num_joined(op: Operation, sharding: TensorSharding | None) -> int:
+    """Return the number of values that elementwise operations join, one of them made or used by `op`.
+
+    All of them are available in `sharding`, so that one reshard, of the joined value, can replace their reshards.
+
+    Args:
+        op: A slice or a pad that makes one of the values, or an elementwise operation that uses one.
+        sharding: The sharding of the joined values.
+    """
+    if sharding is None or not (isinstance(op, SliceOp | PadOp) or is_elementwise(op)):
+        return 1
+    count, joining = 1, op if has_trait(op, Elementwise) else op.results[0].get_user_of_unique_use()
+    for _ in range(_MOST_JOINING):
+        if joining is None or not (available := _num_available(joining, sharding, _MOST_JOINING)):
+            break
+        count, joining = available, joining.results[0].get_user_of_unique_use()
+    return count
+
+
+def _num_available(op: Operation, sharding: TensorSharding, most_operations: int) -> int:
+    """Return the number of values that `op` and the elementwise operations before it join; 0 unless all are available.
+
+    A value is available in `sharding` if it has this sharding, or is a slice or a pad of one that has it.
+    """
+    if not is_elementwise(op) or not most_operations:
+        return 0
+    count = 0
+    for operand in variables(op):
+        value = before_reshards(operand)
+        maker = value.owner
+        if isinstance(maker, SliceOp | PadOp):
+            value = before_reshards(maker.operands[0])
+        if equivalent(get_sharding(value), sharding):
+            count += 1
+        elif isinstance(maker, Operation) and (joined := _num_available(maker, sharding, most_operations - 1)):
+            count += joined
+        else:
+            return 0
+    return count
+
+
+def variables(op: Operation) -> set[SSAValue]:
+    """Return the operands of `op` that are neither constants nor broadcast scalars."""
     return {operand for operand in op.operands if not _is_filled(operand)}
 
 
-def _has_one_elementwise_result(op: Operation) -> bool:
+def is_elementwise(op: Operation) -> bool:
+    """Return whether `op` is an elementwise operation with one result."""
     return has_trait(op, Elementwise) and len(op.results) == 1 and not op.regions
 
 
 def _variable(op: Operation) -> SSAValue | None:
     """Return the only non-constant operand of an elementwise operation; None for any other operation."""
     variable = [operand for operand in op.operands if not _is_filled(operand)]
-    return variable[0] if _has_one_elementwise_result(op) and len(variable) == 1 else None
+    return variable[0] if is_elementwise(op) and len(variable) == 1 else None
 
 
 def _is_filled(value: SSAValue) -> bool:
@@ -121,10 +173,10 @@ def _saved(
         return 0.0
     if isinstance(op, SliceOp | PadOp) and operand is op.operands[0]:
         here, there = (
-            elements_exchanged(op, layout.dim_axes, mesh) + elements_behind(op.result, layout)
+            elements_exchanged(op, layout.dim_axes, mesh) + elements_behind(op.result, layout) / num_joined(op, layout)
             for layout in (source, target)
         )
         return max(0, here - there) * element_bytes(op.result.type)
     is_wanted = shape(op.results[0].type) == shape(operand.type) and equivalent(wanted, target)
     runs_in_wanted = has_trait(op, Elementwise) or (isinstance(op, SelectAndScatterOp) and operand is op.operand)
-    return received if runs_in_wanted and is_wanted else 0.0
+    return received / num_joined(op, source) if runs_in_wanted and is_wanted else 0.0
