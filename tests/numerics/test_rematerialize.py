@@ -124,6 +124,32 @@ def test_a_scan_over_layers_needs_less_memory_and_the_predicted_products() -> No
     )
 
 
+@pytest.mark.parametrize("has_mesh", [False, True])
+def test_one_device_keeps_the_limit(has_mesh: bool) -> None:
+    """Donation, empty arrays, keys of random numbers and ordered effects are as without a limit."""
+    params, x = jax.tree.map(np.asarray, arguments(LAYOUTS["data"]))
+    if has_mesh:
+        mesh = jax.make_mesh((1,), ("data",), (jax.sharding.AxisType.Auto,), devices=jax.devices()[:1])
+        params, x = jax.device_put((params, x), NamedSharding(mesh, P()))
+    limited_step = step_of(dense)
+
+    def step(params: Tree, x: jax.Array, key: jax.Array, empty: jax.Array) -> Any:
+        jax.debug.callback(lambda: None, ordered=not has_mesh)
+        params, value = limited_step(params, x * jax.random.bernoulli(key, 0.9, x.shape))
+        return params, value, jax.random.key_data(jax.random.fold_in(key, 1)), 2 * empty
+
+    args = params, x, jax.random.key(0), jnp.zeros((0, 2))
+    expected = jax.jit(step)(*args)
+    free = peak_bytes_of(jax.jit(step, donate_argnums=0).lower(*args).compile())
+    assert free is not None
+    limit = int(free * 0.75)
+    limited = sdy.jit(step, donate_argnums=0, memory=limit)
+    needed = peak_bytes_of(limited.lower(*args).compile())
+    assert needed is not None
+    assert needed <= limit
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), limited(*args), expected)
+
+
 def test_a_limit_that_nothing_reaches_is_reported() -> None:
     args = arguments(LAYOUTS["data"])
     with pytest.warns(sdy.ShardingWarning, match="more than 1 KiB; split its arguments"):

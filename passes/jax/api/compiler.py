@@ -105,9 +105,10 @@ def _compiled(lowered: ToCompile, compile_by_xla: CompileByXla) -> Executable | 
         of_context = jax.sharding.get_abstract_mesh()
         if of_context.size > jax.device_count() and lowered.names_meshes:
             refuse_abstract(lowered.function, of_context)
+    memory = memory_of(compilers)
+    if len(lowered.devices) == 1 and not memory:
         return None
     propagated = cache(lambda: PropagatedProgram.of(lowered, compilers))
-    memory = memory_of(compilers)
     if not memory:
         program = _partitioned(lowered, compilers, propagated)
         return None if program is None else compile_by_xla(program, {})
@@ -123,11 +124,16 @@ def _compiled(lowered: ToCompile, compile_by_xla: CompileByXla) -> Executable | 
 def _partitioned(
     lowered: ToCompile, compilers: Sequence[Compiler], propagated: Callable[[], PropagatedProgram]
 ) -> ForXla | None:
-    """Return the partitioned form of a lowered module for XLA; None for a program that is not sharded."""
+    """Return the partitioned form of a lowered module for XLA; None for a program that is not sharded.
+
+    A program of one device that has a memory limit is returned, too: it recomputes values.
+    """
 
     def make() -> ForXla | None:
-        compilation = propagated().partitioned(partitioner_for(memory_of(compilers), warns=False))
-        return compilation.manual(lowered.module.context) if compilation.is_sharded else None
+        memory = memory_of(compilers)
+        compilation = propagated().partitioned(partitioner_for(memory, warns=False))
+        is_limited = bool(memory) and len(lowered.devices) == 1
+        return compilation.manual(lowered.module.context) if is_limited or compilation.is_sharded else None
 
     with gc_control.paused(leaves_little=True):
         return remembered(lowered, compilers, make)

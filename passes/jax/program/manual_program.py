@@ -6,6 +6,7 @@ from itertools import chain, islice, repeat
 
 from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 from xdsl.dialects.func import ReturnOp as FuncReturnOp
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -48,7 +49,8 @@ def make_manual(
           return %0 : tensor<8xf32>
         }
 
-    The meshes and attributes of `declared` replace those of `module`.
+    The meshes and attributes of `declared` replace those of `module`. On a mesh of one device, for which XLA runs no
+    partitioner, the body of the main function stays as it is.
 
     Args:
         module: The propagated module to partition.
@@ -69,6 +71,23 @@ def make_manual(
     mesh = Mesh.of(dict(grid.mesh.shape), local_mesh.device_ids)
     inputs, outputs = interface.ports(grid)
     main, declared_main = interface.main, main_function(declared)
+    if mesh.size > 1:
+        _wrap(main, declared_main, inputs, outputs, mesh, tokens)
+    main.arg_attrs, main.res_attrs = declared_main.arg_attrs, declared_main.res_attrs
+    for index, port in enumerate(outputs if mesh.size > 1 else (), tokens):
+        if func_result_sharding(main, index) is None:
+            set_func_result_sharding(main, index, _on_mesh(port, mesh))
+    module.attributes = dict(declared.attributes)
+    for op in declared.ops:
+        if isinstance(op, MeshOp):
+            Rewriter.insert_op(op.clone(), InsertPoint.at_start(module.body.block))
+    return [_without_trailing_none(port.sharding) for port in outputs]
+
+
+def _wrap(
+    main: FuncOp, declared_main: FuncOp, inputs: Sequence[Port], outputs: Sequence[Port], mesh: Mesh, tokens: int
+) -> None:
+    """Move the body of `main` into a manual computation, with the types of `declared_main` around it."""
     types = declared_main.function_type
     block = Block(arg_types=types.inputs)
     for new, old in zip(block.args, declared_main.args, strict=True):
@@ -91,15 +110,7 @@ def make_manual(
     )
     block.add_ops([manual, FuncReturnOp(*manual.outputs)])
     main.body.add_block(block)
-    main.function_type, main.arg_attrs, main.res_attrs = types, declared_main.arg_attrs, declared_main.res_attrs
-    for index, sharding in enumerate(shardings, tokens):
-        if func_result_sharding(main, index) is None:
-            set_func_result_sharding(main, index, sharding)
-    module.attributes = dict(declared.attributes)
-    for op in declared.ops:
-        if isinstance(op, MeshOp):
-            Rewriter.insert_op(op.clone(), InsertPoint.at_start(module.body.block))
-    return [_without_trailing_none(port.sharding) for port in outputs]
+    main.function_type = types
 
 
 def _without_trailing_none(sharding: NamedSharding) -> NamedSharding:
