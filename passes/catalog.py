@@ -86,6 +86,7 @@ _FOLDERS = {
         sdy-inline-functions
         sdy-inline-operators
         sdy-merge-equal-collectives
+        sdy-merge-overlapping-permutes
         sdy-nest-input-output-sub-axes
         sdy-pad-for-divisibility
         sdy-per-instruction-partitioning

@@ -341,6 +341,7 @@ class PartitionPipeline(Pipeline):
         from sdy.passes.partitioning.inline_functions import InlineFunctionsPass
         from sdy.passes.partitioning.inline_operators import InlineOperatorsPass
         from sdy.passes.partitioning.merge_equal_collectives import MergeEqualCollectivesPass
+        from sdy.passes.partitioning.merge_overlapping_permutes import MergeOverlappingPermutesPass
         from sdy.passes.partitioning.nest_input_output_sub_axes import NestInputOutputSubAxesPass
         from sdy.passes.partitioning.pad_for_divisibility import PadForDivisibilityPass
         from sdy.passes.partitioning.reduce_in_stages import ReduceInStagesPass
@@ -381,6 +382,7 @@ class PartitionPipeline(Pipeline):
         yield InlineOperatorsPass()
         yield HoistInvariantCollectivesPass()
         yield MergeEqualCollectivesPass()
+        yield MergeOverlappingPermutesPass()
         yield SymbolDcePass()
         if self.memory or memory_limit(module) is not None:
             from sdy.passes.partitioning.rematerialize import RematerializePass

@@ -38,6 +38,10 @@ class ValueNumbers:
                 number = self._of_key.setdefault(key, len(self._of_key))
                 self._of_value.update((result, (number, result.index)) for result in op.results)
 
+    def number_of(self, value: SSAValue) -> Hashable:
+        """Return the number of `value`, or `value` itself if its operation has not been numbered."""
+        return self._of_value.get(value, value)
+
     def key(self, op: Operation) -> Hashable:
         """Return the key of `op`, equal for operations that compute equal results; None if `op` has nested regions."""
         inside = dict[SSAValue, Hashable]()
@@ -61,7 +65,7 @@ class ValueNumbers:
             if name not in _IGNORED_ATTRIBUTES
         ]
         types = [self._attribute(result.type) for result in op.results]
-        operands = [inside.get(operand) or self._of_value.get(operand, operand) for operand in op.operands]
+        operands = [inside.get(operand) or self.number_of(operand) for operand in op.operands]
         return op.__class__, frozenset(attributes), *types, *operands
 
     def _attribute(self, attribute: Attribute) -> int:

@@ -56,6 +56,7 @@ CASES: dict[str, tuple[str, list[str], list[str], Function[Any]]] = {
     "rows to one column": ("2x4", ["1/x, 3, 5/y"], ["5, 1/y, 3"], lambda x: x.transpose(2, 0, 1) * 2),
     "shifts before another split": ("2x4", ["5/x, 8/y"], ["5/y, 8/x"], lambda x: jnp.pad(x, ((1, 0), (0, 0)))[:-1]),
     "sum of shifts before another split": ("2x2", ["9, 8/x"], ["9/x, 8"], sum_of_shifts),
+    "gradient of a sum of shifts": ("2", ["9/x, 8"], ["9/x, 8"], jax.grad(lambda x: (sum_of_shifts(x) * x).sum())),
     "windows before another split": (
         "2x2x2",
         ["9/z, 8"],
