@@ -28,6 +28,7 @@ import numpy as np
 import sdy
 from sdy.passes.blocks.block_shapes import within
 from sdy.passes.blocks.build import block_graph
+from sdy.passes.blocks.fit_blocks import fit_blocks
 from sdy.passes.blocks.schedule import run
 
 
@@ -69,7 +70,9 @@ def main() -> None:
 def _blocks(program: Callable[[Any, Any, Any], Any], x: Any, options: argparse.Namespace) -> str:
     start = time.process_time()
     module = sdy.from_jax(jax.jit(lambda x, y: program(jnp, x, y), keep_unused=True), x, x)
-    graph = block_graph(module, within(options.block_bytes or 4 * x.itemsize * options.chunk**2))
+    limit = options.block_bytes or 4 * x.itemsize * options.chunk**2
+    fit_blocks(module, limit)
+    graph = block_graph(module, within(limit))
     _, statistics = run(graph, [x, x], options.memory)
     return (
         f"{time.process_time() - start:.2f} s, {statistics.shards:,} blocks, "

@@ -12,7 +12,7 @@ from sdy.box import Box
 from sdy.diagnostics import op_error
 from sdy.ir.companions import clone
 from sdy.ir.shapes import shape
-from sdy.passes.blocks.block_shapes import BlockShapeOf, Within, can_be_computed
+from sdy.passes.blocks.block_shapes import BlockShapeOf, Within, can_be_computed, choose_shapes, choose_within
 from sdy.passes.blocks.expand import expand
 from sdy.passes.blocks.fusion import Program, UnfitBlocksError, fuse
 from sdy.passes.blocks.graph import (
@@ -28,7 +28,6 @@ from sdy.passes.blocks.graph import (
 )
 from sdy.passes.blocks.group import Group
 from sdy.passes.blocks.node import Node
-from sdy.passes.blocks.tile_choice import choose_shapes, choose_within
 from sdy.passes.blocks.tiles import Tiles
 from sdy.passes.blocks.views import view_parts
 from sdy.passes.jax.program.interface import function_to_run

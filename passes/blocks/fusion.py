@@ -12,9 +12,9 @@ from xdsl.ir import Operation, SSAValue
 
 from sdy.diagnostics import DiagnosticError, op_error
 from sdy.ir.shapes import shape
+from sdy.passes.blocks.block_shapes import ChooseTile
 from sdy.passes.blocks.group import Group
 from sdy.passes.blocks.node import Node, is_generated
-from sdy.passes.blocks.tile_choice import ChooseTile
 
 MOST_OPERATIONS = 64
 """The largest number of operations of a group: XLA compiles larger ones slowly."""

@@ -80,19 +80,17 @@ def _parts(op: Operation, operand: SSAValue, dim: int, parts: int) -> tuple[int,
     return (count, split.axes) if size % count == 0 else (1, ())
 
 
-def _split_dot(op: DotOp, parts: int) -> None:
+def dot_numbers(op: DotOp | DotGeneralOp) -> DotDimensionNumbers:
+    """Return the dimension numbers of a product."""
+    if isinstance(op, DotGeneralOp):
+        return op.dot_dimension_numbers.data
     last = len(shape(op.lhs.type)) - 1
-    _split_contraction(
-        op, DotDimensionNumbers(lhs_contracting_dimensions=(last,), rhs_contracting_dimensions=(0,)), parts
-    )
+    return DotDimensionNumbers(lhs_contracting_dimensions=(last,), rhs_contracting_dimensions=(0,))
 
 
-def _split_dot_general(op: DotGeneralOp, parts: int) -> None:
-    _split_contraction(op, op.dot_dimension_numbers.data, parts)
-
-
-def _split_contraction(op: DotOp | DotGeneralOp, dims: DotDimensionNumbers, parts: int) -> None:
+def _split_contraction(op: DotOp | DotGeneralOp, parts: int) -> None:
     """Turn the parts into a batching dimension, and sum over it."""
+    dims = dot_numbers(op)
     pairs = dict(zip(dims.lhs_contracting_dimensions, dims.rhs_contracting_dimensions, strict=True))
     of_lhs = _cut(op, op.lhs, list(pairs), parts)
     if of_lhs is None:
@@ -129,7 +127,7 @@ def _split_contraction(op: DotOp | DotGeneralOp, dims: DotDimensionNumbers, part
         set_sharding(sums, with_parts(sharding, place, of_lhs.axes))
     Rewriter.replace_op(op, [], total.results)
     if of_lhs.axes:
-        _split_dot_general(partial, 0)
+        _split_contraction(partial, 0)
 
 
 def _with_zeros(cut: Cut, value: SSAValue, emit: Emitter) -> SSAValue:
@@ -149,7 +147,7 @@ def _split_reduce(op: ReduceOp, parts: int) -> None:
 
 
 _SPLIT: dict[type[Operation], Callable[[Any, int], None]] = {
-    DotOp: _split_dot,
-    DotGeneralOp: _split_dot_general,
+    DotOp: _split_contraction,
+    DotGeneralOp: _split_contraction,
     ReduceOp: _split_reduce,
 }
