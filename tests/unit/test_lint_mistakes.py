@@ -1,8 +1,10 @@
 """Lint finds each planted mistake once, with its cause and a fix that helps, and nothing in good programs."""
 
 import pytest
+from xdsl.dialects.builtin import ModuleOp, UnknownLoc
 
 import sdy
+from lint_programs import PROGRAMS
 from lint_programs.good_libraries import LAYOUTS, LIBRARIES
 from lint_programs.mistakes import MISTAKES
 from samples import covering, sample
@@ -21,6 +23,31 @@ def test_mistake_is_found_once_with_its_cause_and_a_fix_that_helps(name: str) ->
     if finding.compared:
         assert finding.cure
         assert finding.received or finding.held
+
+
+@pytest.mark.parametrize("name", sample({**MISTAKES, **PROGRAMS}, one_in=5))
+@pytest.mark.parametrize("lines", [True, False], ids=["lines of the text", "no lines"])
+def test_the_main_finding_does_not_depend_on_source_lines_and_names(name: str, lines: bool) -> None:
+    written = MISTAKES[name].written if name in MISTAKES else PROGRAMS[name].mistaken
+    with capture():
+        lowered = written.lowered()
+        module = sdy.parse(lowered.as_text(), "step.mlir")
+        if not lines:
+            strip_locations(module)
+        first, *_ = sdy.lint(lowered)
+        stripped, *_ = sdy.lint(module)
+    assert stripped.rule == first.rule
+    assert bool(stripped.compared) == bool(first.compared)
+    assert lines or "unknown" not in str(stripped)
+
+
+def strip_locations(module: ModuleOp) -> None:
+    for op in module.walk():
+        op.location = UnknownLoc()
+        for region in op.regions:
+            for block in region.blocks:
+                for argument in block.args:
+                    argument.location = UnknownLoc()
 
 
 @covering

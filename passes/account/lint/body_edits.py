@@ -19,6 +19,7 @@ from sdy.ir.editing import erase, insert, insert_for_other_uses, replace
 from sdy.ir.shapes import rank
 from sdy.ir.walking import operations, operations_of
 from sdy.passes.account.lint.edits import Dims, Edit, sharding_with
+from sdy.passes.account.lint.places import python_line
 from sdy.passes.account.lint.wording import spec
 from sdy.passes.account.name_lists import joined
 from sdy.passes.common.properties import element_bytes
@@ -29,23 +30,23 @@ from sdy.stablehlo.elementwise import ConvertOp
 
 @dataclass(frozen=True)
 class Constraint:
-    """The sharding constraints of a source line to one sharding."""
+    """The sharding constraints of a Python line, or those of tensors of one type, to one sharding."""
 
-    where: Location
+    where: Location | None
     dims: Dims
+    type_: Attribute
 
     @classmethod
-    def of(cls, op: Operation, dims: Dims) -> "Constraint | None":
-        """Return the line of a constraint, or None if it is unknown."""
-        where = location_of(op)
-        return cls(where, dims) if where else None
+    def of(cls, op: Operation, dims: Dims) -> "Constraint":
+        """Return the line and the sharding of a constraint."""
+        return cls(location_of(op), dims, op.operands[0].type)
 
     def operations(self, module: ModuleOp) -> list[ShardingConstraintOp]:
         """Return the constraints in `module`."""
         return [
             op
             for op in operations_of(module, ShardingConstraintOp)
-            if op.sharding.data.dim_axes == self.dims and location_of(op) == self.where
+            if op.sharding.data.dim_axes == self.dims and _is_alike(op, op.input.type, self.where, self.type_)
         ]
 
 
@@ -73,10 +74,10 @@ class ChangeConstraint(Edit):
 
     @property
     def text(self) -> str:
-        where = self.constraint.where.short
+        where = _place(self.constraint.where, self.constraint.type_)
         if self.dims is None:
-            return f"remove jax.lax.with_sharding_constraint at {where}"
-        return f"change jax.lax.with_sharding_constraint at {where} to {spec(self.dims)}"
+            return f"remove jax.lax.with_sharding_constraint {where}"
+        return f"change jax.lax.with_sharding_constraint {where} to {spec(self.dims)}"
 
 
 @dataclass(frozen=True)
@@ -142,17 +143,19 @@ class CastFirst(Edit):
     """Move sharding constraints to the narrow side of the casts of a line, or add them there.
 
     Attributes:
-        where: The line.
+        where: The line of Python; casts in other programs are found by their type.
+        type_: The type of the result of a cast.
         dims: The sharding that a tensor is gathered to.
         is_widening: True if the casts are to a wider type, so that the gathers go before them.
     """
 
-    where: Location
+    where: Location | None
+    type_: Attribute
     dims: Dims
     is_widening: bool
 
     def apply(self, module: ModuleOp) -> bool:
-        casts = [op for op in operations_of(module, ConvertOp) if location_of(op) == self.where]
+        casts = [op for op in operations_of(module, ConvertOp) if _is_alike(op, op.result.type, self.where, self.type_)]
         for op in casts:
             is_widening = element_bytes(op.operands[0].type) < element_bytes(op.result.type)
             if is_widening != self.is_widening or rank(op.result.type) != len(self.dims):
@@ -183,14 +186,14 @@ class CastFirst(Edit):
 
     @property
     def text(self) -> str:
-        where = self.where.short
+        where = _place(self.where, self.type_)
         if self.is_widening:
             return (
-                f"gather before the cast at {where}: constrain its operand with "
+                f"gather before the cast {where}: constrain its operand with "
                 f"jax.lax.with_sharding_constraint(..., {spec(self.dims)})"
             )
         return (
-            f"cast before the gather: constrain the result of the cast at {where} with "
+            f"cast before the gather: constrain the result of the cast {where} with "
             f"jax.lax.with_sharding_constraint(..., {spec(self.dims)}), not its operand"
         )
 
@@ -200,11 +203,11 @@ class ReturnParts(Edit):
     """Return the parts of gathered results from the `shard_map`s of a line, and name the axes in `out_specs`.
 
     Attributes:
-        where: The line.
+        where: The line; None for all that have none.
         axes: The axes of the gathers.
     """
 
-    where: Location
+    where: Location | None
     axes: tuple[str, ...]
 
     def apply(self, module: ModuleOp) -> bool:
@@ -229,8 +232,8 @@ class ReturnParts(Edit):
 
     @property
     def text(self) -> str:
-        axes, where = joined([AxisRef(axis) for axis in self.axes]), self.where.short
-        return f"leave out jax.lax.all_gather in the jax.shard_map at {where}, and name {axes} in out_specs"
+        axes = joined([AxisRef(axis) for axis in self.axes])
+        return f"leave out jax.lax.all_gather in the jax.shard_map{_at(self.where)}, and name {axes} in out_specs"
 
 
 @dataclass(frozen=True)
@@ -238,12 +241,12 @@ class FreeManualAxes(Edit):
     """Leave axes of the `shard_map`s of a line to propagation: its body does not use them.
 
     Attributes:
-        where: The line.
+        where: The line; None for all that have none.
         axes: The axes that the specs do not name.
         kept: The other manual axes.
     """
 
-    where: Location
+    where: Location | None
     axes: tuple[str, ...]
     kept: tuple[str, ...]
 
@@ -260,9 +263,26 @@ class FreeManualAxes(Edit):
     def text(self) -> str:
         axes = ", ".join(f'"{axis}"' for axis in self.kept)
         return (
-            f"give the jax.shard_map at {self.where.short} axis_names={{{axes}}}, so that "
+            f"give the jax.shard_map{_at(self.where)} axis_names={{{axes}}}, so that "
             f"{joined([AxisRef(axis) for axis in self.axes])} shards the tensors inside too, or name it in its specs"
         )
+
+
+def _is_alike(op: Operation, type_: Attribute, where: Location | None, wanted: Attribute) -> bool:
+    """Return whether an operation is at a Python line, or else whether its type is the wanted one.
+
+    A line of another program is one operation: the layers of a model have a line each.
+    """
+    line = python_line(where)
+    return location_of(op) == line if line else type_ == wanted and python_line(location_of(op)) is None
+
+
+def _place(where: Location | None, type_: Attribute) -> str:
+    return f"at {where.short}" if where else f"on {type_}"
+
+
+def _at(where: Location | None) -> str:
+    return f" at {where.short}" if where else ""
 
 
 def _opened(sharding: TensorSharding) -> TensorSharding:

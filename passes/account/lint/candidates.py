@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from itertools import product, zip_longest
 
-from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
 from sdy.axes import AxisRef, total_size
 from sdy.diagnostics import Location, location_of
@@ -80,8 +80,6 @@ class Candidates:
         """Return other layouts of the constraints of a line, and their removal."""
         before = dims_of(op.sharding.data, op.result)
         constraint = Constraint.of(op, before)
-        if constraint is None:
-            return []
         dims = [wanted] if wanted is not None else []
         given = dims_of(get_sharding(op.input), op.input)
         dims += [given, *_parts(given), None, *self.moved(op.result, before)]
@@ -138,18 +136,18 @@ class Candidates:
         """Return the arguments with the same path in other layers, and this one."""
         return self._by_pattern.get(self.pattern(argument), [argument])
 
-    def pattern(self, argument: BlockArgument) -> tuple[str, object]:
-        """Return the path of an argument without numbers, and its type."""
+    def pattern(self, argument: BlockArgument) -> tuple[object, Attribute]:
+        """Return the path of an argument without numbers, or else the operations that use it, and its type."""
         name = given_name(argument)
-        return re.sub(r"\d+", "*", name) if name else str(argument.index), argument.type
+        return re.sub(r"\d+", "*", name) if name else frozenset(_users(argument)), argument.type
 
     @cached_property
     def _state(self) -> Mapping[int, int]:
         return find_state(self._program.main)
 
     @cached_property
-    def _by_pattern(self) -> dict[tuple[str, object], list[BlockArgument]]:
-        found: dict[tuple[str, object], list[BlockArgument]] = {}
+    def _by_pattern(self) -> dict[tuple[object, Attribute], list[BlockArgument]]:
+        found: dict[tuple[object, Attribute], list[BlockArgument]] = {}
         for argument in self._program.main.args:
             found.setdefault(self.pattern(argument), []).append(argument)
         return found
@@ -188,7 +186,7 @@ class Candidates:
             and op.result.type == argument.type
             and dims_of(op.sharding.data, op.result) == dims
         )
-        return [*dict.fromkeys(each for each in found if each is not None)]
+        return [*dict.fromkeys(found)]
 
     def _origins(self, value: SSAValue) -> Iterator[SSAValue]:
         """Yield the arguments and the constraints that axes of a value stem from."""

@@ -10,6 +10,7 @@ from xdsl.ir import BlockArgument, Operation
 from sdy.diagnostics import Diagnostic, Location, Severity
 from sdy.passes.account.lint.catalog import Rule
 from sdy.passes.account.lint.findings import Finding, GivenBy, Reason, Suspicion, without_numbers
+from sdy.passes.account.lint.places import python_line
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.written import Costs
 
@@ -116,9 +117,8 @@ def _kind(suspicion: Suspicion, program: LintedProgram) -> object:
 
     A line of Python can stand for many operations, since a loop traces it repeatedly; a line of MLIR is one operation.
     """
-    where = program.place(suspicion.at)
-    line = (where.filename, where.line) if where and where.filename.endswith(".py") else None
-    return without_numbers(suspicion.what), line
+    where = python_line(program.place(suspicion.at))
+    return without_numbers(suspicion.what), where and (where.filename, where.line)
 
 
 def _library_notes(program: LintedProgram, worst: Suspicion) -> Iterator[Diagnostic]:

@@ -62,6 +62,11 @@ class Places:
         return self._numbers.get(op, len(self._numbers))
 
 
+def python_line(where: Location | None) -> Location | None:
+    """Return a location in Python, whose line can stand for many operations; None for one in another program."""
+    return where if where and where.filename.endswith(".py") else None
+
+
 def _operation(at: At) -> Operation | None:
     """Return `at` if it is an operation, or the operation that defines it."""
     if isinstance(at, SSAValue):

@@ -175,6 +175,16 @@ def microbatches(w: jax.Array, batch: jax.Array) -> jax.Array:
     return lax.scan(add, jnp.zeros_like(w), parts)[0]
 
 
+def over_pairs(params: Any, x: jax.Array) -> Any:
+    def layer(x: jax.Array, each: Any) -> tuple[jax.Array, None]:
+        return x + jnp.tanh(x @ each["up"]) @ each["down"], None
+
+    def loss(params: Any) -> jax.Array:
+        return jnp.mean(lax.scan(layer, x, params)[0] ** 2)
+
+    return jax.tree.map(lambda p, g: p - 0.1 * g, params, jax.grad(loss)(params))
+
+
 def over_layers(ws: jax.Array, x: jax.Array) -> jax.Array:
     return lax.scan(lambda x, w: (jnp.tanh(x @ w), None), x, ws)[0]
 
@@ -446,6 +456,18 @@ MISTAKES: dict[str, Mistake] = {
             over_layers, (tensor(16, 2048, 2048, split=P("data")), tensor(2048, 2048, split=P("data"))), mesh=EIGHT
         ),
         "ws",
+    ),
+    "two stacks of layers sharded by layer": Mistake(
+        "loop-over-sharded-dimension",
+        Written(
+            over_pairs,
+            (
+                {"up": tensor(16, 1024, 4096, split=P("data")), "down": tensor(16, 4096, 1024, split=P("data"))},
+                tensor(8192, 1024, split=P("data")),
+            ),
+            mesh=EIGHT,
+        ),
+        "params['down']",
     ),
     "layers sharded by layer, their gradients": Mistake(
         "loop-over-sharded-dimension",

@@ -87,7 +87,7 @@ def _data(program: LintedProgram) -> dict[str, list[BlockArgument]]:
     trees: dict[str, list[BlockArgument]] = {}
     for argument in program.main.args:
         if is_static_tensor(argument.type) and shape_of(argument):
-            trees.setdefault(tree(argument), []).append(argument)
+            trees.setdefault(tree(argument) or str(argument.index), []).append(argument)
     return {
         name: arguments
         for name, arguments in trees.items()

@@ -16,7 +16,7 @@ After::
 from collections.abc import Callable, Iterator
 from math import prod
 
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from sdy.diagnostics import Location, location_of
 from sdy.dialect.axis_syntax import format_dims
@@ -25,6 +25,7 @@ from sdy.passes.account.causes import Purpose
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.candidates import Candidates
 from sdy.passes.account.lint.findings import Suspicion
+from sdy.passes.account.lint.places import python_line
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.common.properties import is_elementwise
 from sdy.sharding import TensorSharding
@@ -35,10 +36,10 @@ _Step = Callable[[SSAValue], Iterator[tuple[Operation, list[SSAValue]]]]
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
     """Find constraints near reshards: of the constrained tensor, or in the elementwise operations around it."""
-    lines: dict[tuple[Location | None, TensorSharding], list[ReshardOp]] = {}
+    lines: dict[tuple[Location | Attribute, TensorSharding], list[ReshardOp]] = {}
     for op in program.operations:
         if isinstance(op, ReshardOp):
-            lines.setdefault((location_of(op), op.sharding.data), []).append(op)
+            lines.setdefault((python_line(location_of(op)) or op.result.type, op.sharding.data), []).append(op)
     candidates = Candidates(program)
     for (_, sharding), constraints in lines.items():
         near = {op for constraint in constraints for op in _around(constraint)}

@@ -51,7 +51,6 @@ def _suspicion(
     program: LintedProgram, collective: Collective, cast: ConvertOp, received: float, avoided: float
 ) -> Iterator[Suspicion]:
     source = program.traced.sources.get(cast)
-    where = location_of(source)
     if not isinstance(source, ConvertOp):
         return
     is_widening = _bytes(source.operands[0]) < _bytes(source.result)
@@ -66,7 +65,7 @@ def _suspicion(
         received=received,
         avoided=avoided,
         collectives=[collective.op] if received else [],
-        cures=[Cure((CastFirst(where, dims, is_widening),))] if where and received else [],
+        cures=[Cure((CastFirst(location_of(source), source.result.type, dims, is_widening),))] if received else [],
     )
 
 

@@ -15,7 +15,8 @@ After::
     jax.lax.scan(cell, state, xs)
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
@@ -30,6 +31,7 @@ from sdy.passes.account.lint.candidates import Candidates
 from sdy.passes.account.lint.cures import Cure
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
+from sdy.passes.account.name_lists import joined
 from sdy.passes.common.loops import carried_unchanged
 from sdy.stablehlo.control_flow import WhileOp
 from sdy.stablehlo.slicing import DynamicSliceOp, DynamicUpdateSliceOp
@@ -39,23 +41,48 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
     """Find loops whose body slices a loop-invariant tensor, or updates a carried one, along a sharded dimension."""
     candidates = Candidates(program)
     for loop in operations_of(program.module, WhileOp):
+        alike: dict[tuple[int, Sequence[AxisRef]], list[_Walked]] = {}
         for position, index in sorted(_walked(loop).items()):
             begin = loop.operands[position]
             sources = [*program.use_def.trace(begin)]
             axes = _axes_at(sources, index)
             collectives = [each for each in program.collectives if _moves(each, loop, position, sources)]
             if axes and collectives:
-                yield Suspicion(
-                    begin if isinstance(begin.owner, Operation) else loop,
-                    f"a loop walks over dimension {index} of {program.called(begin)}, {begin.type}, which "
-                    f"{axes_text(axes)} shards: devices receive the parts of the others and compute alike",
-                    "",
-                    [GivenBy(begin, axes)],
-                    received=sum(each.bytes for each in collectives),
-                    collectives=[each.op for each in collectives],
-                    cures=[cure for value in sources for cure in _cures(candidates, value)]
-                    + candidates.of_origins(begin),
-                )
+                cures = [cure for value in sources for cure in _cures(candidates, value)]
+                walked = _Walked(begin, collectives, [*cures, *candidates.of_origins(begin)])
+                alike.setdefault((index, axes), []).append(walked)
+        for (index, axes), together in alike.items():
+            yield _suspicion(program, loop, index, axes, together)
+
+
+class _Walked(NamedTuple):
+    """A tensor that a loop walks over, the collectives that move its parts, and the fixes."""
+
+    begin: SSAValue
+    collectives: Sequence[Collective]
+    cures: Sequence[Cure]
+
+
+def _suspicion(
+    program: LintedProgram, loop: WhileOp, index: int, axes: Sequence[AxisRef], together: Sequence[_Walked]
+) -> Suspicion:
+    """Return one match for the tensors that a loop walks over along the same axes, such as the weights of layers."""
+    begin, _, cures = max(together, key=lambda each: sum(collective.bytes for collective in each.collectives))
+    collectives = dict.fromkeys(each for walked in together for each in walked.collectives)
+    names = joined([f"{program.called(each.begin)}, {each.begin.type}" for each in together])
+    # The fixes of each tensor are in the same order.
+    of_all = zip(*(each.cures for each in together), strict=False) if len(together) > 1 else ()
+    joint = [Cure(tuple(dict.fromkeys(edit for cure in each for edit in cure.edits))) for each in of_all]
+    return Suspicion(
+        begin if isinstance(begin.owner, Operation) else loop,
+        f"a loop walks over dimension {index} of {names}, which {axes_text(axes)} shards: devices receive the parts of "
+        "the others and compute alike",
+        "",
+        [GivenBy(begin, axes)],
+        received=sum(each.bytes for each in collectives),
+        collectives=[each.op for each in collectives],
+        cures=[*dict.fromkeys((*joint, *cures))],
+    )
 
 
 def _cures(candidates: Candidates, value: SSAValue) -> Iterator[Cure]:

@@ -53,7 +53,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             [GivenBy(tensor) for tensor in tensors[:1]],
             received=sum(each.bytes for each in collectives),
             collectives=[each.op for each in collectives],
-            cures=[Cure((FreeManualAxes(where, free, kept),))] if where and free else [],
+            cures=[Cure((FreeManualAxes(where, free, kept),))] if free else [],
             needs_cure=bool(free),
         )
 

@@ -35,7 +35,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
         gathers = {value.owner for value in (end.operands if end else ()) if isinstance(value.owner, AllGatherOp)}
         collectives = [each for each in program.collectives if each.source in gathers]
         axes = tuple(dict.fromkeys(axis for each in collectives for axis in each.axes))
-        if where and collectives:
+        if collectives:
             yield Suspicion(
                 manual,
                 f"jax.shard_map returns {len(gathers):,} results that it has gathered over {quoted_axes(axes)}: its "

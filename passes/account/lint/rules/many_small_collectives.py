@@ -22,6 +22,7 @@ from xdsl.ir import Block, Operation
 from sdy.diagnostics import Location
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.findings import Suspicion
+from sdy.passes.account.lint.places import python_line
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import quoted_axes
 from sdy.passes.common.properties import value_bytes
@@ -30,11 +31,11 @@ Kind = tuple[str, tuple[str, ...], Location | None, Block | None]
 
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
-    """Find small collectives of the same kind and axes that stem from one line."""
+    """Find small collectives of the same kind and axes that stem from one line of Python, or from any other program."""
     kinds: dict[Kind, list[Collective]] = {}
     for each in program.collectives:
         if sum(map(value_bytes, each.op.results)) < program.thresholds.small:
-            where = program.place(each.source or each.op)
+            where = python_line(program.place(each.source or each.op))
             kinds.setdefault((each.kind, each.axes, where, each.op.parent), []).append(each)
     by_line: set[Collective] = set()
     for (kind, axes, where, _), alike in kinds.items():

@@ -64,6 +64,8 @@ def _dims(argument: BlockArgument) -> Dims:
 
 
 def _layer(argument: BlockArgument, sibling: BlockArgument) -> tuple[str, ...]:
-    """Return the numbers in the path of an argument that differ from those of a sibling."""
+    """Return the numbers in the path of an argument that differ from those of a sibling; its index without a path."""
+    if not given_name(argument):
+        return (str(argument.index),)
     numbers = (re.findall(r"\d+", given_name(each)) for each in (argument, sibling))
     return tuple(own for own, other in zip(*numbers, strict=True) if own != other)
