@@ -145,6 +145,12 @@ CASES: dict[str, tuple[tuple[int, ...], Function[Any], Arguments, P]] = {
         [((1, 8, 8), P(None, "x")), ((4, 8, 8), P())],
         P(None, None, "x"),
     ),
+    "windows of an image that its gradient gathers": (
+        (4,),
+        gradient_of_kernel(dilated),
+        [((1, 8, 8), P(None, "x")), ((4, 8, 8), P())],
+        P(),
+    ),
     "partial sums of a kernel larger than its operands": (
         (4,),
         gradient_of_kernel(dilated),

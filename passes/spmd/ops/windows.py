@@ -40,7 +40,7 @@ from sdy.passes.spmd.emit.resolution import (
     unpad,
     zero_filler,
 )
-from sdy.passes.spmd.plan.reshard_cost import before_reshards, is_on_all_devices
+from sdy.passes.spmd.plan.reshard_cost import before_reshards, is_on_all_devices, shardings_of_copies
 from sdy.passes.spmd.plan.special_rules import rule_of_convolution
 from sdy.passes.spmd.shards.halo import Exchange
 from sdy.passes.spmd.shards.layout import Layout
@@ -52,7 +52,7 @@ from sdy.passes.spmd.shards.sliding_window import (
     windows_stay,
 )
 from sdy.rule import FactorKind, OpShardingRule
-from sdy.sharding import DimSharding, TensorSharding
+from sdy.sharding import DimSharding, TensorSharding, equivalent
 from sdy.stablehlo.attributes.operation_attributes import i64_array
 from sdy.stablehlo.checks.windows import WindowDimension, padding_elements
 from sdy.stablehlo.convolution import ConvolutionOp
@@ -151,13 +151,19 @@ class _WindowedOperation:
         Rewriter.replace_op(op, [], [unpad(op, value, shape_of(old), sharding) for value, old, sharding in results])
 
     def _held_operands(self, windows: Collection[SlidingWindow]) -> dict[int, Tensor]:
-        """Return, by index, each operand that all devices hold, before it is sharded along `windows`."""
+        """Return, by index, each operand that all devices hold, before it is sharded along `windows`.
+
+        Devices also hold an operand that is gathered for another operation of the block.
+        """
         held: dict[int, Tensor] = {}
         for index, value in enumerate(self.operands):
             source, sharding = before_reshards(value), get_sharding(value)
-            if source is not value and sharding is not None and is_on_all_devices(source):
-                for sliding in windows:
-                    sharding = sharding.with_dim(sliding.before, DimSharding())
+            if sharding is None:
+                continue
+            for sliding in windows:
+                sharding = sharding.with_dim(sliding.before, DimSharding())
+            is_gathered = any(equivalent(copy, sharding) for copy in shardings_of_copies(value, self.op))
+            if is_gathered or (source is not value and is_on_all_devices(source)):
                 held[index] = before(self.op).insert(ReshardOp(source, sharding)), sharding
         return held
 
