@@ -47,6 +47,7 @@ from sdy.passes.python.shaping import SHAPING
 from sdy.passes.python.shardings import SHARDINGS, spec
 from sdy.passes.spmd.local_module import is_local
 from sdy.sharding import TensorSharding
+from sdy.stablehlo.constants import ConstantOp
 
 PRINTERS: dict[type[Operation], Printer] = {
     **COLLECTIVES,
@@ -84,29 +85,34 @@ def to_python(module: ModuleOp, name: str = "") -> str:
     if is_local(module):
         run_passes(module, [RenumberDevicesPass()])
     else:
-        inline_small_functions(module)
+        inline_parts(module)
     axes = _axes(module)
     if _has_wide(module) and is_narrow(module, ranges_of(module, axes.mesh.size)):
         narrow(module)
     return _File(module, find_main_function(module) or main, name, axes).text()
 
 
-_BODIES = re.compile(r"(None|body|checkpoint|closed_call|cond|wrapped)(_\d+)?")
-"""The names of the functions that JAX makes of bodies of loops and branches, which no person has named."""
+_BODIES = re.compile(r"(None|checkpoint|closed_call)(_\d+)?")
+"""The names that JAX gives to the functions of bodies of loops and branches."""
+
+_PARTS = re.compile(r"(dynamic_(update_)?index_in_dim|_\w+?)(_\d+)?")
+"""The names of functions of JAX's libraries that are parts of others."""
 
 _FEW = 4
+"""The most operations of a small part with its return, without constants."""
 
 
-def inline_small_functions(module: ModuleOp) -> None:
-    """Inline functions of few operations and those of bodies, unless they or their calls have shardings."""
+def inline_parts(module: ModuleOp) -> None:
+    """Inline small parts of JAX's own functions, and bodies with one call, unless they or the calls have shardings."""
     calls = Counter(call.callee.string_value() for call in calls_in(module))
 
     def selects(call: CallOp, function: FuncOp) -> bool:
-        is_small = sum(1 for _ in function.body.block.ops) <= _FEW + 1
         name = function.sym_name.data
-        is_body = _BODIES.fullmatch(name) is not None and calls[name] == 1
+        is_small = sum(not isinstance(op, ConstantOp) for op in function.body.block.ops) <= _FEW
+        is_part = is_small and _PARTS.fullmatch(name) is not None
+        is_body = calls[name] == 1 and _BODIES.fullmatch(name) is not None
         shardings = (*func_arg_shardings(function), *func_result_shardings(function))
-        return (is_small or is_body) and not has_result_shardings(call) and not any(shardings)
+        return (is_part or is_body) and not has_result_shardings(call) and not any(shardings)
 
     inline_calls(module, selects=selects)
     erase_dead_symbols(module)

@@ -112,3 +112,13 @@ def test_a_scan_reads_as_it_was_written() -> None:
         "    return carried, ys",
         "",
     ]
+
+
+def test_functions_that_a_person_named_stay_functions() -> None:
+    @jax.jit
+    def layer(x: jax.Array) -> jax.Array:
+        return jnp.tanh(x)
+
+    text = sdy.to_python(sdy.from_jax(jax.jit(lambda x: layer(layer(x))), X))
+    assert text.count("def layer(") == 1
+    assert text.count("layer(") == 3
