@@ -86,8 +86,8 @@ def compile_within(limit: int, compile_for: Callable[[int], ExecutableT | None],
     if best.memory > limit:
         warn(
             None,
-            f"'{function}' needs {format_bytes(best.memory)} of memory as compiled by XLA, more than "
-            f"{format_bytes(limit)}; split its arguments along more axes, or raise the limit",
+            f"'{function}' needs {format_bytes(best.memory)} of memory as compiled by XLA, the least that recomputing "
+            f"values reaches, more than {format_bytes(limit)}; split its arguments along more axes, or raise the limit",
             category=MemoryLimitWarning,
         )
     _LIMITS[best.executable] = best.limit

@@ -15,6 +15,9 @@ from sdy.passes.spmd.local_module import COLLECTIVES, Channels, first_free_chann
 Values = Mapping[SSAValue, SSAValue]
 """New values by the values that they replace."""
 
+_Copied = dict[tuple[Operation, tuple[SSAValue, ...]], Operation]
+"""The copies of operations inside of kernels, by the operation and its new operands."""
+
 
 class KernelEditor:
     """Edits the kernels of a block.
@@ -33,19 +36,23 @@ class KernelEditor:
         function = block.parent_op()
         assert function is not None
         self._channels = Channels(first_free_channel(operations(function)))
-        self._copied: dict[tuple[Operation, tuple[SSAValue, ...]], Operation] = {}
-        """The copies of operations inside of kernels, by the operation and its new operands."""
+        self._copied: _Copied = {}
 
     def copy(self, kernel: Kernel, new: Values, at: Operation) -> Operation:
-        """Copy `kernel` before `at`, with `new` values for some that it reads; return the copy of its operation."""
+        """Copy `kernel` before `at`, with `new` values for some that it reads; return the copy of its operation.
+
+        The operations inside of it are copied too: XLA would write the results of expensive ones to memory if the
+        kernel and its copy shared them.
+        """
         copied = kernel.operation.clone()
-        self._replace(kernel.operation, copied, new, {*kernel.reads}, at)
+        self._replace(kernel.operation, copied, new, {*kernel.reads}, at, {})
         self._insert(copied, at)
         return copied
 
     def replace(self, kernel: Kernel, new: Values) -> None:
         """Let `kernel` read `new` values."""
-        self._replace(kernel.operation, kernel.operation, new, {*kernel.reads}, kernel.operation)
+        op = kernel.operation
+        self._replace(op, op, new, {*kernel.reads}, op, self._copied, copies_all=False)
 
     def erase_dead(self) -> None:
         """Erase the operations without users."""
@@ -53,32 +60,44 @@ class KernelEditor:
             if is_trivially_dead(op):
                 erase(op)
 
-    def _replace(self, old: Operation, edited: Operation, new: Values, reads: Set[SSAValue], at: Operation) -> None:
+    def _replace(
+        self,
+        old: Operation,
+        edited: Operation,
+        new: Values,
+        reads: Set[SSAValue],
+        at: Operation,
+        copied_ops: _Copied,
+        *,
+        copies_all: bool = True,
+    ) -> None:
         """Replace the operands of `edited`, which is `old` or a clone of it, and of the operations nested in it."""
+
+        def copied_value(value: SSAValue) -> SSAValue:
+            """Return `value` from the new values, with the operations between them copied before `at`."""
+            before = source(value)
+            if before in new:
+                return new[before]
+            owner = before.owner
+            if before in reads or not isinstance(owner, Operation) or owner not in self._operations:
+                return value
+            operands = [copied_value(operand) for operand in owner.operands]
+            is_same = all(one is other for one, other in zip(operands, owner.operands, strict=True))
+            if is_same and not (copies_all and operands):
+                return value
+            key = owner, tuple(operands)
+            if key not in copied_ops:
+                copied = owner.clone()
+                copied.operands = operands
+                self._insert(copied, at)
+                copied_ops[key] = copied
+            return copied_ops[key].results[owner.results.index(before)]
+
         for inner, copied in zip([*old.walk()], [*edited.walk()], strict=True):
             for index, operand in enumerate([*inner.operands]):
-                value = self._value(operand, new, reads, at)
+                value = copied_value(operand)
                 if value is not operand:
                     copied.operands[index] = value
-
-    def _value(self, value: SSAValue, new: Values, reads: Set[SSAValue], at: Operation) -> SSAValue:
-        """Return `value` from the new values, with the operations between them copied before `at`."""
-        before = source(value)
-        if before in new:
-            return new[before]
-        owner = before.owner
-        if before in reads or not isinstance(owner, Operation) or owner not in self._operations:
-            return value
-        operands = [self._value(operand, new, reads, at) for operand in owner.operands]
-        if all(one is other for one, other in zip(operands, owner.operands, strict=True)):
-            return value
-        key = owner, tuple(operands)
-        if key not in self._copied:
-            copied = owner.clone()
-            copied.operands = operands
-            self._insert(copied, at)
-            self._copied[key] = copied
-        return self._copied[key].results[owner.results.index(before)]
 
     def _insert(self, new: Operation, at: Operation) -> None:
         if self._mark:

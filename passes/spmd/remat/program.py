@@ -1,7 +1,7 @@
 """Rematerialization of a per-device program under a memory limit."""
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -106,14 +106,47 @@ def _rematerialize_main(module: ModuleOp, limit: int, hardware: Hardware) -> Rem
     timeline = KernelTimeline(module)
     seconds = timeline.seconds(operation_seconds(module, hardware))
     attempts: list[Rematerialized] = []
+    for goal in _goals(limit, before, attempts):
+        attempts += _attempts(module, timeline.outside, seconds, goal)
+    best = min(attempts, key=lambda result: (max(result.memory, limit), result.seconds), default=None)
+    if best is None or best.memory >= before:
+        return Rematerialized(before)
+    return _apply(module, seconds, best.target, best.length)
+
+
+def _goals(limit: int, before: int, attempts: Sequence[Rematerialized]) -> Iterator[int]:
+    """Yield the memory limits to try until `limit` is reached: it, the least memory of all `attempts`, and their mean.
+
+    Copies are in memory beside each other, so that a program that recomputes fewer values may need less memory.
+    """
+    least = before
+    yield limit
+    while attempts and limit < (memory := min(each.memory for each in attempts)) < least:
+        least = memory
+        yield least
+    if least > limit and attempts:
+        yield (limit + least) // 2
+
+
+def _attempts(module: ModuleOp, outside: int, seconds: Sequence[float], limit: int) -> Iterator[Rematerialized]:
+    """Recompute values of copies of `module` for several limits of the temporaries, and yield the results.
+
+    Args:
+        module: The program.
+        outside: The bytes of arguments and results.
+        seconds: The time of each kernel.
+        limit: The most bytes that a device may use.
+    """
     for length in _LENGTHS:
-        low, target, high = 0, limit - timeline.outside, limit
+        low, target, high = 0, limit - outside, limit
         step = int(limit * _MIN_STEP)
+        least = limit + 1
         for _ in range(_MAX_ATTEMPTS):
             if not low < target < high:
                 break
             result = _apply(clone_alone(module), seconds, target, length)
-            attempts.append(result)
+            yield result
+            least = min(least, result.memory)
             fits = result.memory <= limit
             if fits and not low and high == limit:
                 break
@@ -124,12 +157,8 @@ def _rematerialize_main(module: ModuleOp, limit: int, hardware: Hardware) -> Rem
                 target -= max(result.memory - limit, step)
                 target = target if target > low else (low + high) // 2
                 step *= 2
-        if any(each.memory <= limit for each in attempts):
+        if least <= limit:
             break
-    best = min(attempts, key=lambda result: (max(result.memory, limit), result.seconds), default=None)
-    if best is None or best.memory >= before:
-        return Rematerialized(before)
-    return _apply(module, seconds, best.target, best.length)
 
 
 def _apply(module: ModuleOp, seconds: Sequence[float], target: int, length: int) -> Rematerialized:
