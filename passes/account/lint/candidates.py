@@ -139,7 +139,7 @@ class Candidates:
     def pattern(self, argument: BlockArgument) -> tuple[object, Attribute]:
         """Return the path of an argument without numbers, or else the operations that use it, and its type."""
         name = given_name(argument)
-        return re.sub(r"\d+", "*", name) if name else frozenset(_users(argument)), argument.type
+        return re.sub(r"\d+", "*", name) if name else self._users[argument], argument.type
 
     @cached_property
     def _state(self) -> Mapping[int, int]:
@@ -159,34 +159,49 @@ class Candidates:
         and operations of equal names use them. A table of embeddings is not like the weight of a product.
         """
         root, pattern = tree(argument), self.pattern(argument)
-        is_state, users = argument.index in self._state, _users(argument)
-        dims = dims_of(get_sharding(argument), argument)
+        is_state, users = argument.index in self._state, self._users[argument]
         return [
             each
-            for each in self._program.main.args
-            if each.type == argument.type
-            and dims_of(get_sharding(each), each) == dims
-            and (
-                self.pattern(each) == pattern
-                or (_users(each) == users and (tree(each) == root or (is_state and each.index in self._state)))
-            )
+            for each in self._by_layout[argument.type, self._dims[argument]]
+            if self.pattern(each) == pattern
+            or (self._users[each] == users and (tree(each) == root or (is_state and each.index in self._state)))
         ]
 
     def _same_in_layers(self, argument: BlockArgument) -> list[BlockArgument]:
         """Return the arguments with the path and the layout of an argument in any layer."""
-        dims = dims_of(get_sharding(argument), argument)
-        return [each for each in self.siblings(argument) if dims_of(get_sharding(each), each) == dims]
+        return [each for each in self.siblings(argument) if self._dims[each] == self._dims[argument]]
+
+    @cached_property
+    def _dims(self) -> Mapping[BlockArgument, Dims]:
+        """The axes of each dimension of the arguments."""
+        return {each: dims_of(get_sharding(each), each) for each in self._program.main.args}
+
+    @cached_property
+    def _by_layout(self) -> Mapping[tuple[Attribute, Dims], Sequence[BlockArgument]]:
+        """The arguments of each type and layout."""
+        found: dict[tuple[Attribute, Dims], list[BlockArgument]] = {}
+        for argument, dims in self._dims.items():
+            found.setdefault((argument.type, dims), []).append(argument)
+        return found
+
+    @cached_property
+    def _users(self) -> Mapping[BlockArgument, Set[str]]:
+        """The names of the operations that use each argument."""
+        return {each: frozenset(use.operation.name for use in each.uses) for each in self._program.main.args}
 
     def _constraints_like(self, argument: BlockArgument, dims: Dims) -> list[Constraint]:
         """Return the constraints of values of the type of an argument to its layout."""
-        found = (
-            Constraint.of(op, dims)
-            for op in self._program.operations
-            if isinstance(op, ReshardOp)
-            and op.result.type == argument.type
-            and dims_of(op.sharding.data, op.result) == dims
-        )
-        return [*dict.fromkeys(found)]
+        return self._constraints.get((argument.type, dims), [])
+
+    @cached_property
+    def _constraints(self) -> Mapping[tuple[Attribute, Dims], list[Constraint]]:
+        """The constraints of each type and layout."""
+        found: dict[tuple[Attribute, Dims], dict[Constraint, None]] = {}
+        for op in self._program.operations:
+            if isinstance(op, ReshardOp):
+                dims = dims_of(op.sharding.data, op.result)
+                found.setdefault((op.result.type, dims), {})[Constraint.of(op, dims)] = None
+        return {key: [*constraints] for key, constraints in found.items()}
 
     def _origins(self, value: SSAValue) -> Iterator[SSAValue]:
         """Yield the arguments and the constraints that axes of a value stem from."""
@@ -211,11 +226,6 @@ class Candidates:
 def tree(argument: BlockArgument) -> str:
     """Return the name of the parameter of the function that an argument is a leaf of, such as `params`."""
     return re.split(r"[\[.]", given_name(argument), maxsplit=1)[0]
-
-
-def _users(argument: BlockArgument) -> Set[str]:
-    """Return the names of the operations that use an argument."""
-    return {use.operation.name for use in argument.uses}
 
 
 def _parts(dims: Dims) -> Iterator[Dims]:

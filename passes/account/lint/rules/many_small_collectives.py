@@ -17,7 +17,7 @@ After::
 from collections import Counter
 from collections.abc import Iterator
 
-from xdsl.ir import Block, Operation
+from xdsl.ir import Attribute, Block, Operation
 
 from sdy.diagnostics import Location
 from sdy.passes.account.collectives import Collective
@@ -27,22 +27,24 @@ from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import quoted_axes
 from sdy.passes.common.properties import value_bytes
 
-Kind = tuple[str, tuple[str, ...], Location | None, Block | None]
+Kind = tuple[str, tuple[str, ...], Location | tuple[str, Attribute], Block | None]
 
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
-    """Find small collectives of the same kind and axes that stem from one line of Python, or from any other program."""
+    """Find small collectives of the same kind and axes that stem from one line of Python, or from equal operations."""
     kinds: dict[Kind, list[Collective]] = {}
     for each in program.collectives:
         if sum(map(value_bytes, each.op.results)) < program.thresholds.small:
-            where = python_line(program.place(each.source or each.op))
+            op = each.source or each.op
+            # A line of another program than a Python file is one operation: equal ones stand for it.
+            where = python_line(program.place(op)) or (op.name, each.op.results[0].type)
             kinds.setdefault((each.kind, each.axes, where, each.op.parent), []).append(each)
     by_line: set[Collective] = set()
     for (kind, axes, where, _), alike in kinds.items():
         if len(alike) >= program.thresholds.many and (together := _independent(alike)):
             by_line.update(together)
             yield Suspicion(
-                where or alike[0].op,
+                where if isinstance(where, Location) else alike[0].source or alike[0].op,
                 f"independent small {kind}s over {quoted_axes(axes)} run one by one",
                 "stack their operands into one tensor, so that one collective suffices",
                 received=sum(each.bytes for each in together),
