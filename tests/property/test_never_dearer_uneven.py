@@ -33,6 +33,13 @@ def sum_of_shifts(x: jax.Array) -> jax.Array:
     return padded[1:10] + padded[2:11] + padded[:9]
 
 
+def product_of_chunks(x: jax.Array) -> jax.Array:
+    first, *others = jnp.split(x, 4, axis=1)
+    for chunk in others:
+        first = jnp.sin(first) * chunk
+    return first
+
+
 CASES: dict[str, tuple[str, list[str], list[str], Function[Any]]] = {
     "columns to rows": ("8", ["9, 3, 3/x"], ["9, 3/x, 3"], lambda x: x * 2),
     "even columns to rows": ("8", ["3, 9, 8/x"], ["3/x, 9, 8"], lambda x: x * 2),
@@ -57,6 +64,13 @@ CASES: dict[str, tuple[str, list[str], list[str], Function[Any]]] = {
     "shifts before another split": ("2x4", ["5/x, 8/y"], ["5/y, 8/x"], lambda x: jnp.pad(x, ((1, 0), (0, 0)))[:-1]),
     "sum of shifts before another split": ("2x2", ["9, 8/x"], ["9/x, 8"], sum_of_shifts),
     "gradient of a sum of shifts": ("2", ["9/x, 8"], ["9/x, 8"], jax.grad(lambda x: (sum_of_shifts(x) * x).sum())),
+    "gradient of products before another split": (
+        "2x2x2",
+        ["8, 8/x.y, 8"],
+        ["8/x.y, 8/z, 8"],
+        jax.grad(lambda x: (lax.cumprod(x % 3, 2) ** 2).sum()),
+    ),
+    "chunks before another split": ("2x2x2", ["8/z, 16/y.x"], ["8, 4/z.y.x"], product_of_chunks),
     "windows before another split": (
         "2x2x2",
         ["9/z, 8"],

@@ -92,7 +92,7 @@ from sdy.passes.spmd.plan.reshard_cost import (
     shardings_of_uses,
 )
 from sdy.passes.spmd.plan.sharded_operation import ShardedOperation, shardings_around
-from sdy.passes.spmd.plan.shared_reshards import charge, is_elementwise, num_joined, num_sharing, variables
+from sdy.passes.spmd.plan.shared_reshards import charge, is_elementwise, joins, num_sharing, variables
 from sdy.passes.spmd.plan.special_rules import rule_of_convolution, rule_of_split_kernel
 from sdy.passes.spmd.shards.layout import Layout
 from sdy.rule import OpShardingRule
@@ -150,11 +150,11 @@ def _plan_before_reshards(
 ) -> OperationShardings | None:
     """Return the plan of an elementwise operation in the sharding that all operands have before they are resharded.
 
-    The result is resharded instead. None if there is no such sharding, or a single operand.
+    The result is resharded instead. None if there is no such sharding.
     """
     values = variables(op)
     sources = set(map(get_sharding, map(before_reshards, values)))
-    if not is_elementwise(op) or len(values) < 2 or len(sources) > 1:
+    if not is_elementwise(op) or len(sources) != 1:
         return None
     source = sources.pop()
     if source is None or source.mesh != mesh_name or equivalent(source, get_sharding(op.results[0])):
@@ -337,8 +337,8 @@ def _received_in_reshards(
     if all(sharding == get_sharding(result) for result, sharding in results):
         before /= num_sharing(op)
     behind = sum(elements_behind(value, sharding) * element_bytes(value.type) for value, sharding in results)
-    if isinstance(op, SliceOp | PadOp):
-        behind /= num_joined(op, shardings[0])
+    if behind and joins(op, shardings[-1], mesh):
+        behind = 0
     return before + iterations(op) * behind
 
 

@@ -16,10 +16,11 @@ share the reshards of %0 and of the mask, which receive fewer bytes than those o
     %2 = stablehlo.pad %0, low = [2], high = [-2]
     %3 = stablehlo.add %1, %2
 
-share the reshard of %3 if both pads and the sum run in the sharding of %0.
+share the reshard of %3 if both pads and the sum run in the sharding of %0, so that neither pad is charged for it.
 """
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 
 from xdsl.ir import Operation, SSAValue
 
@@ -31,7 +32,7 @@ from sdy.ir.shapes import is_scalar, shape
 from sdy.mesh import Mesh
 from sdy.passes.common.properties import element_bytes
 from sdy.passes.spmd.plan.exchange_cost import elements_exchanged
-from sdy.passes.spmd.plan.reshard_cost import before_reshards, elements_behind
+from sdy.passes.spmd.plan.reshard_cost import before_reshards, elements_behind, elements_resharded
 from sdy.sharding import TensorSharding, equivalent
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.constants import ConstantOp
@@ -101,45 +102,81 @@ def num_sharing(op: Operation) -> int:
     )
 
 
-def num_joined(op: Operation, sharding: TensorSharding | None) -> int:
-    """Return the number of values that elementwise operations join, one of them made or used by `op`.
+def joins(op: Operation, sharding: TensorSharding | None, mesh: Mesh) -> bool:
+    """Return whether to reshard a value that elementwise operations compute instead of each value that they join.
 
-    All of them are available in `sharding`, so that one reshard, of the joined value, can replace their reshards.
+    All joined values are available in `sharding`, and their reshards receive more bytes than that of the result.
 
     Args:
         op: A slice or a pad that makes one of the values, or an elementwise operation that uses one.
         sharding: The sharding of the joined values.
+        mesh: The mesh of all layouts.
     """
     if sharding is None or not (isinstance(op, SliceOp | PadOp) or is_elementwise(op)):
-        return 1
-    count, joining = 1, op if has_trait(op, Elementwise) else op.results[0].get_user_of_unique_use()
+        return False
+    joining = op if is_elementwise(op) else op.results[0].get_user_of_unique_use()
     for _ in range(_MOST_JOINING):
-        if joining is None or not (available := _num_available(joining, sharding, _MOST_JOINING)):
-            break
-        count, joining = available, joining.results[0].get_user_of_unique_use()
-    return count
+        if joining is None or not (values := _available(joining, sharding, _MOST_JOINING)):
+            return False
+        result = joining.results[0]
+        wanted = get_sharding(result)
+        if wanted is not None and len(values) > 1:
+            together = elements_behind(result, sharding) * element_bytes(result.type)
+            together += sum(_exchanged(value, sharding, mesh) for value in values)
+            if together < _received_apart(values, sharding, wanted, joining, mesh):
+                return True
+        joining = result.get_user_of_unique_use()
+    return False
 
 
-def _num_available(op: Operation, sharding: TensorSharding, most_operations: int) -> int:
-    """Return the number of values that `op` and the elementwise operations before it join; 0 unless all are available.
+def _available(op: Operation, sharding: TensorSharding, most_operations: int) -> set[SSAValue]:
+    """Return the values that `op` and the elementwise operations before it join; none unless all are available.
 
     A value is available in `sharding` if it has this sharding, or is a slice or a pad of one that has it.
     """
     if not is_elementwise(op) or not most_operations:
-        return 0
-    count = 0
+        return set()
+    values = set[SSAValue]()
     for operand in variables(op):
         value = before_reshards(operand)
         maker = value.owner
+        source = before_reshards(maker.operands[0]) if isinstance(maker, SliceOp | PadOp) else value
+        if equivalent(get_sharding(source), sharding):
+            values.add(value)
+        elif isinstance(maker, Operation) and (joined := _available(maker, sharding, most_operations - 1)):
+            values |= joined
+        else:
+            return set()
+    return values
+
+
+def _exchanged(value: SSAValue, sharding: TensorSharding, mesh: Mesh) -> float:
+    """Return the bytes that all devices receive in the slice or the pad that makes `value`, 0 for other values."""
+    maker = value.owner
+    if not isinstance(maker, SliceOp | PadOp):
+        return 0
+    return elements_exchanged(maker, sharding.dim_axes, mesh) * element_bytes(value.type)
+
+
+def _received_apart(
+    values: Iterable[SSAValue], sharding: TensorSharding, wanted: TensorSharding, anchor: Operation, mesh: Mesh
+) -> float:
+    """Return the bytes that all devices receive if each value is resharded to `wanted`, or the source of slices is."""
+    resharded, exchanged = defaultdict[SSAValue, float](float), defaultdict[SSAValue, float](float)
+    for value in values:
+        maker = value.owner
+        received = elements_resharded(value, sharding, wanted, anchor) * element_bytes(value.type)
         if isinstance(maker, SliceOp | PadOp):
             value = before_reshards(maker.operands[0])
-        if equivalent(get_sharding(value), sharding):
-            count += 1
-        elif isinstance(maker, Operation) and (joined := _num_available(maker, sharding, most_operations - 1)):
-            count += joined
-        else:
-            return 0
-    return count
+            exchanged[value] += _exchanged(maker.result, wanted, mesh)
+            received += _exchanged(maker.result, sharding, mesh)
+        resharded[value] += received
+    return sum(
+        min(
+            received, exchanged[value] + elements_resharded(value, sharding, wanted, anchor) * element_bytes(value.type)
+        )
+        for value, received in resharded.items()
+    )
 
 
 def variables(op: Operation) -> set[SSAValue]:
@@ -173,10 +210,11 @@ def _saved(
         return 0.0
     if isinstance(op, SliceOp | PadOp) and operand is op.operands[0]:
         here, there = (
-            elements_exchanged(op, layout.dim_axes, mesh) + elements_behind(op.result, layout) / num_joined(op, layout)
+            elements_exchanged(op, layout.dim_axes, mesh)
+            + (0 if joins(op, layout, mesh) else elements_behind(op.result, layout))
             for layout in (source, target)
         )
         return max(0, here - there) * element_bytes(op.result.type)
     is_wanted = shape(op.results[0].type) == shape(operand.type) and equivalent(wanted, target)
     runs_in_wanted = has_trait(op, Elementwise) or (isinstance(op, SelectAndScatterOp) and operand is op.operand)
-    return received / num_joined(op, source) if runs_in_wanted and is_wanted else 0.0
+    return received if runs_in_wanted and is_wanted and not joins(op, source, mesh) else 0.0
