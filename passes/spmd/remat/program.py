@@ -28,6 +28,9 @@ _MAX_ATTEMPTS = 4
 _LENGTHS = (16, 4)
 """The numbers of kernels between barriers: long segments leave XLA more freedom, in short ones it needs less memory."""
 
+_CLOSE = 0.97
+"""No other limits are tried once the memory is between this fraction of the limit and the limit."""
+
 _MIN_STEP = 0.01
 """The least difference of the limits of the first two attempts, as a fraction of the memory limit; it then doubles."""
 
@@ -119,13 +122,18 @@ def _goals(limit: int, before: int, attempts: Sequence[Rematerialized]) -> Itera
 
     Copies are in memory beside each other, so that a program that recomputes fewer values may need less memory.
     """
-    least = before
     yield limit
-    while attempts and limit < (memory := min(each.memory for each in attempts)) < least:
+    memory, least = _least(attempts, before), before
+    while limit < memory < least:
         least = memory
         yield least
-    if least > limit and attempts:
-        yield (limit + least) // 2
+        memory = _least(attempts, before)
+    if limit < memory < before:
+        yield (limit + memory) // 2
+
+
+def _least(attempts: Sequence[Rematerialized], before: int) -> int:
+    return min((each.memory for each in attempts), default=before)
 
 
 def _attempts(module: ModuleOp, outside: int, seconds: Sequence[float], limit: int) -> Iterator[Rematerialized]:
@@ -148,7 +156,8 @@ def _attempts(module: ModuleOp, outside: int, seconds: Sequence[float], limit: i
             yield result
             least = min(least, result.memory)
             fits = result.memory <= limit
-            if fits and not low and high == limit:
+            is_first = not low and high == limit
+            if fits and (is_first or result.memory >= _CLOSE * limit):
                 break
             if fits or not result.reaches_target:
                 low, target = target, (target + high) // 2
