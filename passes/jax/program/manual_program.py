@@ -50,7 +50,7 @@ def make_manual(
         }
 
     The meshes and attributes of `declared` replace those of `module`. On a mesh of one device, for which XLA runs no
-    partitioner, the body of the main function stays as it is.
+    partitioner, the body of the main function does not change.
 
     Args:
         module: The propagated module to partition.
