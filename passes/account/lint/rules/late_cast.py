@@ -15,10 +15,12 @@ After::
 """
 
 from collections.abc import Iterator
+from typing import TypeGuard
 
 from xdsl.ir import Operation, SSAValue
 
 from sdy.diagnostics import location_of
+from sdy.dialect.ops import ReshardOp, ShardingConstraintOp
 from sdy.ir.shapes import is_static_tensor
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.body_edits import CastFirst
@@ -43,8 +45,8 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             narrow, wide = sorted(_bytes(value) for value in (cast.operands[0], cast.result))
             yield from _suspicion(program, collective, cast, collective.bytes * (1 - narrow / wide), 0)
         elif (cast := _moved_cast(program, collective)) is not None:
-            avoided = collective.bytes * (_bytes(cast.result) / _bytes(cast.operands[0]) - 1)
-            yield from _suspicion(program, collective, cast, 0, avoided)
+            narrow, wide = sorted(_bytes(value) for value in (cast.operands[0], cast.result))
+            yield from _suspicion(program, collective, cast, 0, collective.bytes * (wide / narrow - 1))
 
 
 def _suspicion(
@@ -79,12 +81,21 @@ def _wasteful_cast(collective: Collective) -> ConvertOp | None:
 
 
 def _moved_cast(program: LintedProgram, collective: Collective) -> ConvertOp | None:
-    """Return the cast to a wider type that the program gathers the result of, and the compiler the operand."""
-    after = _through(collective.op.results[0], backward=False)
-    source = program.traced.sources.get(after) if after is not None else None
-    if not isinstance(after, ConvertOp) or not isinstance(source, ConvertOp) or collective.kind != "all-gather":
+    """Return the cast whose wide side the program gathers, and the compiler its narrow side."""
+    if collective.kind != "all-gather":
         return None
-    return after if 0 < _bytes(after.operands[0]) < _bytes(after.result) else None
+    after = _through(collective.op.results[0], backward=False)
+    if _is_cast(after, program) and 0 < _bytes(after.operands[0]) < _bytes(after.result):
+        return after
+    before = _through(collective.op.operands[0], backward=True)
+    if _is_cast(before, program) and _bytes(before.operands[0]) > _bytes(before.result) > 0:
+        constraint = program.traced.sources[before].operands[0].owner
+        return before if isinstance(constraint, ReshardOp | ShardingConstraintOp) else None
+    return None
+
+
+def _is_cast(op: Operation | None, program: LintedProgram) -> TypeGuard[ConvertOp]:
+    return isinstance(op, ConvertOp) and isinstance(program.traced.sources.get(op), ConvertOp)
 
 
 def _bytes(value: SSAValue) -> float:
