@@ -120,6 +120,5 @@ def _second_stage_shardings(
     yield kept
     yield wanted
     for dim, size in enumerate(sizes):
-        split = DimSharding(merge_sub_axes((*kept.dims[dim].axes, *parts.dims[place].axes), mesh))
-        if size % split.sharded_size(mesh) == 0:
-            yield kept.with_dim(dim, split)
+        if size > 1:
+            yield kept.with_dim(dim, DimSharding(merge_sub_axes((*kept.dims[dim].axes, *parts.dims[place].axes), mesh)))

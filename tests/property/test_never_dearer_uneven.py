@@ -113,6 +113,8 @@ CASES: dict[str, tuple[str, list[str], list[str], Function[Any]]] = {
     ),
     "index of the only element, of top_k": ("8", ["5, 9/x, 1"], ["5, 9, 1/x"], lambda x: lax.top_k(x, 1)[1]),
     "index of the only element, of argsort": ("8", ["64/x, 1"], ["64, 1"], lambda x: jnp.argsort(x, 1)),
+    "products of rows, uneven": ("8", ["16/x, 1001"], ["1001"], lambda x: jnp.prod(x, 0)),
+    "places of the greatest, uneven": ("8", ["16/x, 101"], ["101"], lambda x: jnp.argmax(x, 0)),
     "index of the only element, of argmax": ("8", ["64/x, 1"], ["64"], lambda x: jnp.argmax(x, 1)),
 }
 
