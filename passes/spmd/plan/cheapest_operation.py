@@ -139,7 +139,8 @@ def cheapest_operation(
     is_partial = isinstance(op, ConvolutionOp) and bool(plan.reduction_axes)
     if not any(plan.shardings) and not is_partial:
         before = _plan_before_reshards(op, tensors, mesh_name, mesh)
-        return min((plan, before), key=lambda each: _cost(op, tensors, each, mesh)) if before else plan
+        # Without fewer bytes, a constraint stays where the program has it.
+        return before if before and _received(op, tensors, before, mesh) < _received(op, tensors, plan, mesh) else plan
     alternatives = _alternatives(op, tensors, plan, mesh_name, meshes, reshapes)
     best = plan if len(alternatives) == 1 else min(alternatives, key=lambda each: _cost(op, tensors, each, mesh))
     return replace(best, reduction_axes=()) if isinstance(op, DynamicSliceOp) else best
@@ -264,6 +265,12 @@ def _layouts(values: Sequence[SSAValue], shardings: Sequence[TensorSharding | No
         Layout(value.type, sharding or TensorSharding.replicated_closed(mesh, rank(value.type)), mesh)
         for value, sharding in zip(values, shardings, strict=True)
     ]
+
+
+def _received(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh) -> float:
+    """Return the bytes that all devices receive in the reshards of a plan."""
+    shardings = [new or old for new, old in zip(plan.shardings, tensors.shardings, strict=True)]
+    return _received_in_reshards(op, shardings, mesh, None)
 
 
 def _cost(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh, copies: Copies | None = None) -> float:
