@@ -44,7 +44,8 @@ class Within:
         """
         shape = list(blocks.index_shape)
         while (size := block_bytes(blocks, shape)) > self.limit:
-            halved = {tuple(candidate): block_bytes(blocks, candidate) for candidate in _halved(blocks, shape)}
+            candidates = (half for half in halves(shape) if can_be_computed(blocks, half))
+            halved = {tuple(candidate): block_bytes(blocks, candidate) for candidate in candidates}
             if not halved:
                 raise op_error(op, f"its smallest blocks take {size:,} bytes, more than the limit of {self.limit:,}")
             shape = list(min(halved, key=halved.__getitem__))
@@ -94,11 +95,11 @@ def can_be_computed(blocks: BlockOperation, shape: Sequence[int]) -> bool:
     )
 
 
-def _halved(blocks: BlockOperation, shape: Sequence[int]) -> Iterator[list[int]]:
+def halves(shape: Sequence[int]) -> Iterator[list[int]]:
+    """Yield the shapes with half of the elements along one axis."""
     for axis, extent in enumerate(shape):
-        half = [-(-extent // 2) if number == axis else size for number, size in enumerate(shape)]
-        if extent > 1 and can_be_computed(blocks, half):
-            yield half
+        if extent > 1:
+            yield [-(-extent // 2) if number == axis else size for number, size in enumerate(shape)]
 
 
 def choose_within(limit: int) -> ChooseTile:

@@ -4,7 +4,7 @@ The blocks of a product in one step take all of the contracting dimensions, so t
 read each operand many times. Blocks of a step are cubes, and the sums of a block are in memory one at a time.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import prod
 
 from xdsl.dialects.builtin import AnyFloat
@@ -14,7 +14,7 @@ from sdy.blocks import BlockOperation, block_operation, cost
 from sdy.box import Box
 from sdy.ir.editing import replace
 from sdy.ir.shapes import shape_of
-from sdy.passes.blocks.block_shapes import Within, block_bytes
+from sdy.passes.blocks.block_shapes import Within, block_bytes, halves
 from sdy.passes.blocks.group import BYTES_PER_SECOND, SECONDS_PER_BLOCK
 from sdy.passes.blocks.split_reductions import dot_numbers
 from sdy.rule import FactorKind
@@ -44,7 +44,7 @@ def _fastest_parts(op: DotOp | DotGeneralOp, limit: int) -> int:
         return 1
     tile = [*blocks.index_shape]
     while block_bytes(blocks, tile) > limit:
-        tile = min(_halves(tile), key=lambda half: block_bytes(blocks, half))
+        tile = min(halves(tile), key=lambda half: block_bytes(blocks, half))
     contracting = [number for number, axis in enumerate(blocks.axes) if axis.kind is FactorKind.REDUCTION]
     longest = max(contracting, key=blocks.index_shape.__getitem__, default=None)
     if longest is None or any(tile[number] < blocks.index_shape[number] for number in contracting if number != longest):
@@ -76,12 +76,6 @@ def _part(value: SSAValue, dim: int, start: int, end: int, emit: Emitter) -> SSA
     sizes = shape_of(value)
     starts = [start if number == dim else 0 for number in range(len(sizes))]
     return emit.slice(value, starts, [end if number == dim else size for number, size in enumerate(sizes)])
-
-
-def _halves(tile: Sequence[int]) -> Iterator[list[int]]:
-    for axis, size in enumerate(tile):
-        if size > 1:
-            yield [-(-size // 2) if number == axis else each for number, each in enumerate(tile)]
 
 
 def _seconds(blocks: BlockOperation, tile: Sequence[int], reads_of_result: int = 0) -> float:
