@@ -19,7 +19,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from sdy.dialect.memory_limits import memory_limit
+from sdy.dialect.attributes import MEMORY_LIMIT
 from sdy.passes.common.canonicalize import CanonicalizePass
 from sdy.passes.common.inline_meshes import InlineMeshesPass
 from sdy.passes.common.save_module import SaveModulePass
@@ -52,6 +52,7 @@ from sdy.passes.importing.remove_size_one_axes import RemoveSizeOneAxesPass
 from sdy.passes.importing.sharding_group_import import ShardingGroupImportPass
 from sdy.passes.importing.split_triangular_solves import SplitTriangularSolvesPass
 from sdy.passes.importing.unify_meshes import UnifyMeshesPass
+
 from sdy.passes.propagation.user_priority_propagate import UserPriorityPropagatePass
 
 
@@ -384,7 +385,7 @@ class PartitionPipeline(Pipeline):
         yield MergeEqualCollectivesPass()
         yield MergeOverlappingPermutesPass()
         yield SymbolDcePass()
-        if self.memory or memory_limit(module) is not None:
+        if self.memory or MEMORY_LIMIT in module.attributes:
             from sdy.passes.partitioning.rematerialize import RematerializePass
 
             yield RematerializePass(self.memory)

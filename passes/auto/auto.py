@@ -18,7 +18,6 @@ from xdsl.ir import Operation, OpResult
 from xdsl.rewriter import InsertPoint
 
 from sdy.diagnostics import capture, error, location_of, report, warn
-from sdy.dialect.memory_limits import set_memory_limit
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import MeshOp
 from sdy.foreign_dialects import adopt
@@ -41,6 +40,7 @@ from sdy.passes.common.argument_names import argument_names, given_name
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.inline import inline_calls
 from sdy.passes.driver import prepare, run_passes
+from sdy.passes.partitioning.rematerialize import set_memory_limit
 from sdy.passes.pipelines import PropagationPipeline
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
 from sdy.passes.spmd.costs.step_time import StepCost

@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import I64, IntegerAttr, ModuleOp, i64
 
 from sdy.diagnostics import MemoryLimitWarning, error, warn
 from sdy.dialect.attributes import MEMORY_LIMIT
-from sdy.dialect.memory_limits import memory_limit
 from sdy.formatting import format_bytes, parse_bytes
 from sdy.ir.companions import companion
 from sdy.ir.editing import AnalysisPreservingPass
@@ -84,3 +83,14 @@ class RematerializePass(AnalysisPreservingPass):
             return parse_bytes(self.memory)
         except ValueError as problem:
             raise error(module, f"option 'memory' of '{self.name}': {problem}") from None
+
+
+def memory_limit(module: ModuleOp) -> int | None:
+    """Return the most bytes of a device's memory that `module` may use, or None without a limit."""
+    limit = module.attributes.get(MEMORY_LIMIT)
+    return limit.value.data if isinstance(limit, IntegerAttr) else None
+
+
+def set_memory_limit(module: ModuleOp, limit: int) -> None:
+    """Set the most bytes of a device's memory that `module` may use."""
+    module.attributes[MEMORY_LIMIT] = IntegerAttr[I64](limit, i64)

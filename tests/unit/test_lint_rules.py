@@ -19,8 +19,7 @@ from lint_programs.planted import Planted, Written, tensor
 from samples import sample
 from sdy.diagnostics import capture
 from sdy.passes.account.lint.catalog import RULES
-from sdy.passes.account.lint.cures import Cure
-from sdy.passes.account.lint.edits import ShardArgument
+from sdy.passes.account.lint.edits import Cure, ShardArgument
 from sdy.passes.account.lint.findings import Findings
 from sdy.passes.account.lint.fix_choice import smallest_part
 from sdy.passes.account.lint.thresholds import Thresholds

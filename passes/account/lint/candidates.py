@@ -14,8 +14,7 @@ from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import rank, shape_of
 from sdy.passes.account.causes import Cause
 from sdy.passes.account.lint.body_edits import AddConstraint, ChangeConstraint, Constraint, Results
-from sdy.passes.account.lint.cures import Cure
-from sdy.passes.account.lint.edits import Dims, ShardArgument, dims_of, next_value
+from sdy.passes.account.lint.edits import Cure, Dims, ShardArgument, dims_of, next_value
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.auto.state import find_state
 from sdy.passes.common.argument_names import given_name

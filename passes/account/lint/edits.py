@@ -1,4 +1,4 @@
-"""Edits of the arguments and results of a program before propagation."""
+"""Edits of the arguments and results of a program before propagation, and fixes that consist of them."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -17,6 +17,7 @@ from sdy.dialect.shardings import (
 )
 from sdy.ir.shapes import rank
 from sdy.passes.account.lint.wording import spec
+from sdy.passes.account.name_lists import several
 from sdy.passes.auto.state import find_state
 from sdy.passes.common.call_graph import main_function
 from sdy.sharding import DimSharding, TensorSharding
@@ -120,3 +121,30 @@ def sharding_with(
     if dims is None:
         return TensorSharding.replicated_open(mesh, rank(type_))
     return TensorSharding(mesh, tuple(map(DimSharding, dims)))
+
+
+@dataclass(frozen=True)
+class Cure:
+    """A suggested fix: edits that belong together."""
+
+    edits: tuple[Edit, ...]
+
+    def apply(self, module: ModuleOp) -> bool:
+        """Apply the edits in place, and return whether all have their targets."""
+        return all(edit.apply(module) for edit in self.edits)
+
+    @property
+    def is_open(self) -> bool:
+        """True if an edit leaves the layout of an argument to propagation, rather than naming it."""
+        return any(isinstance(edit, ShardArgument) and edit.dims is None for edit in self.edits)
+
+    @property
+    def text(self) -> str:
+        """The edits as one instruction; arguments with one sharding are listed together."""
+        alike: dict[Dims | None, list[str]] = {}
+        for edit in self.edits:
+            if isinstance(edit, ShardArgument):
+                alike.setdefault(edit.dims, []).append(edit.name)
+        arguments = [ShardArgument(0, several(names), dims).text for dims, names in alike.items()]
+        others = [edit.text for edit in self.edits if not isinstance(edit, ShardArgument)]
+        return ", and ".join(dict.fromkeys([*arguments, *others]))

@@ -12,7 +12,7 @@ from sdy.axes import AxisRef
 from sdy.diagnostics import Diagnostic, Location, Severity
 from sdy.formatting import escape_line, format_bytes
 from sdy.passes.account.cost_tables import ALONE
-from sdy.passes.account.lint.cures import Cure
+from sdy.passes.account.lint.edits import Cure
 from sdy.passes.account.name_lists import joined, shortened, with_ranges
 
 if TYPE_CHECKING:

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from sdy.passes.account.lint.cures import Cure
-from sdy.passes.account.lint.edits import Edit
+from sdy.passes.account.lint.edits import Cure, Edit
 from sdy.passes.account.lint.matches import Match
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.written import Costs, Trials, WrittenProgram

@@ -11,8 +11,7 @@ from sdy.formatting import format_bytes
 from sdy.passes.account.causes import traced_program
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.catalog import Rule
-from sdy.passes.account.lint.cures import Cure
-from sdy.passes.account.lint.edits import Edit, ShardArgument, dims_of
+from sdy.passes.account.lint.edits import Cure, Edit, ShardArgument, dims_of
 from sdy.passes.account.lint.findings import Below, Finding, Findings
 from sdy.passes.account.lint.fix_choice import best_cure
 from sdy.passes.account.lint.matches import Match, matches

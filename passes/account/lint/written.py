@@ -12,7 +12,7 @@ from sdy.dialect.meshes import main_mesh
 from sdy.formatting import format_bytes, format_seconds
 from sdy.ir.companions import clone
 from sdy.ir.walking import operations
-from sdy.passes.account.lint.cures import Cure
+from sdy.passes.account.lint.edits import Cure
 from sdy.passes.account.partitioned_program import propagated_program
 from sdy.passes.common.inline import inline_calls
 from sdy.passes.layouts import PropagatedLayout, cheapest, is_propagated, propagated_layouts

@@ -23,8 +23,7 @@ from sdy.axes import AxisRef
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import is_static_tensor, shape_of
 from sdy.passes.account.lint.candidates import Candidates, tree
-from sdy.passes.account.lint.cures import Cure
-from sdy.passes.account.lint.edits import Dims, dims_of
+from sdy.passes.account.lint.edits import Cure, Dims, dims_of
 from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.name_lists import several

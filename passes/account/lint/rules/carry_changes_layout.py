@@ -26,7 +26,7 @@ from sdy.ir.walking import operations_of
 from sdy.passes.account.causes import Cause, Purpose
 from sdy.passes.account.lint.body_edits import ChangeConstraint
 from sdy.passes.account.lint.candidates import Candidates
-from sdy.passes.account.lint.cures import Cure
+from sdy.passes.account.lint.edits import Cure
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import from_to, in_iterations, moves, spec_of

@@ -20,8 +20,7 @@ from xdsl.ir import BlockArgument, OpResult
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import func_result_sharding, get_sharding
 from sdy.passes.account.lint.candidates import Candidates
-from sdy.passes.account.lint.cures import Cure
-from sdy.passes.account.lint.edits import ShardResult, dims_of
+from sdy.passes.account.lint.edits import Cure, ShardResult, dims_of
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import sharded_as

@@ -24,8 +24,7 @@ from sdy.dialect.ops import ReshardOp, ShardingConstraintOp
 from sdy.ir.shapes import is_static_tensor
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.body_edits import CastFirst
-from sdy.passes.account.lint.cures import Cure
-from sdy.passes.account.lint.edits import dims_of
+from sdy.passes.account.lint.edits import Cure, dims_of
 from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import quoted_axes

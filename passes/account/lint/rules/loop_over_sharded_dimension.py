@@ -28,7 +28,7 @@ from sdy.ir.walking import operations_of
 from sdy.passes.account.causes import Purpose
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.candidates import Candidates
-from sdy.passes.account.lint.cures import Cure
+from sdy.passes.account.lint.edits import Cure
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.name_lists import joined

@@ -19,7 +19,7 @@ from sdy.dialect.ops import ManualComputationOp
 from sdy.ir.walking import operations_of
 from sdy.passes.account.causes import Purpose
 from sdy.passes.account.lint.body_edits import FreeManualAxes
-from sdy.passes.account.lint.cures import Cure
+from sdy.passes.account.lint.edits import Cure
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import quoted_axes, spec_of

@@ -21,7 +21,7 @@ from sdy.diagnostics import location_of
 from sdy.dialect.ops import ManualComputationOp
 from sdy.ir.walking import operations_of
 from sdy.passes.account.lint.body_edits import ReturnParts
-from sdy.passes.account.lint.cures import Cure
+from sdy.passes.account.lint.edits import Cure
 from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import quoted_axes

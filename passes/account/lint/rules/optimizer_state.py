@@ -22,8 +22,7 @@ from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
 from sdy.passes.account.causes import Purpose
 from sdy.passes.account.lint.candidates import Candidates
-from sdy.passes.account.lint.cures import Cure
-from sdy.passes.account.lint.edits import dims_of
+from sdy.passes.account.lint.edits import Cure, dims_of
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import sharded_as, spec_of

@@ -22,8 +22,7 @@ from xdsl.ir import BlockArgument
 
 from sdy.dialect.shardings import get_sharding
 from sdy.passes.account.lint.candidates import Candidates
-from sdy.passes.account.lint.cures import Cure
-from sdy.passes.account.lint.edits import Dims, dims_of
+from sdy.passes.account.lint.edits import Cure, Dims, dims_of
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import sharded_as

@@ -16,8 +16,7 @@ from collections.abc import Iterator
 
 from sdy.dialect.shardings import func_result_sharding, get_sharding
 from sdy.passes.account.causes import Purpose
-from sdy.passes.account.lint.cures import Cure
-from sdy.passes.account.lint.edits import ShardResult, dims_of
+from sdy.passes.account.lint.edits import Cure, ShardResult, dims_of
 from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import sharded_as
