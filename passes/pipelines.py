@@ -52,7 +52,6 @@ from sdy.passes.importing.remove_size_one_axes import RemoveSizeOneAxesPass
 from sdy.passes.importing.sharding_group_import import ShardingGroupImportPass
 from sdy.passes.importing.split_triangular_solves import SplitTriangularSolvesPass
 from sdy.passes.importing.unify_meshes import UnifyMeshesPass
-
 from sdy.passes.propagation.user_priority_propagate import UserPriorityPropagatePass
 
 
