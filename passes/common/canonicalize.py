@@ -18,8 +18,8 @@ from sdy.ir.fast_access import has_trait
 from sdy.ir.walking import invalidate, operations, operations_of, operations_with
 from sdy.passes.common.reshard_reuse import ReuseReshard
 
-_GROUPS = (*PATTERNS.items(), ("", Patterns((ReshardOp,), (ReuseReshard(),))))
-"""The patterns of the dialect, and one that also matches StableHLO, with their labels."""
+_REUSE_RESHARD = Patterns((ReshardOp,), (ReuseReshard(),))
+"""A pattern that also matches StableHLO, without a label."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,8 @@ class CanonicalizePass(AnalysisPreservingPass):
 def canonicalize(module: ModuleOp, enabled: Sequence[str] = (), disabled: Sequence[str] = ()) -> None:
     """Apply the groups of patterns in `enabled`, by default all, that are not in `disabled`."""
     _gather_constants(module)
-    groups = [group for label, group in _GROUPS if (not enabled or label in enabled) and label not in disabled]
+    labelled = (*PATTERNS.items(), ("", _REUSE_RESHARD))
+    groups = [group for label, group in labelled if (not enabled or label in enabled) and label not in disabled]
     roots = [root for group in groups for root in group.roots]
     if operations_of(module, *roots) or any(map(is_trivially_dead, operations(module)[1:])):
         applier = GreedyRewritePatternApplier([pattern for group in groups for pattern in group.patterns])

@@ -25,6 +25,7 @@ class Field(Generic[T]):
         parse: Parses the value, or one element.
         attribute: The name of the attribute that wraps the value, if any; the attribute or an alias may then stand in
             place of the value.
+        dialect: The prefix of the attribute's dialect in C++, for error messages.
     """
 
     owner: str
@@ -32,6 +33,7 @@ class Field(Generic[T]):
     cpp_type: str
     parse: Callable[[AttrParser], T]
     attribute: str | None = None
+    dialect: str = "Sdy"
 
     def read(self, parser: AttrParser) -> T:
         """Parse the value."""
@@ -51,7 +53,7 @@ class Field(Generic[T]):
 
     @property
     def _failure(self) -> str:
-        return f"failed to parse Sdy_{self.owner} parameter '{self.name}' which is to be a `{self.cpp_type}`"
+        return f"failed to parse {self.dialect}_{self.owner} parameter '{self.name}' which is to be a `{self.cpp_type}`"
 
     def _parse(self, parser: AttrParser) -> T:
         return self.parse(parser) if self.attribute is None else parse_value_of(parser, self.attribute, self.parse)

@@ -153,7 +153,7 @@ def parse_sharding_list(parser: AttrParser) -> tuple[TensorSharding, ...]:
     parser.parse_punctuation("[")
     if parser.parse_optional_characters("]"):
         return ()
-    shardings = parse_elements(parser, parse_sharding)
+    shardings = parse_elements(parser, lambda parser: parse_value_of(parser, "sdy.sharding", parse_sharding))
     parse_close(parser, "]")
     return shardings
 

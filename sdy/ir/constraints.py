@@ -16,11 +16,10 @@ from typing_extensions import TypeVar
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     IntegerAttr,
-    MemRefType,
+    ShapedType,
     TensorType,
     UnrankedMemRefType,
     UnrankedTensorType,
-    VectorType,
     i32,
     i64,
 )
@@ -55,7 +54,7 @@ def either(*constraints: Described) -> Described:
 
 
 def _is_shaped(type_: Attribute) -> bool:
-    return isinstance(type_, TensorType | UnrankedTensorType | VectorType | MemRefType | UnrankedMemRefType)
+    return isinstance(type_, ShapedType | UnrankedTensorType | UnrankedMemRefType)
 
 
 def _is_ranked_tensor(type_: Attribute) -> bool:

@@ -16,6 +16,7 @@ _DIALECTS = {
     "tensor": ("xdsl.dialects.tensor", "Tensor"),
     "linalg": ("xdsl.dialects.linalg", "Linalg"),
     "sdy": ("sdy.dialect", "SDY"),
+    "mpmd": ("sdy.mpmd", "MPMD"),
     "stablehlo": ("sdy.stablehlo", "STABLEHLO"),
     "chlo": ("sdy.stablehlo.chlo", "CHLO"),
     "quant": ("sdy.stablehlo.types.quantized", "QUANT"),
