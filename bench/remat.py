@@ -31,7 +31,7 @@ from sdy.passes.jax.compiler_context import CPU_OPTIONS
 from sdy.passes.spmd.costs.arithmetic import arithmetic_of
 from sdy.passes.spmd.costs.footprint import peak_bytes
 from sdy.passes.spmd.costs.hardware import hardware_of
-from sdy.passes.spmd.costs.step_time import step_cost
+from sdy.passes.spmd.costs.step_time import StepTimes
 from sdy.stablehlo.control_flow import OptimizationBarrierOp
 from sdy.stablehlo.convolution import ConvolutionOp
 from sdy.stablehlo.dot import DotGeneralOp
@@ -172,7 +172,7 @@ class Measured:
         self.flops = compiled.cost_analysis()["flops"]
         self.products = products_of(local)
         (used,) = [each for each in named_meshes(local).values() if each.axes]
-        self.seconds = step_cost(local, used, hardware_of("h100")).seconds
+        self.seconds = StepTimes(local, used, hardware_of("h100")).cost().seconds
         self.results = [np.asarray(each) for each in jax.tree.leaves(compiled(*args))]
 
 

@@ -23,7 +23,7 @@ from sdy.passes.common.call_graph import main_function
 from sdy.passes.driver import partition, propagate, run_passes
 from sdy.passes.partitioning.rematerialize import RematerializePass
 from sdy.passes.spmd.costs.hardware import Hardware
-from sdy.passes.spmd.costs.step_time import StepCost, step_cost
+from sdy.passes.spmd.costs.step_time import StepCost, StepTimes
 from sdy.passes.spmd.remat.recomputed import Recomputed, RecomputedValues
 from sdy.sharding import TensorSharding
 
@@ -106,12 +106,12 @@ def truth_of(
         propagate(local)
     with capture():
         partition(local)
-    kept = step_cost(local, mesh, hardware)
+    kept = StepTimes(local, mesh, hardware).cost()
     if memory is None or kept.memory <= memory:
         return PartitionedCost(kept, reported)
     with capture():
         run_passes(local, [RematerializePass(str(memory))])
-    cost = step_cost(local, mesh, hardware)
+    cost = StepTimes(local, mesh, hardware).cost()
     recomputed = companion(local, Recomputed)
     summary = Recomputation(recomputed.values, kept.memory - cost.memory, cost.seconds - kept.seconds)
     return PartitionedCost(cost, reported, summary)

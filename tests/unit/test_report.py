@@ -29,7 +29,7 @@ from sdy.passes.propagation.provenance.explain import Explainer
 from sdy.passes.spmd.costs.communication import bytes_received
 from sdy.passes.spmd.costs.footprint import peak_bytes
 from sdy.passes.spmd.costs.hardware import hardware_of
-from sdy.passes.spmd.costs.step_time import step_cost
+from sdy.passes.spmd.costs.step_time import StepTimes
 from sdy.tools import sdy_report
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "transformer.mlir"
@@ -51,7 +51,7 @@ def test_numbers_are_those_of_the_passes(name: str) -> None:
     assert memory["outside"] + max(memory["bytes"], default=0) == peak_bytes(local)
     assert sum(each[-1] for each in memory["held"]) + memory["others"] == max(memory["bytes"], default=0)
     mesh = next(iter(named_meshes(local).values()))
-    cost = step_cost(local, mesh, hardware_of(HARDWARE))
+    cost = StepTimes(local, mesh, hardware_of(HARDWARE)).cost()
     assert sum(each["seconds"] for each in collectives(found)) == pytest.approx(sum(cost.communication.values()))
     assert sum(found["seconds"]) == pytest.approx(cost.compute)
     assert all(each["row"] >= 0 for each in collectives(found)), "each collective is for an operation of the program"

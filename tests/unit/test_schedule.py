@@ -11,7 +11,7 @@ from sdy.diagnostics import capture
 from sdy.dialect.meshes import main_mesh
 from sdy.passes.spmd.costs.hardware import Hardware, Link, hardware_of
 from sdy.passes.spmd.costs.schedule import Row, Slice
-from sdy.passes.spmd.costs.step_time import StepCost, step_cost, timeline
+from sdy.passes.spmd.costs.step_time import StepCost, StepTimes
 
 DEVICE = replace(hardware_of("h100"), overhead=0.0, links=[(8, Link(200e9, 1e-9))])
 SHARDED = '{sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}'
@@ -29,12 +29,12 @@ def partitioned(text: str) -> ModuleOp:
 
 def cost(text: str, hardware: Hardware = DEVICE) -> StepCost:
     module = partitioned(text)
-    return step_cost(module, main_mesh(module), hardware)
+    return StepTimes(module, main_mesh(module), hardware).cost()
 
 
 def rows_of(text: str) -> Mapping[Row, Sequence[Slice]]:
     module = partitioned(text)
-    return timeline(module, main_mesh(module), DEVICE)
+    return StepTimes(module, main_mesh(module), DEVICE).timeline()
 
 
 def products(count: int) -> str:

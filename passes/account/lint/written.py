@@ -19,7 +19,7 @@ from sdy.passes.layouts import PropagatedLayout, cheapest, is_propagated, propag
 from sdy.passes.policy import Policy
 from sdy.passes.spmd.costs.communication import bytes_received
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
-from sdy.passes.spmd.costs.step_time import StepCost, step_cost
+from sdy.passes.spmd.costs.step_time import StepCost, StepTimes
 
 if TYPE_CHECKING:
     from sdy.passes.jax.stages import LoweredProgram
@@ -99,7 +99,7 @@ class Costs:
     @classmethod
     def of(cls, local: ModuleOp) -> "Costs":
         """Predict the costs of a partitioned module."""
-        cost: StepCost = step_cost(local, main_mesh(local), _hardware())
+        cost: StepCost = StepTimes(local, main_mesh(local), _hardware()).cost()
         return cls(bytes_received(local), cost.memory, cost.compute, cost.seconds)
 
     @property

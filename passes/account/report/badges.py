@@ -36,7 +36,8 @@ class Arguments:
     @cached_property
     def parameters(self) -> Set[SSAValue]:
         """The arguments with the type of a result: a training step returns each parameter."""
-        return {each for each in self._main.args if each.type in {*self._main.function_type.outputs}}
+        types = {*self._main.function_type.outputs}
+        return {each for each in self._main.args if each.type in types}
 
     @cached_property
     def gradients(self) -> Set[tuple[int, ...]]:

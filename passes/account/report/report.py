@@ -33,7 +33,7 @@ from sdy.passes.account.report.numbering import Json, Numbers
 from sdy.passes.account.report.page import GENERATOR, page
 from sdy.passes.account.report.reasons import Reasons
 from sdy.passes.account.report.sources import source_lines
-from sdy.passes.account.report.timeline import Timeline, perfetto_trace, timeline_as_json
+from sdy.passes.account.report.timeline import perfetto_trace, timeline_as_json
 from sdy.passes.account.unsharded import unsharded_hint
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.driver import write
@@ -45,7 +45,7 @@ from sdy.passes.python.program import to_python
 from sdy.passes.spmd.costs.footprint import footprint
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
 from sdy.passes.spmd.costs.network import Network
-from sdy.passes.spmd.costs.step_time import compute_times, step_cost, timeline
+from sdy.passes.spmd.costs.step_time import StepTimes
 from sdy.passes.spmd.remat.recomputed import describe_recomputed
 
 if TYPE_CHECKING:
@@ -162,9 +162,9 @@ def report(
     title, notes = _title(traced.module), _notes(traced.module, was_propagated)
     if findings and found is None:
         notes.append(f"The program has more than {MOST_OPERATIONS:,} operations: sdy-lint finds its avoidable costs.")
-    rows = timeline(traced.local, main_mesh(traced.local), device) if device else {}
-    trace = perfetto_trace(title, rows, traced) if rows else None
-    return Report(title, _page_data(traced, device, rows, costs, other, notes, found), trace)
+    times = StepTimes(traced.local, main_mesh(traced.local), device) if device else None
+    trace = perfetto_trace(title, times.timeline(), traced) if times else None
+    return Report(title, _page_data(traced, device, times, costs, other, notes, found), trace)
 
 
 def _compiled(program: "ModuleOp | LoweredProgram", local: ModuleOp) -> "Compiled | None":
@@ -194,7 +194,7 @@ def check_replaceable(path: str | Path) -> None:
 def _page_data(
     traced: TracedProgram,
     hardware: Hardware | None,
-    rows: Timeline,
+    times: StepTimes | None,
     compiled: "Compiled | None",
     under: "Compiled | None",
     notes: Sequence[str],
@@ -210,8 +210,8 @@ def _page_data(
     groups = group_equal(local_collectives, listing)
     memory = footprint(traced.local)
     largest = largest_intermediates(listing)
-    seconds = _seconds(traced, listing, hardware) if hardware else []
-    cost = step_cost(traced.local, main_mesh(traced.local), hardware) if hardware else None
+    seconds = _seconds(times, traced, listing) if times else []
+    cost = times.cost(memory) if times else None
     data: Json = {
         "title": _title(module),
         "headline": headline(groups, memory, describe_recomputed(traced.local), cost),
@@ -230,7 +230,7 @@ def _page_data(
         **_reasons(module, [*main.args, *largest], listing, numbers),
         "seconds": seconds,
         "python": _python(traced.local),
-        "timeline": timeline_as_json(rows, traced, listing, numbers) if rows else None,
+        "timeline": timeline_as_json(times.timeline(), traced, listing, numbers) if times else None,
         "hardware": hardware and escape_line(hardware.name),
         "compiled": compiled and {"received": compiled.bytes_received, "memory": compiled.memory},
         "partitioned": f"Partitioned {BESIDE if under else ALONE}.",
@@ -257,10 +257,10 @@ def _libraries(listing: Listing, numbers: Numbers) -> dict[int, int]:
     return {number: numbers.place(place) for number, place in places if place is not None}
 
 
-def _seconds(traced: TracedProgram, listing: Listing, hardware: Hardware) -> list[float]:
+def _seconds(times: StepTimes, traced: TracedProgram, listing: Listing) -> list[float]:
     """Return the predicted compute time of each row; the last entry is of local operations that stem from no row."""
     seconds = [0.0] * (len(listing.rows) + 1)
-    for op, each in compute_times(traced.local, hardware):
+    for op, each in times.computation:
         seconds[listing.row(traced.sources.get(op))] += each
     return seconds
 

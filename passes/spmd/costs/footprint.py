@@ -46,6 +46,11 @@ class Footprint:
         return sum(map(value_bytes, self.outside))
 
     @property
+    def bytes(self) -> int:
+        """The peak memory in bytes, `peak_bytes` of the program."""
+        return self.outside_bytes + (self.peak.bytes if self.peak else 0)
+
+    @property
     def peak(self) -> Moment | None:
         """The moment of peak memory; None if the main function has no operations."""
         return max(self.moments, key=lambda moment: moment.bytes, default=None)

@@ -7,6 +7,7 @@ a collective, and `schedule` the time of all of them beside each other.
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -22,11 +23,11 @@ from sdy.passes.common.call_graph import callee, main_function
 from sdy.passes.common.loops import loop_trips
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.spmd.costs.communication import CollectiveBytes, received
-from sdy.passes.spmd.costs.footprint import host_bytes, peak_bytes
+from sdy.passes.spmd.costs.footprint import Footprint, host_bytes, peak_bytes
 from sdy.passes.spmd.costs.fusion import FusedValues
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.network import AxisNames, Message, Network
-from sdy.passes.spmd.costs.schedule import Occupation, Row, Schedule, Slice
+from sdy.passes.spmd.costs.schedule import Execution, Occupation, Row, Schedule, Slice
 from sdy.passes.spmd.costs.work import seconds_of
 from sdy.stablehlo import CaseOp, CollectivePermuteOp, IfOp, WhileOp
 
@@ -59,58 +60,64 @@ class StepCost:
         return self.compute + sum(self.communication.values()) - self.overlap
 
 
-class _Times(NamedTuple):
-    """The times of a program's operations, each on its own."""
+class StepTimes:
+    """Times of one step of a per-device program: of each operation, and of all of them beside each other.
 
-    compute: float
-    communication: Mapping[AxisNames, float]
-    occupations: Mapping[Operation, Occupation]
-    received: float
-    """The bytes that a device receives."""
-
-
-def step_cost(local: ModuleOp, mesh: Mesh, hardware: Hardware) -> StepCost:
-    """Estimate the cost on `hardware` of one step of `local`, the per-device program for `mesh`."""
-    compute, communication, occupations, bytes_ = _times(local, mesh, hardware)
-    exchanged = sum(communication.values())
-    seconds = Schedule(local, occupations).execution().seconds
-    overlap = min(max(compute + exchanged - seconds, 0.0), exchanged)
-    return StepCost(compute, communication, peak_bytes(local), host_bytes(local), overlap, bytes_)
-
-
-def timeline(local: ModuleOp, mesh: Mesh, hardware: Hardware) -> dict[Row, list[Slice]]:
-    """Return what computation and each link do in one step of `local`, the per-device program for `mesh`.
-
-    Returns:
-        For "computation" and each link by its name, slices in the order in which they start.
+    Args:
+        local: The partitioned program.
+        mesh: The mesh of its devices.
+        hardware: The hardware of each device.
     """
-    rows: dict[Row, list[Slice]] = {COMPUTATION: []}
-    for each in Schedule(local, _times(local, mesh, hardware).occupations).execution().slices:
-        for row in sorted(each.rows):
-            rows.setdefault(row, []).append(each)
-    return rows
 
+    def __init__(self, local: ModuleOp, mesh: Mesh, hardware: Hardware) -> None:
+        self._local = local
+        self._runs = _Compute(local, hardware).times()
+        self._occupations: dict[Operation, Occupation] = {}
+        """The time and the rows of each execution of an operation."""
+        self._communication: dict[AxisNames, float] = defaultdict(float)
+        self._received = 0.0
+        grid, network = Grid(1, device_count(local)), Network(mesh, hardware)
+        for each in received(local):
+            if each.bytes:
+                self._received += each.bytes
+                message = message_of(each, axes_of(each.collective, grid, mesh))
+                seconds = network.seconds(message)
+                self._communication[message.axes] += seconds
+                is_asynchronous = message.kind in hardware.asynchronous
+                channels = network.channels(message.axes, message.devices)
+                rows = frozenset(map(network.name_of, channels)) if is_asynchronous else _COMPUTATION
+                self._occupations[each.collective] = Occupation(rows, seconds / each.times)
+        for op, seconds, _ in self._runs:
+            self._occupations.setdefault(op, Occupation(_COMPUTATION, seconds))
 
-def _times(local: ModuleOp, mesh: Mesh, hardware: Hardware) -> _Times:
-    grid, network = Grid(1, device_count(local)), Network(mesh, hardware)
-    communication: dict[AxisNames, float] = defaultdict(float)
-    occupations: dict[Operation, Occupation] = {}
-    bytes_ = 0.0
-    for each in received(local):
-        if each.bytes:
-            bytes_ += each.bytes
-            message = message_of(each, axes_of(each.collective, grid, mesh))
-            seconds = network.seconds(message)
-            communication[message.axes] += seconds
-            is_asynchronous = message.kind in hardware.asynchronous
-            channels = network.channels(message.axes, message.devices)
-            rows = frozenset(map(network.name_of, channels)) if is_asynchronous else _COMPUTATION
-            occupations[each.collective] = Occupation(rows, seconds / each.times)
-    compute = 0.0
-    for op, seconds, times in _Compute(local, hardware).times():
-        compute += times * seconds
-        occupations.setdefault(op, Occupation(_COMPUTATION, seconds))
-    return _Times(compute, dict(communication), occupations, bytes_)
+    @property
+    def computation(self) -> "list[OperationSeconds]":
+        """The compute time of each operation; a called function is listed once per call."""
+        return [*map(_over_step, self._runs)]
+
+    def cost(self, memory: Footprint | None = None) -> StepCost:
+        """Return the cost of the step; `memory` is the footprint of the program if it is known."""
+        compute, communication = _total(self._runs), sum(self._communication.values())
+        overlap = min(max(compute + communication - self._execution.seconds, 0.0), communication)
+        needed = memory.bytes if memory else peak_bytes(self._local)
+        host = memory.host_bytes if memory else host_bytes(self._local)
+        return StepCost(compute, dict(self._communication), needed, host, overlap, self._received)
+
+    def timeline(self) -> dict[Row, list[Slice]]:
+        """Return what computation and each link do in the step.
+
+        Returns:
+            For "computation" and each link by its name, slices in the order in which they start.
+        """
+        rows: dict[Row, list[Slice]] = {COMPUTATION: []}
+        for each in self._execution.slices:
+            for row in sorted(each.rows):
+                rows.setdefault(row, []).append(each)
+        return rows
+
+    @cached_property
+    def _execution(self) -> Execution:
+        return Schedule(self._local, self._occupations).execution()
 
 
 def message_of(each: CollectiveBytes, axes: AxisNames) -> Message:
@@ -125,7 +132,7 @@ def compute_seconds(local: ModuleOp, hardware: Hardware) -> float:
 
 def compute_times(local: ModuleOp, hardware: Hardware) -> "list[OperationSeconds]":
     """Return the compute time of each operation in one step of `local`; a called function is listed once per call."""
-    return [OperationSeconds(op, times * seconds) for op, seconds, times in _Compute(local, hardware).times()]
+    return [*map(_over_step, _Compute(local, hardware).times())]
 
 
 def axes_of(collective: Operation, grid: Grid, mesh: Mesh) -> AxisNames:
@@ -191,6 +198,10 @@ class _Compute:
                 return self._block(callee(op, self._symbols).body.block)
             case _:
                 return (_Runs(op, seconds_of(op, self._hardware, self._fused), 1),)
+
+
+def _over_step(runs: _Runs) -> OperationSeconds:
+    return OperationSeconds(runs.operation, runs.times * runs.seconds)
 
 
 def _total(runs: Sequence[_Runs]) -> float:
