@@ -13,7 +13,8 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from itertools import islice
 from multiprocessing import get_context
@@ -61,16 +62,45 @@ def draw(family: str, mesh: str, seed: int, count: int) -> list[Case]:
 
 def run(family: str, mesh: str, seed: int, count: int) -> Tally:
     """Measure `count` programs of a family on a mesh."""
-    tally, start = Tally(family), time.monotonic()
-    for case in draw(family, mesh, seed, count):
-        measured = measure(case)
+    tally, start, process = Tally(family), time.monotonic(), _Process()
+    for index in range(count):
+        text, measured = process.measure(family, mesh, seed, index)
         tally.counts[measured.problem or "right"] += 1
         if measured.problem != "refused":
             tally.log_ratios.append(math.log(measured.ratio))
         if measured.problem:
-            tally.problems.append((case.text, measured))
+            tally.problems.append((text, measured))
+    process.end()
     tally.seconds = time.monotonic() - start
     return tally
+
+
+class _Process:
+    """A process that measures programs, and is replaced where XLA's partitioner ends it."""
+
+    def __init__(self) -> None:
+        self._pool = self._started()
+
+    def measure(self, family: str, mesh: str, seed: int, index: int) -> tuple[str, Measured]:
+        """Return the text of a program and its measurement, without `jax.jit` if that ends the process."""
+        try:
+            return self._pool.submit(_measure, family, mesh, seed, index).result()
+        except BrokenProcessPool:
+            self._pool = self._started()
+            return self._pool.submit(_measure, family, mesh, seed, index, with_jax=False).result()
+
+    def end(self) -> None:
+        """End the process."""
+        self._pool.shutdown()
+
+    @staticmethod
+    def _started() -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+
+
+def _measure(family: str, mesh: str, seed: int, index: int, with_jax: bool = True) -> tuple[str, Measured]:
+    case = draw(family, mesh, seed, index + 1)[-1]
+    return case.text, measure(case, with_jax)
 
 
 def main() -> int:
@@ -89,8 +119,8 @@ def main() -> int:
         if name not in FAMILIES:
             parser.error(f"no such family: {name}")
     tallies: list[Tally] = []
-    # A new process for each family and mesh frees the compiled programs.
-    with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
+    # Each family and mesh has a process of its own, which frees the compiled programs.
+    with ThreadPoolExecutor(options.workers) as pool:
         futures = [
             pool.submit(run, name, mesh, options.seed, options.count)
             for name in options.families or FAMILIES

@@ -38,10 +38,10 @@ class Measured:
         return max(self.ours, 1.0) / max(self.theirs, 1.0)
 
 
-def measure(case: Case) -> Measured:
-    """Compile and run `case` with `sdy.jit` and with `jax.jit`."""
+def measure(case: Case, with_jax: bool = True) -> Measured:
+    """Compile and run `case` with `sdy.jit`, and compile it with `jax.jit` if `with_jax`."""
     try:
-        theirs = _compile(case, jax.jit)[1]
+        theirs = _compile(case, jax.jit)[1] if with_jax else math.inf
     except Exception:
         theirs = math.inf  # XLA's partitioner refuses some uneven programs
     try:
