@@ -21,7 +21,7 @@ from sdy.ir.shapes import shape_of
 from sdy.mesh import Mesh
 from sdy.passes.auto.folded_program import FoldedOperation, FoldedProgram
 from sdy.passes.auto.operation_cost import OperandReshard, OperationCost, OperationCosts, Seconds, Shardings
-from sdy.passes.auto.overlap import Overlap
+from sdy.passes.auto.overlap import Overlap, Spread, exposed_seconds
 from sdy.passes.auto.shared_propagation import Layout, SharedPropagation
 from sdy.passes.common.properties import value_bytes
 from sdy.passes.propagation.solver import Solver
@@ -87,6 +87,9 @@ class Estimator:
         """For each operation, the times in `alive` at which it can run."""
         self._alive = program.alive.counts.astype(np.float64)  # products of one type are fast
         self._overlap = Overlap()
+        results = ((each, each.nodes[len(each.operation.operands) :]) for each in program.operations)
+        self._made_at = {node: each.span for each, nodes in results for node in nodes}
+        """The first and the last position of the operations that compute the values of a node."""
         self._visits = 0
         self.estimated = 0
         """The number of estimates so far."""
@@ -137,7 +140,8 @@ class Estimator:
             next_value = self._resharded(value, sharding_of(numbers[value]), sharding_of(numbers[argument]))
             if next_value is not None:
                 times = len(self._program.arguments[argument])
-                sum_.send(times, next_value.communication, next_value.received, is_awaited=False)
+                made_at = self._made_at.get(value)
+                sum_.send(times, next_value.communication, next_value.received, made_at)
         return Estimate(sum_.cost(), is_exact=True)
 
     def _find_cost(
@@ -153,9 +157,9 @@ class Estimator:
         if cost is None:
             return None
         is_local = not (cost.communication or cost.reshards or cost.scratch)
-        waits = not is_local and not self._overlap.runs_behind(each.operation)
+        is_behind = not is_local and self._overlap.runs_behind(each.operation)
         ahead = tuple([self._overlap.runs_ahead(each.operation, reshard.operand) for reshard in cost.reshards])
-        total = _GroupCost(each, self._rows[index], cost, each.times * cost.compute, is_local, ahead, waits)
+        total = _GroupCost(each, self._rows[index], cost, each.times * cost.compute, is_local, ahead, is_behind)
         self._known[index][self._numbers_of[index](numbers)] = total
         return total
 
@@ -215,8 +219,8 @@ class _GroupCost:
     """True if they neither communicate nor need temporaries. This is most operations, whose costs are cheap to add."""
     ahead: tuple[bool, ...]
     """For each reshard of an operand, true if it can run beside products."""
-    is_awaited: bool
-    """True if their communication cannot run beside products."""
+    is_behind: bool
+    """True if their communication can run beside products that follow."""
 
 
 class _Sum:
@@ -231,8 +235,9 @@ class _Sum:
         self._is_asynchronous = is_asynchronous
         self._ahead: set[tuple[int, tuple[str, ...]]] = set()
         """The reshards that can run beside products, as keys of `_reshards`."""
-        self._hideable = 0.0
-        """The seconds of communication that can run beside products."""
+        self._behind: list[Spread] = []
+        """The communication that can run beside products that follow it."""
+        self._computation: list[Spread] = []
         self._received = 0.0
         """The bytes that a device receives."""
         self._communication: dict[AxisNames, float] = defaultdict(float)
@@ -243,9 +248,11 @@ class _Sum:
     def add(self, costs: Sequence[_GroupCost]) -> None:
         """Add the costs of operations."""
         self._compute += sum([each.compute for each in costs])
+        self._computation += [(each.operation.span, each.compute) for each in costs]
         for each in [each for each in costs if not each.is_local]:
             cost = each.cost
-            self.send(each.operation.times, cost.communication, cost.received, is_awaited=each.is_awaited)
+            behind = each.operation.span if each.is_behind else None
+            self.send(each.operation.times, cost.communication, cost.received, behind)
             self._scratch[each] = each.cost.scratch
             for reshard, is_ahead in zip(each.cost.reshards, each.ahead, strict=True):
                 key = each.operation.nodes[reshard.operand], reshard.steps
@@ -253,28 +260,39 @@ class _Sum:
                     self._ahead.add(key)
                 self._reshards[key].append((each, reshard))
 
-    def send(self, times: int, seconds: Seconds, received: float, *, is_awaited: bool) -> None:
-        """Add the communication of `times` runs; in each, a device receives `received` bytes."""
+    def send(self, times: int, seconds: Seconds, received: float, behind: tuple[int, int] | None) -> None:
+        """Add the communication of `times` runs; in each, a device receives `received` bytes.
+
+        It can run beside products that follow `behind`, the first and the last position of its operations, if given.
+        """
         self._received += times * received
         for axes, each in seconds.items():
             self._communication[axes] += times * each
-            if not is_awaited:
-                self._hideable += times * each
+        if behind is not None:
+            self._behind.append((behind, times * sum(seconds.values())))
 
     def cost(self) -> StepCost:
         """Return the cost of the added operations, plus the lower bound of the others."""
-        communication = self._communication.copy()
-        hideable, received = self._hideable, self._received
+        communication, received = self._communication.copy(), self._received
+        ahead: list[Spread] = []
         for key, users in self._reshards.items():
             times = max(user.operation.times for user, _ in users)
             received += times * users[0][1].received
             for axes, each in users[0][1].communication.items():
                 communication[axes] += times * each
-                if key in self._ahead:
-                    hideable += times * each
+            if key in self._ahead:
+                ahead.append((users[0][0].operation.span, times * sum(users[0][1].communication.values())))
         compute = self._compute + self.least
-        overlap = min(hideable, compute) if self._is_asynchronous else 0.0
+        overlap = min(self._hidden(ahead), compute) if self._is_asynchronous else 0.0
         return StepCost(compute, dict(communication), self._peak_memory(), overlap=overlap, received=received)
+
+    def _hidden(self, ahead: Sequence[Spread]) -> float:
+        """Return the seconds of communication that run beside computation: all that could if some costs are unknown."""
+        hidden = sum([seconds for _, seconds in (*ahead, *self._behind)])
+        if self.least or not hidden:
+            return hidden
+        exposed = exposed_seconds(ahead, self._computation, ahead=True)
+        return hidden - exposed - exposed_seconds(self._behind, self._computation, ahead=False)
 
     def _peak_memory(self) -> int:
         """Return the peak memory in bytes, including temporaries of operations and resharded copies of values.

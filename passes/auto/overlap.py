@@ -2,10 +2,15 @@
 
 A reshard of a value that no product computes, such as a parameter that is gathered, runs beside the products that its
 user waits for. A reduction of a value that no product uses, such as the gradient of a parameter, runs beside the
-products that use the same values. Collectives between two products are exposed, as are the first gather and the last
-reduction. The estimates of the search use this; `schedule` simulates the partitioned program.
+products that use the same values. Collectives between two products are exposed, as are the first gathers, which have
+little computation before them, and the last reductions, which have little behind them. The estimates of the search use
+this; `schedule` simulates the partitioned program.
 """
 
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
@@ -16,6 +21,28 @@ from sdy.passes.common.loops import carried_unchanged
 from sdy.passes.spmd.costs.arithmetic import arithmetic_of
 from sdy.passes.spmd.costs.hardware import VECTOR
 from sdy.stablehlo import WhileOp
+
+Spread = tuple[tuple[int, int], float]
+"""The first and the last position of equal operations in a program, and the seconds that all of them take."""
+
+
+def exposed_seconds(collectives: Sequence[Spread], computation: Sequence[Spread], *, ahead: bool) -> float:
+    """Return the seconds of collectives that find no computation to run beside.
+
+    Up to each position, gathers that run ahead take at most as long as the computation before it, and the rest is
+    exposed; equally for reductions and the computation behind. Equal operations are spread evenly.
+    """
+    length = 1 + max([last for (_, last), _ in (*collectives, *computation)], default=0)
+    moved, computed = (_by_position(each, length)[:: 1 if ahead else -1] for each in (collectives, computation))
+    return float((moved.cumsum() - (computed.cumsum() - computed)).max(initial=0.0))
+
+
+def _by_position(spreads: Sequence[Spread], length: int) -> npt.NDArray[np.float64]:
+    begins = [first for (first, _), _ in spreads]
+    ends = [last + 1 for (_, last), _ in spreads]
+    rates = [seconds / (last + 1 - first) for (first, last), seconds in spreads]
+    changes = np.bincount(begins, rates, length + 1) - np.bincount(ends, rates, length + 1)
+    return changes.cumsum()[:length]
 
 
 class Overlap:

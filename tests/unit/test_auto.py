@@ -26,6 +26,7 @@ from sdy.passes.auto.estimate import Estimator
 from sdy.passes.auto.experts import expert_layouts
 from sdy.passes.auto.folded_program import FoldedProgram, fold
 from sdy.passes.auto.limits import Limits
+from sdy.passes.auto.overlap import Spread, exposed_seconds
 from sdy.passes.auto.plan import Plan
 from sdy.passes.auto.search import Search
 from sdy.passes.auto.truth import LayoutOfModule, truth_of
@@ -363,3 +364,30 @@ def test_given_shardings_that_contradict_each_other_are_told() -> None:
         sdy.auto(module, hardware=TPU)
     (diagnostic,) = told
     assert "The initial operand shardings on the sharding groups of groupID: 0 do not match" in diagnostic.message
+
+
+@pytest.mark.parametrize(
+    ("ahead", "collectives", "exposed"),
+    [
+        (False, [((1, 1), 5.0)], 0.0),
+        (False, [((2, 2), 5.0)], 2.0),
+        (False, [((3, 3), 5.0)], 5.0),
+        (False, [((2, 2), 1.0), ((3, 3), 1.0)], 1.0),
+        (False, [((0, 3), 8.0)], 2.0),
+        (True, [((0, 0), 5.0)], 5.0),
+        (True, [((1, 1), 5.0)], 2.0),
+        (True, [((2, 2), 5.0)], 0.0),
+        (True, [], 0.0),
+    ],
+)
+def test_collectives_are_exposed_where_no_computation_runs_beside_them(
+    ahead: bool, collectives: list[Spread], exposed: float
+) -> None:
+    computation = [((position, position), 3.0) for position in range(4)]
+    assert exposed_seconds(collectives, computation, ahead=ahead) == pytest.approx(exposed)
+
+
+def test_operations_in_equal_layers_are_spread_evenly() -> None:
+    layers = [((0, 9), 10.0)]
+    assert exposed_seconds([((0, 9), 5.0)], layers, ahead=False) == pytest.approx(0.5)
+    assert exposed_seconds([((0, 9), 20.0)], layers, ahead=True) == pytest.approx(11.0)

@@ -83,8 +83,7 @@ def test_each_row_tells_what_its_runner_up_costs(plan: Plan) -> None:
     (batch,) = [row for row in plan.rows if BATCH in row.names]
     assert batch.more is not None
     assert batch.more_seconds == batch.more.seconds >= 0
-    assert batch.more.received != 0
-    assert batch.more.memory != 0
+    assert (batch.more.seconds, batch.more.received, batch.more.memory) != (0, 0, 0)
     header = next(line for line in str(plan).splitlines() if "runner-up" in line)
     assert header.split()[-3:] == ["time", "received", "memory"]
 
