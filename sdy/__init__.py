@@ -18,6 +18,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from sdy import blocks as blocks
+    from sdy import mpmd as mpmd
     from sdy.axes import AxisRef as AxisRef
     from sdy.builder import Builder as Builder
     from sdy.diagnostics import ComputedWholeWarning as ComputedWholeWarning
@@ -99,6 +100,7 @@ _MODULES = {
     "interpret": "sdy.passes.interpret",
     "jit": "sdy.passes.jax.api.jit",
     "lint": "sdy.passes.account.lint.lint",
+    "mpmd": "sdy.mpmd:",
     "operator_name": "sdy.operators.call",
     "parse": "sdy.text",
     "partition": "sdy.passes.driver",

@@ -53,6 +53,16 @@ def check_donations(function: FuncOp) -> None:
     function.arg_attrs = ArrayAttr(entries)
 
 
+def drop_unused_donations(function: FuncOp) -> None:
+    """Remove the donations of arguments whose buffers no result can reuse; XLA warns about them."""
+    reused = aliases(function)
+    entries = [
+        entry if index in reused else DictionaryAttr({n: a for n, a in entry.data.items() if n not in _DONATED})
+        for index, entry in enumerate(function.arg_attrs or ())
+    ]
+    function.arg_attrs = ArrayAttr(entries) if entries else None
+
+
 def _specified_result(function: FuncOp, index: int) -> int | None:
     """Return the index of the result that argument `index` has to alias, or None."""
     alias = _attributes(function, index).get(_ALIASED)

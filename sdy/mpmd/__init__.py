@@ -2,17 +2,21 @@
 
 attributes.py        topologies, origins, reductions; their syntax is in attribute_syntax.py
 mesh_tensor.py       the type of tensors on a mesh of the topology
-ops.py               the operations; directives.py has their custom syntax
-data_flow.py         propagation of shardings through fragments and loops
+ops.py               the operations, and their data-flow edges; directives.py has their custom syntax
 verifiers.py         verifiers, with MLIR's messages
 canonicalization.py  patterns of `canonicalize`
 topology.py          meshes and callees of a program
+
+`sdy.mpmd.run` compiles a partitioned program into a function on jax arrays.
 """
+
+from typing import TYPE_CHECKING
 
 from xdsl.ir import Dialect
 
 from sdy.dialect.canonicalization import PATTERNS
 from sdy.dialect.interfaces import CHECKS
+from sdy.lazy_names import lazy_names as _lazy_names
 from sdy.mpmd.attributes import ATTRIBUTES
 from sdy.mpmd.canonicalization import MPMD_PATTERNS
 from sdy.mpmd.mesh_tensor import MeshTensorType
@@ -31,6 +35,13 @@ from sdy.mpmd.ops import (
     UnassignOp,
 )
 from sdy.mpmd.verifiers import MPMD_CHECKS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Pipeline: type[Any]
+    run: Callable[..., Any]
 
 CHECKS.update(MPMD_CHECKS)
 PATTERNS["mpmd"] = MPMD_PATTERNS
@@ -53,3 +64,7 @@ MPMD = Dialect(
     ],
     [*ATTRIBUTES, MeshTensorType],
 )
+
+_RUNTIME = {"Pipeline": "sdy.passes.jax.mpmd.pipeline", "run": "sdy.passes.jax.mpmd.run"}
+
+__getattr__, __dir__ = _lazy_names("sdy.mpmd", globals(), _RUNTIME)

@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import (
     SymbolRefAttr,
 )
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, Region, SSAValue, Use
 from xdsl.irdl import (
     AttrConstraint,
     IRDLOperation,
@@ -50,12 +50,12 @@ from xdsl.traits import (
 from xdsl.utils.hints import isa
 
 from sdy.dialect.attributes import TensorShardingPerValueAttr
+from sdy.dialect.data_flow import ComputationDataFlow
 from sdy.dialect.directives import FunctionalType, SingleBlockRegionNoBlockId
-from sdy.dialect.interfaces import Elementwise, Verified
+from sdy.dialect.interfaces import Elementwise, ShardableDataFlow, Verified
 from sdy.ir.constraints import Described, either
 from sdy.mpmd.attribute_syntax import UserOrigin
 from sdy.mpmd.attributes import ReductionAttr, UserOriginAttr
-from sdy.mpmd.data_flow import ForDataFlow, FragmentDataFlow
 from sdy.mpmd.directives import (
     CarriedTypes,
     MeshAndOrigin,
@@ -87,6 +87,31 @@ class IndexName(AsmNames):
     def block_argument_names(self, region: Region) -> Mapping[int, str]:
         """Return the name of the last argument."""
         return {len(region.block.args) - 1: "index"}
+
+
+class FragmentDataFlow(ComputationDataFlow):
+    """Data-flow edges of a fragment: from operands to block arguments, from returned values to results."""
+
+    def keeps_owner_shardings_divisible(self, op: Operation) -> bool:
+        return True
+
+
+class ForDataFlow(ShardableDataFlow):
+    """One data-flow edge per carried value, owned by the result; the index has none."""
+
+    def edge_sources(self, op: Operation, owner: SSAValue) -> Sequence[Use]:
+        assert isinstance(owner, OpResult)
+        terminator = op.regions[0].block.last_op
+        assert terminator is not None
+        return Use(op, owner.index), Use(terminator, owner.index)
+
+    def edge_owner_from_target(self, op: Operation, target: SSAValue) -> SSAValue:
+        assert isinstance(target, OpResult | BlockArgument)
+        return op.results[target.index]
+
+    def non_owner_targets(self, op: Operation, owner: SSAValue) -> Sequence[SSAValue]:
+        assert isinstance(owner, OpResult)
+        return (op.regions[0].block.args[owner.index],)
 
 
 @irdl_op_definition
