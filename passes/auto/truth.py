@@ -24,7 +24,7 @@ from sdy.passes.driver import partition, propagate, run_passes
 from sdy.passes.partitioning.rematerialize import RematerializePass
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.step_time import StepCost, StepTimes
-from sdy.passes.spmd.remat.recomputed import Recomputed, RecomputedValues
+from sdy.passes.spmd.remat.recomputed import Recomputed, ValueGroup
 from sdy.sharding import TensorSharding
 
 
@@ -63,8 +63,10 @@ class LayoutOfModule:
 class Recomputation:
     """The values that a program recomputes so that it fits into memory, with what that saves and costs."""
 
-    values: Sequence[RecomputedValues]
+    values: Sequence[ValueGroup]
     """The values, those with the most bytes first."""
+    saved: Sequence[ValueGroup]
+    """The values that the forward pass saves for the backward pass, those with the most bytes first."""
     saved_bytes: int
     """The bytes of memory that a device saves."""
     seconds: float
@@ -113,5 +115,5 @@ def truth_of(
         run_passes(local, [RematerializePass(str(memory))])
     cost = StepTimes(local, mesh, hardware).cost()
     recomputed = companion(local, Recomputed)
-    summary = Recomputation(recomputed.values, kept.memory - cost.memory, cost.seconds - kept.seconds)
+    summary = Recomputation(recomputed.values, recomputed.saved, kept.memory - cost.memory, cost.seconds - kept.seconds)
     return PartitionedCost(cost, reported, summary)

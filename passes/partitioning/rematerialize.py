@@ -66,7 +66,8 @@ class RematerializePass(AnalysisPreservingPass):
         before = peak_bytes(op)
         result = rematerialize(op, limit, hardware_of(self.hardware))
         recomputed = companion(op, Recomputed)
-        recomputed.values, recomputed.saved_bytes = result.values, before - result.memory
+        recomputed.values, recomputed.saved = result.values, result.saved
+        recomputed.saved_bytes = before - result.memory
         if result.memory > limit:
             needed, given = format_bytes(result.memory), format_bytes(limit)
             warn(

@@ -67,7 +67,8 @@ def number_equations(module: ModuleOp, jaxpr: Any) -> tuple[ModuleOp, Sequence[E
         return [label_equation(equation, f"sdy_equation_{len(equations) - 1}")]
 
     function = function_of(rewrite(jaxpr, label, Counter()))
-    lowered = lower_with_placements(jax.jit(function).trace(*jaxpr.in_avals))
+    arrays = [jax.ShapeDtypeStruct(each.shape, each.dtype, weak_type=each.weak_type) for each in jaxpr.in_avals]
+    lowered = lower_with_placements(jax.jit(function).trace(*arrays))
     numbered = clone(module)
     last: dict[int, Operation] = {}
     for op, labelled in _Pairs(numbered, module_of(lowered.compiler_ir("stablehlo"))):

@@ -13,6 +13,7 @@ from sdy.axes import AxisRef
 from sdy.diagnostics import error, location_of
 from sdy.dialect.meshes import mesh_of, named_meshes
 from sdy.dialect.shardings import func_arg_shardings, func_result_shardings, get_sharding
+from sdy.ir.companions import companion
 from sdy.passes.account.partitioned_program import Program, partitioned_program, program_of
 from sdy.passes.auto.origins import choosable_results
 from sdy.passes.common.call_graph import main_function
@@ -22,12 +23,14 @@ from sdy.passes.policy import apply_policy
 from sdy.passes.python.device_axes import DeviceAxes, interval
 from sdy.passes.python_layouts.equation_rules import rule_of
 from sdy.passes.python_layouts.equations import Equation, number_equations, shardings_of_equations
+from sdy.passes.python_layouts.for_checkpoint import checkpoint_file
 from sdy.passes.python_layouts.for_equinox import equinox_file
 from sdy.passes.python_layouts.for_flax import FLAX, MAXTEXT
 from sdy.passes.python_layouts.for_jax import jax_file
 from sdy.passes.python_layouts.for_torch import torch_file
 from sdy.passes.python_layouts.layout_specs import ConstrainedResult, LayoutSpecs
 from sdy.passes.python_layouts.paths import Keys, argument_keys, joined, result_keys
+from sdy.passes.spmd.remat.recomputed import Recomputed
 from sdy.sharding import TensorSharding
 
 FORMATS: Mapping[str, Callable[[LayoutSpecs], str]] = {
@@ -65,6 +68,20 @@ class Specs(LayoutSpecs):
         if format not in FORMATS:
             raise ValueError(f"format must be one of {', '.join(map(repr, FORMATS))}, not {format!r}")
         return FORMATS[format](self)
+
+    def checkpoint_policy(self) -> str:
+        """Return a Python file that recomputes what this program does, by `jax.checkpoint` and a policy of names.
+
+        It imports JAX alone, and has a function for the one that `jax.grad` differentiates. The policy saves the
+        results of a source line or recomputes all of them, so that it may need other memory than this program.
+
+        Raises:
+            ValueError: The program recomputes nothing: it fits, or has no limit of memory.
+        """
+        recomputed = companion(self._layout.local, Recomputed)
+        if not recomputed.values:
+            raise ValueError(f"'{self.name}' recomputes nothing: plan or compile it with a smaller limit of memory")
+        return checkpoint_file(self.name, recomputed, trace_of(self._module).jaxpr)
 
 
 def specs(program: Program, *args: Any, **kwargs: Any) -> Specs:

@@ -4,13 +4,16 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import pairwise
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
 
 from sdy.dialect.attributes import RECOMPUTES
 from sdy.ir.companions import clone_alone
 from sdy.ir.walking import operations
 from sdy.passes.common.call_graph import main_function
+from sdy.passes.common.properties import value_bytes
 from sdy.passes.spmd.costs.footprint import peak_bytes
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.local_module import Channels, first_free_channel
@@ -19,7 +22,7 @@ from sdy.passes.spmd.remat.kernel_editor import KernelEditor
 from sdy.passes.spmd.remat.kernel_timeline import KernelTimeline, operation_seconds
 from sdy.passes.spmd.remat.order import order
 from sdy.passes.spmd.remat.recompute import recompute
-from sdy.passes.spmd.remat.recomputed import RecomputedValues, grouped
+from sdy.passes.spmd.remat.recomputed import Held, ValueGroup, grouped, is_in_backward_pass
 from sdy.passes.spmd.remat.stacks import Chains, drop, stacks_of
 
 _MAX_ATTEMPTS = 4
@@ -42,6 +45,7 @@ class Rematerialized:
     Attributes:
         memory: The predicted peak memory in bytes.
         values: The values that are recomputed.
+        saved: The values that the forward pass saves for the backward pass.
         seconds: The estimated time of the recomputation in a step.
         target: The bytes of temporaries for which values were chosen.
         reaches_target: Whether the temporaries need at most `target` if kernels run in the order of the module.
@@ -49,7 +53,8 @@ class Rematerialized:
     """
 
     memory: int
-    values: Sequence[RecomputedValues] = ()
+    values: Sequence[ValueGroup] = ()
+    saved: Sequence[ValueGroup] = ()
     seconds: float = 0.0
     target: int = 0
     reaches_target: bool = True
@@ -73,7 +78,8 @@ def rematerialize(module: ModuleOp, limit: int, hardware: Hardware) -> Remateria
         return Rematerialized(before)
     dropped = _drop_stacks(module, limit, hardware)
     rest = _rematerialize_main(module, limit, hardware)
-    return replace(rest, values=[*dropped.values, *rest.values], seconds=rest.seconds + dropped.seconds)
+    values, saved = [*dropped.values, *rest.values], [*dropped.saved, *rest.saved]
+    return replace(rest, values=values, saved=saved, seconds=rest.seconds + dropped.seconds)
 
 
 def _drop_stacks(module: ModuleOp, limit: int, hardware: Hardware) -> Rematerialized:
@@ -96,9 +102,14 @@ def _drop_stacks(module: ModuleOp, limit: int, hardware: Hardware) -> Rematerial
     counts = range(len(order) + 1)
     fitting = bisect_left(counts, -limit, key=lambda count: -memory(count))
     count = fitting if fitting < len(counts) else min(counts, key=memory)
-    paid = chains.seconds(order[:count]) or 0.0
-    values = grouped(stack.buffer for stack in order[:count])
-    return Rematerialized(dropped(count, module), values, paid)
+    paid = [chains.seconds(order[:number]) or 0.0 for number in range(count + 1)]
+    values = grouped(
+        Held(stack.element, value_bytes(stack.buffer), after - before)
+        for stack, (before, after) in zip(order[:count], pairwise(paid), strict=True)
+    )
+    kept = [stack for stack in stacks if stack.reads and stack not in order[:count]]
+    saved = grouped(Held(stack.element, value_bytes(stack.buffer)) for stack in kept)
+    return Rematerialized(dropped(count, module), values, saved, paid[-1])
 
 
 def _rematerialize_main(module: ModuleOp, limit: int, hardware: Hardware) -> Rematerialized:
@@ -175,7 +186,8 @@ def _apply(module: ModuleOp, seconds: Sequence[float], target: int, length: int)
     block = main_function(module).body.block
     timeline = KernelTimeline(module)
     plan = recomputation(timeline, seconds, target)
-    values = grouped(plan.dropped)
+    values = grouped(Held(value, value_bytes(value), each.seconds) for value, each in plan.dropped.items())
+    saved = grouped(Held(value, value_bytes(value)) for value in _saved(timeline) if value not in plan.dropped)
     editor = KernelEditor(block, RECOMPUTES)
     copies = recompute(editor, timeline, plan)
     editor.erase_dead()
@@ -183,4 +195,17 @@ def _apply(module: ModuleOp, seconds: Sequence[float], target: int, length: int)
     order(editor, block, {*copies}, length)
     editor.erase_dead()
     paid = sum(each.seconds for each in plan.dropped.values())
-    return Rematerialized(peak_bytes(module), values, paid, target, plan.reaches_limit, length)
+    return Rematerialized(peak_bytes(module), values, saved, paid, target, plan.reaches_limit, length)
+
+
+def _saved(timeline: KernelTimeline) -> Iterator[SSAValue]:
+    """Yield the temporaries of the forward pass that the backward pass reads."""
+    in_backward_pass = {
+        timeline.viewed(read)
+        for kernel in timeline.kernels
+        if is_in_backward_pass(kernel.operation)
+        for read in kernel.reads
+    }
+    for value in timeline.ends:
+        if value in in_backward_pass and isinstance(value.owner, Operation) and not is_in_backward_pass(value.owner):
+            yield value

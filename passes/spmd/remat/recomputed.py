@@ -1,42 +1,51 @@
-"""Summary of the rematerialization of a per-device program: the recomputed values and products, and the saved bytes."""
+"""Summary of the rematerialization of a per-device program: its recomputed and saved values, and their costs."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Self
+from pathlib import PurePath
+from typing import NamedTuple, Self
 
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import CallSiteLoc, ModuleOp, NameLoc
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from sdy.diagnostics import location_of
 from sdy.dialect.attributes import RECOMPUTES
-from sdy.formatting import format_bytes
+from sdy.formatting import format_bytes, format_seconds
 from sdy.ir.companions import Copies, companion
 from sdy.ir.walking import operations_of
 from sdy.passes.common.loops import loop_trips, loops_around
-from sdy.passes.common.properties import value_bytes
 from sdy.passes.spmd.costs.arithmetic import arithmetic_of
 from sdy.stablehlo.convolution import ConvolutionOp
 from sdy.stablehlo.dot import DotGeneralOp
 
+_BACKWARD = "transpose("
+"""The name scope of operations that transpose those of the forward pass."""
+
 
 @dataclass(frozen=True)
-class RecomputedValues:
+class ValueGroup:
     """Values of one type that one source line computes, such as those of the layers of a model.
 
     Attributes:
         description: The type and the operation with its source line.
+        source: The source line and the primitive of JAX, such as "model.py:31:8 dot_general"; empty for values of the
+            backward pass, or if they are unknown.
         times: The number of the values.
         bytes: The bytes of all of them on a device.
+        seconds: The estimated time of computing all of them again; 0 for values that are saved.
     """
 
     description: str
+    source: str
     times: int
     bytes: int
+    seconds: float = 0.0
 
     def __str__(self) -> str:
-        return f"{self.times} x {self.description}: {format_bytes(self.bytes)}"
+        seconds = f", {format_seconds(self.seconds)} longer" if self.seconds else ""
+        return f"{self.times} x {self.description}: {format_bytes(self.bytes)}{seconds}"
 
 
 @dataclass
@@ -45,10 +54,12 @@ class Recomputed:
 
     Attributes:
         values: The values, those with the most bytes first.
+        saved: The values that the forward pass saves for the backward pass, those with the most bytes first.
         saved_bytes: The difference of the predicted peak memory.
     """
 
-    values: Sequence[RecomputedValues] = ()
+    values: Sequence[ValueGroup] = ()
+    saved: Sequence[ValueGroup] = ()
     saved_bytes: int = 0
 
     @property
@@ -61,15 +72,24 @@ class Recomputed:
         return replace(self)
 
 
-def grouped(values: Iterable[SSAValue]) -> Sequence[RecomputedValues]:
+class Held(NamedTuple):
+    """A value, its bytes (those of all elements of a stack), and the time of computing it again."""
+
+    value: SSAValue
+    bytes: int
+    seconds: float = 0.0
+
+
+def grouped(values: Iterable[Held]) -> Sequence[ValueGroup]:
     """Group `values` by their types and source lines, those with the most bytes first."""
-    times: Counter[str] = Counter()
-    bytes_: Counter[str] = Counter()
-    for value in values:
-        description = _describe(value)
-        times[description] += 1
-        bytes_[description] += value_bytes(value)
-    return [RecomputedValues(each, times[each], size) for each, size in bytes_.most_common()]
+    groups: defaultdict[tuple[str, str], list[Held]] = defaultdict(list)
+    for each in values:
+        groups[_describe(each.value), source_of(each.value)].append(each)
+    found = [
+        ValueGroup(*key, len(group), sum(each.bytes for each in group), sum(each.seconds for each in group))
+        for key, group in groups.items()
+    ]
+    return sorted(found, key=lambda group: -group.bytes)
 
 
 def _describe(value: SSAValue) -> str:
@@ -77,6 +97,35 @@ def _describe(value: SSAValue) -> str:
     place, owner = location_of(value), value.owner
     name = owner.name if isinstance(owner, Operation) else "a loop"
     return f"{value.type}, result of {name}{f' at {place}' if place else ''}"
+
+
+def source_of(value: SSAValue) -> str:
+    """Return the source line and primitive of JAX that compute `value`; empty if unknown, or in the backward pass."""
+    place, path = location_of(value), name_path(value.owner)
+    if place is None or "/" not in path or _BACKWARD in path:
+        return ""
+    return f"{PurePath(place.filename).name}:{place.line}:{place.column} {path.rpartition('/')[2]}"
+
+
+def is_in_backward_pass(op: Operation) -> bool:
+    """Return whether `op` transposes an operation of the forward pass, by the path of its name scopes."""
+    return _BACKWARD in name_path(op)
+
+
+def name_path(op: Operation | Block) -> str:
+    """Return the path of the name scopes of an operation, such as "jit(step)/jvp()/dot_general"; empty if unknown."""
+    return _path_in(op.location) if isinstance(op, Operation) else ""
+
+
+def _path_in(location: Attribute) -> str:
+    """Return the path in a location; that of an inlined call is before those in its callee."""
+    match location:
+        case NameLoc():
+            return location.desc.data
+        case CallSiteLoc():
+            return "/".join(filter(None, map(_path_in, (location.caller, location.callee))))
+        case _:
+            return ""
 
 
 def describe_recomputed(local: ModuleOp) -> str:
