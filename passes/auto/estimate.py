@@ -86,7 +86,7 @@ class Estimator:
         self._rows = [_rows(program.alive.times, each.span) for each in program.operations]
         """For each operation, the times in `alive` at which it can run."""
         self._alive = program.alive.counts.astype(np.float64)  # products of one type are fast
-        self._overlap = Overlap()
+        self._overlap = Overlap(program.module)
         results = ((each, each.nodes[len(each.operation.operands) :]) for each in program.operations)
         self._made_at = {node: each.span for each, nodes in results for node in nodes}
         """The first and the last position of the operations that compute the values of a node."""

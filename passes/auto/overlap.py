@@ -7,16 +7,18 @@ little computation before them, and the last reductions, which have little behin
 this; `schedule` simulates the partitioned program.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
 import numpy as np
 import numpy.typing as npt
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue, Use
 
 from sdy.dialect.ops import DataFlowEdgeOp
 from sdy.ir.fast_access import is_terminator
 from sdy.ir.shapes import shape_of
+from sdy.ir.walking import operations
 from sdy.passes.common.loops import carried_unchanged
 from sdy.passes.spmd.costs.arithmetic import arithmetic_of
 from sdy.passes.spmd.costs.hardware import VECTOR
@@ -46,63 +48,83 @@ def _by_position(spreads: Sequence[Spread], length: int) -> npt.NDArray[np.float
 
 
 class Overlap:
-    """Memoized dependences of the values of a module on products."""
+    """Dependences of the values of a module on products."""
 
-    def __init__(self) -> None:
-        self._follows: dict[SSAValue, bool] = {}
-        self._precedes: dict[SSAValue, bool] = {}
+    def __init__(self, module: ModuleOp) -> None:
+        products = [op for op in operations(module) if _is_product(op)]
+        results = [result for op in products for result in op.results]
+        self._late = _closure([*results, *_computed_in_regions(module)], _next)
+        """The values that wait for a product."""
+        self._early = _closure([operand for op in products for operand in op.operands], _previous)
+        """The values that a product waits for."""
 
     def runs_ahead(self, op: Operation, operand: int) -> bool:
         """Return whether a reshard of an operand of `op` runs beside products that another operand waits for."""
-        if self.follows_product(op.operands[operand]):
+        if op.operands[operand] in self._late:
             return False
-        return any(self.follows_product(value) for index, value in enumerate(op.operands) if index != operand)
+        return any(value in self._late for index, value in enumerate(op.operands) if index != operand)
 
     def runs_behind(self, op: Operation) -> bool:
         """Return whether a reduction of the results of `op` runs beside products of the same operands."""
-        if any(map(self.precedes_product, op.results)):
+        if not self._early.isdisjoint(op.results):
             return False
-        late = [value for value in op.operands if self.follows_product(value)]
+        late = [value for value in op.operands if value in self._late]
         return any(
-            use.operation is not op and self._reaches_product(use.operation, use.index)
+            _is_product(use.operation) or not self._early.isdisjoint(_dependents(use))
             for value in late
             for use in value.uses
+            if use.operation is not op
         )
 
-    def follows_product(self, value: SSAValue) -> bool:
-        """Return whether a product must run before `value` is there."""
-        if value not in self._follows:
-            self._follows[value] = False  # a cycle through a loop does not add products
-            self._follows[value] = self._is_late(value)
-        return self._follows[value]
 
-    def precedes_product(self, value: SSAValue) -> bool:
-        """Return whether a product waits for `value`."""
-        if value not in self._precedes:
-            self._precedes[value] = False
-            self._precedes[value] = any(self._reaches_product(use.operation, use.index) for use in value.uses)
-        return self._precedes[value]
+def _closure(values: Iterable[SSAValue], neighbors: Callable[[SSAValue], Iterable[SSAValue]]) -> Set[SSAValue]:
+    """Return the values that are reached from `values`."""
+    reached, pending = set[SSAValue](), [*values]
+    while pending:
+        value = pending.pop()
+        if value not in reached:
+            reached.add(value)
+            pending += neighbors(value)
+    return reached
 
-    def _is_late(self, value: SSAValue) -> bool:
-        owner = value.owner
-        if isinstance(owner, Operation):
-            return _is_product(owner) or any(map(self.follows_product, owner.operands))
-        loop = owner.parent_op()
-        if not isinstance(loop, WhileOp):
-            return not isinstance(loop, FuncOp)
-        # A loop computes its carried values in each iteration, beside its counter.
-        initial = carried_unchanged(loop).get(value)
-        return bool(shape_of(value)) if initial is None else self.follows_product(initial)
 
-    def _reaches_product(self, op: Operation, index: int) -> bool:
-        if _is_product(op):
-            return True
-        if isinstance(op, WhileOp):
-            return self.precedes_product(op.body.block.args[index]) or self.precedes_product(op.results[index])
-        if is_terminator(op):
-            loop = op.parent_op()
-            return isinstance(loop, WhileOp) and op.parent is loop.body.block and self._reaches_product(loop, index)
-        return any(map(self.precedes_product, op.results))
+def _next(value: SSAValue) -> Iterator[SSAValue]:
+    """Yield the values that are computed from `value`."""
+    for use in value.uses:
+        yield from _dependents(use)
+
+
+def _dependents(use: Use) -> Sequence[SSAValue]:
+    """Return the values that are computed from an operand."""
+    op = use.operation
+    if is_terminator(op):
+        loop = op.parent_op()
+        return _carried(loop, use.index) if isinstance(loop, WhileOp) and op.parent is loop.body.block else ()
+    return _carried(op, use.index) if isinstance(op, WhileOp) else op.results
+
+
+def _carried(loop: WhileOp, index: int) -> Sequence[SSAValue]:
+    return loop.body.block.args[index], loop.results[index]
+
+
+def _previous(value: SSAValue) -> Iterable[SSAValue]:
+    """Return the values from which `value` is computed."""
+    assert isinstance(value, OpResult | BlockArgument)
+    op = value.op if isinstance(value, OpResult) else value.block.parent_op()
+    if isinstance(op, WhileOp):
+        end = op.body.block.last_op
+        return op.operands[value.index], *([end.operands[value.index]] if end is not None else ())
+    return value.op.operands if isinstance(value, OpResult) else ()
+
+
+def _computed_in_regions(module: ModuleOp) -> Iterator[SSAValue]:
+    """Yield the arguments of regions that are computed beside products: a loop computes its carried tensors."""
+    for op in operations(module):
+        for region in op.regions if not isinstance(op, FuncOp) else ():
+            unchanged = carried_unchanged(op) if isinstance(op, WhileOp) else {}
+            for value in region.blocks.first.args if region.blocks.first else ():
+                if value not in unchanged and (shape_of(value) or not isinstance(op, WhileOp)):
+                    yield value
 
 
 def _is_product(op: Operation) -> bool:

@@ -391,3 +391,14 @@ def test_operations_in_equal_layers_are_spread_evenly() -> None:
     layers = [((0, 9), 10.0)]
     assert exposed_seconds([((0, 9), 5.0)], layers, ahead=False) == pytest.approx(0.5)
     assert exposed_seconds([((0, 9), 20.0)], layers, ahead=True) == pytest.approx(11.0)
+
+
+def test_programs_may_be_deeper_than_the_recursion_limit() -> None:
+    type_ = "tensor<64x64xf32>"
+    layer = (
+        f"%{{0}} = stablehlo.dot_general %{{1}}, %w, contracting_dims = [1] x [0] : ({type_}, {type_}) -> {type_}\n"
+        f"%{{0}}b = stablehlo.tanh %{{0}} : {type_}"
+    )
+    layers = "\n".join(layer.format(f"v{number + 1}", f"v{number}b" if number else "x") for number in range(600))
+    text = f"func.func @main(%x: {type_}, %w: {type_}) -> {type_} {{\n{layers}\nreturn %v600b : {type_}\n}}"
+    assert sdy.auto(sdy.parse(text), mesh=MESH, hardware="tpu-v5e").cost.seconds > 0
