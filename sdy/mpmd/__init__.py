@@ -7,7 +7,7 @@ verifiers.py         verifiers, with MLIR's messages
 canonicalization.py  patterns of `canonicalize`
 topology.py          meshes and callees of a program
 
-`sdy.mpmd.run` compiles a partitioned program into a function on jax arrays.
+`sdy.mpmd.run` compiles a partitioned program into a function on jax arrays; `sdy.mpmd.predict` simulates a schedule.
 """
 
 from typing import TYPE_CHECKING
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     Pipeline: type[Any]
+    StageCost: Any
+    compare: Callable[..., Any]
+    predict: Callable[..., Any]
     run: Callable[..., Any]
 
 CHECKS.update(MPMD_CHECKS)
@@ -65,6 +68,12 @@ MPMD = Dialect(
     [*ATTRIBUTES, MeshTensorType],
 )
 
-_RUNTIME = {"Pipeline": "sdy.passes.jax.mpmd.pipeline", "run": "sdy.passes.jax.mpmd.run"}
+_PIPELINES = {
+    "Pipeline": "sdy.passes.jax.mpmd.pipeline",
+    "StageCost": "sdy.passes.mpmd.simulation",
+    "compare": "sdy.passes.mpmd.prediction",
+    "predict": "sdy.passes.mpmd.prediction",
+    "run": "sdy.passes.jax.mpmd.run",
+}
 
-__getattr__, __dir__ = _lazy_names("sdy.mpmd", globals(), _RUNTIME)
+__getattr__, __dir__ = _lazy_names("sdy.mpmd", globals(), _PIPELINES)
