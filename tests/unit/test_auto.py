@@ -395,10 +395,7 @@ def test_operations_in_equal_layers_are_spread_evenly() -> None:
 
 def test_programs_may_be_deeper_than_the_recursion_limit() -> None:
     type_ = "tensor<64x64xf32>"
-    layer = (
-        f"%{{0}} = stablehlo.dot_general %{{1}}, %w, contracting_dims = [1] x [0] : ({type_}, {type_}) -> {type_}\n"
-        f"%{{0}}b = stablehlo.tanh %{{0}} : {type_}"
-    )
-    layers = "\n".join(layer.format(f"v{number + 1}", f"v{number}b" if number else "x") for number in range(600))
-    text = f"func.func @main(%x: {type_}, %w: {type_}) -> {type_} {{\n{layers}\nreturn %v600b : {type_}\n}}"
+    product = f"%0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : ({type_}, {type_}) -> {type_}"
+    body = [product, *(f"%{number} = stablehlo.tanh %{number - 1} : {type_}" for number in range(1, 1200))]
+    text = f"func.func @main(%x: {type_}, %w: {type_}) -> {type_} {{\n{chr(10).join(body)}\nreturn %1199 : {type_}\n}}"
     assert sdy.auto(sdy.parse(text), mesh=MESH, hardware="tpu-v5e").cost.seconds > 0
