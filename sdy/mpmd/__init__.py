@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     Pipeline: type[Any]
     StageCost: Any
+    circular: Callable[..., Any]
     compare: Callable[..., Any]
     predict: Callable[..., Any]
     run: Callable[..., Any]
@@ -71,6 +72,7 @@ MPMD = Dialect(
 _PIPELINES = {
     "Pipeline": "sdy.passes.jax.mpmd.pipeline",
     "StageCost": "sdy.passes.mpmd.simulation",
+    "circular": "sdy.passes.jax.mpmd.circular",
     "compare": "sdy.passes.mpmd.prediction",
     "predict": "sdy.passes.mpmd.prediction",
     "run": "sdy.passes.jax.mpmd.run",
