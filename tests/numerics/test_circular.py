@@ -71,6 +71,20 @@ def test_results_and_gradients_equal_those_of_the_serial_program(
 
 
 @pytest.mark.parametrize("repeats", [1, 2])
+def test_gradients_are_finite_where_zeros_have_none(repeats: int) -> None:
+    def unit_rows(w: jax.Array, x: jax.Array) -> jax.Array:
+        y = x @ w
+        return y / jnp.sqrt(jnp.sum(y * y, -1, keepdims=True))
+
+    w, xs = jnp.eye(8) + jnp.ones((*[repeats] * (repeats > 1), 4, 1, 1)), jnp.linspace(1, 2, 64).reshape(4, 2, 8)
+
+    def pipelined(w: jax.Array, xs: jax.Array) -> jax.Array:
+        return sdy.mpmd.circular(unit_rows, w, xs, repeats=repeats)
+
+    assert all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(jax.jit(gradient(pipelined))(w, xs)))
+
+
+@pytest.mark.parametrize("repeats", [1, 2])
 def test_the_bytes_are_those_predicted_and_not_more_than_under_jax_jit(repeats: int) -> None:
     w, xs = arguments(6, repeats)
 

@@ -78,7 +78,8 @@ def circular(stage: Callable[[Tree, Tree], Tree], params: Tree, xs: Tree, *, rep
         outputs = jax.vmap(stage)(own, inputs)
         return (jax.tree.map(lambda value: jnp.roll(value, 1, axis=0), outputs), waiting), outputs
 
-    arrived = jax.tree.map(lambda leaf: jnp.zeros((stages, *leaf.shape[1:]), leaf.dtype), xs)
+    # The bubble computes on a microbatch: derivatives at zero may be infinite, and zero times infinity is not a number.
+    arrived = jax.tree.map(lambda leaf: lax.stop_gradient(jnp.broadcast_to(leaf[0], (stages, *leaf.shape[1:]))), xs)
     # The queue of stage 0 has the microbatches; the others have one, too, so that the dimension of stages is sharded.
     waiting = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (stages, *leaf.shape)), xs)
     with jax.named_scope("circular"):
