@@ -156,13 +156,14 @@ def predict(
         The prediction; `print` shows a table.
 
     Raises:
-        ValueError: The schedule does not exist, or does not fit the numbers of stages, devices and microbatches.
+        ValueError: The schedule does not exist, or does not fit the numbers of stages, devices and microbatches, or the
+            mesh has another number of devices along the axis.
 
     Example:
         >>> print(sdy.mpmd.predict([sdy.mpmd.StageCost(1e-3, 2e-3)] * 4, microbatches=16))
     """
-    count = devices or len(stages)
-    order = _order(schedule, stages, count, microbatches)
+    count = _device_count(stages, devices, mesh, axis)
+    order = schedule_of(schedule, count, microbatches, len(stages) // count)
     described = hardware_of(hardware) if isinstance(hardware, str) else hardware
     transfers: dict[int, float] = {}
     if described:
@@ -175,10 +176,18 @@ def predict(
     return Prediction(order, stages, execution, described.memory if described else 0)
 
 
-def _order(name: str, stages: Sequence[StageCost], devices: int, microbatches: int) -> Schedule:
-    if not stages or len(stages) % devices:
-        raise ValueError(f"{len(stages)} stages are not a multiple of {devices} devices")
-    return schedule_of(name, devices, microbatches, len(stages) // devices)
+def _device_count(stages: Sequence[StageCost], devices: int | None, mesh: Mesh | None, axis: str) -> int:
+    """Return the number of devices, or raise if the stages or the mesh do not fit it."""
+    count = devices or len(stages)
+    if not stages or count < 1 or len(stages) % count:
+        raise ValueError(f"{len(stages)} stages are not a multiple of {count} devices")
+    if mesh and axis not in mesh:
+        raise ValueError(f"the mesh has no axis '{axis}'; its axes are {', '.join(mesh.axis_names)}")
+    if mesh and mesh.axis_size(axis) != count:
+        raise ValueError(
+            f"axis '{axis}' of the mesh has size {mesh.axis_size(axis)}; the stages are on {count} devices"
+        )
+    return count
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,11 +255,9 @@ def compare(
             that `sdy.account` predicts; 0 if unknown.
 
     Raises:
-        ValueError: The number of stages is not a multiple of the number of devices.
+        ValueError: The number of stages is not a multiple of the number of devices, or the mesh has another number.
     """
-    count = devices or len(stages)
-    if not stages or len(stages) % count:
-        raise ValueError(f"{len(stages)} stages are not a multiple of {count} devices")
+    count = _device_count(stages, devices, mesh, axis)
     chunks = len(stages) // count
     joined = [reduce(add, stages[device * chunks : (device + 1) * chunks]) for device in range(count)]
     predictions: list[Prediction] = []

@@ -76,7 +76,7 @@ def test_gradients_are_finite_where_zeros_have_none(repeats: int) -> None:
         y = x @ w
         return y / jnp.sqrt(jnp.sum(y * y, -1, keepdims=True))
 
-    w, xs = jnp.eye(8) + jnp.ones((*[repeats] * (repeats > 1), 4, 1, 1)), jnp.linspace(1, 2, 64).reshape(4, 2, 8)
+    w, xs = jnp.eye(8) + jnp.ones((*[repeats] * (repeats > 1), 4, 1, 1)), 1 + jnp.arange(64.0).reshape(4, 2, 8) / 64
 
     def pipelined(w: jax.Array, xs: jax.Array) -> jax.Array:
         return sdy.mpmd.circular(unit_rows, w, xs, repeats=repeats)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -59,6 +60,7 @@ def test_closed_forms(name: str, p: int) -> None:
                     continue  # The bubble that forwards fill has the length of one backward each.
                 stage = sdy.mpmd.StageCost(tf / v, tb / v, tw / v, held=1 / v)
                 predicted = sdy.mpmd.predict([stage] * (p * v), m, schedule=name, devices=p)
+                assert predicted.bubble == pytest.approx(1 - m * (tf + tb) / predicted.seconds)
                 assert predicted.seconds == pytest.approx(steps(name, p, m, v, tf, tb, tw)), (p, m, v, tf, tb, tw)
                 for device in range(p):
                     wanted = min(held(name, p, m, v, device), m)
@@ -119,9 +121,24 @@ def test_schedules_that_do_not_fit_are_errors(arguments: tuple[str, int, int], p
         schedule(*arguments)
 
 
-def test_stages_that_do_not_fit_the_devices_are_errors() -> None:
-    with pytest.raises(ValueError, match="5 stages are not a multiple of 2 devices"):
-        sdy.mpmd.predict([sdy.mpmd.StageCost(1, 2)] * 5, 4, devices=2)
+@pytest.mark.parametrize("function", [sdy.mpmd.predict, sdy.mpmd.compare])
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"devices": 2}, "5 stages are not a multiple of 2 devices"),
+        ({"devices": -5}, "5 stages are not a multiple of -5 devices"),
+        ({"mesh": sdy.Mesh.of({"x": 5})}, "the mesh has no axis 'stage'; its axes are x"),
+        ({"mesh": sdy.Mesh.of({"stage": 2})}, "axis 'stage' of the mesh has size 2; the stages are on 5 devices"),
+    ],
+)
+def test_stages_that_do_not_fit_the_devices_are_errors(
+    function: Callable[..., object], options: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(ValueError, match=problem):
+        function([sdy.mpmd.StageCost(1, 2)] * 5, 4, **options)
+
+
+def test_a_cost_that_contradicts_itself_is_an_error() -> None:
     with pytest.raises(ValueError, match="'weights' is 3, more than all of 'backward', 2"):
         sdy.mpmd.StageCost(1, 2, 3)
 
