@@ -16,8 +16,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import sdy
-
-DEVICES = 8
+from host_processes import join
 
 
 def train_step(weights: jax.Array, batch: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -75,10 +74,7 @@ def parts(results: dict[str, jax.Array]) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def main(coordinator: str, count: str, index: str, output: str) -> None:
-    jax.config.update("jax_platforms", "cpu")
-    jax.config.update("jax_num_cpu_devices", DEVICES // int(count))
-    jax.config.update("jax_cpu_collectives_implementation", "gloo")
-    jax.distributed.initialize(coordinator, int(count), int(index), initialization_timeout=120)
+    join(coordinator, count, index)
     np.savez(output, **parts(run_programs()))  # pyright: ignore[reportArgumentType]
 
 

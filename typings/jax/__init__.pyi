@@ -137,7 +137,10 @@ def make_array_from_single_device_arrays(
     shape: Sequence[int], sharding: Any, arrays: Sequence[Array], *, dtype: Any = ...
 ) -> Array: ...
 def make_array_from_callback(
-    shape: Sequence[int], sharding: sharding.Sharding, data_callback: Callable[[Any], ArrayLike]
+    shape: Sequence[int],
+    sharding: sharding.Sharding,
+    data_callback: Callable[[Any], ArrayLike],
+    dtype: Any = ...,
 ) -> Array: ...
 def make_mesh(
     axis_shapes: Sequence[int],

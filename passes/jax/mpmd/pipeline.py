@@ -23,9 +23,9 @@ _CPU_TRANSFERS = "jax_cross_host_transfer_socket_address"
 class Pipeline(WithPorts):
     """A compiled MPMD program: call it with global arrays, jax's or numpy's, to get a tuple of jax arrays.
 
-    Each process compiles and runs the fragments on the meshes that have devices of its own, and takes part in the
-    transfers from and to these meshes. All processes must call the pipeline, with the same arguments. A process has no
-    shards of results on other processes' devices; it can pass them to the next call.
+    Each process compiles and runs the fragments on the meshes that have devices of its own. All processes must call the
+    pipeline, with the same arguments. A process has no shards of results on other processes' devices; it can pass them
+    to the next call.
 
     Attributes:
         inputs: the arguments.
@@ -93,16 +93,21 @@ class Pipeline(WithPorts):
             values.update(zip(step.outputs, program(*(values[value] for value in step.inputs)), strict=True))
 
     def _transfer(self, step: Transfer, values: dict[int, jax.Array]) -> None:
-        """Start the transfers that this process takes part in, together."""
+        """Start the transfers of a step together.
+
+        All processes start a transfer between processes, those without a shard of the value too: jax matches senders
+        and receivers by the number of transfers that a process has started.
+        """
         pairs = [*zip(step.inputs, step.outputs, strict=True)]
-        taking_part = [
-            (source, target) for source, target in pairs if self._places[source].is_here or self._places[target].is_here
-        ]
-        if taking_part:
-            arrays = [values[source] for source, _ in taking_part]
-            moved = jax.device_put(arrays, [self._places[target].sharding for _, target in taking_part])
-            values.update((target, array) for (_, target), array in zip(taking_part, moved, strict=True))
+        started = [(source, target) for source, target in pairs if self._starts(source, target)]
+        arrays = [values[source] for source, _ in started]
+        moved = jax.device_put(arrays, [self._places[target].sharding for _, target in started])
+        values.update((target, array) for (_, target), array in zip(started, moved, strict=True))
         values.update((target, self._places[target].placeholder()) for _, target in pairs if target not in values)
+
+    def _starts(self, source: int, target: int) -> bool:
+        processes = self._places[target].processes
+        return self._places[source].processes != processes or jax.process_index() in processes
 
     def _free(self, step: Free, values: dict[int, jax.Array]) -> None:
         """Release values, and delete donated arguments that no fragment has reused: the caller still refers to them."""
@@ -137,7 +142,7 @@ class Pipeline(WithPorts):
                     f'a transfer goes from {counts[0]} devices of the mesh "{source.mesh_name}" to {counts[1]} of '
                     f'"{target.mesh_name}"; between processes the numbers must be equal',
                 )
-        if jax.devices()[0].platform == "cpu" and not getattr(jax.config, _CPU_TRANSFERS, None):
+        if jax.devices()[0].platform == "cpu" and not jax.config.values.get(_CPU_TRANSFERS):
             raise error(
                 module,
                 f"CPU processes transfer arrays only if each sets jax.config's {_CPU_TRANSFERS} to its own "

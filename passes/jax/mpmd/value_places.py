@@ -23,9 +23,9 @@ class Place(Port):
     mesh_name: str = ""
 
     @property
-    def is_here(self) -> bool:
-        """True if a device of this process has a shard."""
-        return bool(self.sharding.addressable_devices)
+    def processes(self) -> frozenset[int]:
+        """The processes whose devices have shards."""
+        return frozenset(device.process_index for device in self.sharding.device_set)
 
     def placeholder(self) -> jax.Array:
         """Return an array without shards in this process, for a value whose devices other processes have."""
@@ -43,7 +43,7 @@ class Place(Port):
             return array
         if self.sharding.is_fully_addressable:
             return jax.device_put(array, self.sharding)
-        return jax.make_array_from_callback(self.shape, self.sharding, lambda index: array[index])
+        return jax.make_array_from_callback(self.shape, self.sharding, lambda index: array[index], dtype=self.dtype)
 
     def byte_count(self) -> int:
         """Return the bytes of all shards."""
