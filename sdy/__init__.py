@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from sdy.passes.exporting.hlo import to_hlo_proto as to_hlo_proto
     from sdy.passes.exporting.hlo import to_hlo_text as to_hlo_text
     from sdy.passes.interpret import interpret as interpret
+    from sdy.passes.jax.api.accumulate import accumulate as accumulate
     from sdy.passes.jax.api.auto_jit import AUTO as AUTO
     from sdy.passes.jax.api.auto_jit import Auto as Auto
     from sdy.passes.jax.api.compile import compile as compile
@@ -85,6 +86,7 @@ _MODULES = {
     "Sharding": "sdy.sharding:TensorSharding",
     "ShardingWarning": "sdy.diagnostics",
     "UnknownOperationWarning": "sdy.diagnostics",
+    "accumulate": "sdy.passes.jax.api.accumulate",
     "auto": "sdy.passes.auto.auto",
     "Work": "sdy.operators.work",
     "account": "sdy.passes.account.account",

@@ -141,6 +141,10 @@ class Plan:
     recomputation: Recomputation | None = None
     """The values that a step recomputes so that it fits into memory; None if it recomputes nothing."""
 
+    microbatches: Mapping[int, StepCost] = field(default_factory=dict[int, StepCost])
+    """The predicted costs with the numbers of microbatches that `sdy.accumulate(microbatches=sdy.AUTO)` may have; this
+    plan's cost is one of them."""
+
     @property
     def fits(self) -> bool:
         """True if the program needs no more memory than a device may use."""
@@ -229,11 +233,18 @@ class Plan:
                 *(f"  {'':14}{escape_line(each)}" for each in self.largest),
                 *([f"  recomputed    {recomputed}"] if recomputed else []),
                 *(f"  {'':14}{escape_line(str(each))}" for each in recomputed_values[:_MOST_RECOMPUTED]),
+                *([f"  microbatches  {self._microbatches()}"] if self.microbatches else []),
                 *([f"  on the host   {format_bytes(self.cost.host_memory)}"] if self.cost.host_memory else []),
                 f"  search        {self.estimated:,} layouts estimated; best start: {self.found_from}",
                 *([f"  {'':14}stopped by {_LIMITS[limit]}: a longer search may find more"] if limit else []),
             ]
         )
+
+    def _microbatches(self) -> str:
+        """Format the numbers of microbatches, the chosen one first."""
+        costs = sorted(self.microbatches.items(), key=lambda each: each[1] != self.cost)
+        shown = [f"{number}: {format_seconds(cost.seconds)} in {format_bytes(cost.memory)}" for number, cost in costs]
+        return f"{costs[0][0]} ({', '.join(shown)})"
 
     def _arguments(self) -> str:
         table = [["arguments", "type", "sharding", "runner-up", "time", "received", "memory"]]

@@ -21,6 +21,7 @@ from sdy.passes.auto.plan import Plan
 from sdy.passes.auto.results_policy import policies_of_results
 from sdy.passes.auto.truth import LayoutOfModule
 from sdy.passes.common.call_graph import main_function
+from sdy.passes.jax.api.accumulate import AutomaticMicrobatches
 from sdy.passes.jax.api.given_shardings import GivenShardings, Tree, leaf_for_each
 from sdy.passes.jax.api.one_process import computed_once
 from sdy.passes.jax.api.positional_call import PositionalCall, positional_call
@@ -94,6 +95,19 @@ class _Made(NamedTuple):
     compiled: Any
 
 
+class _Attempt(NamedTuple):
+    """The plan of a function with some number of microbatches, and the options of `sdy.jit` that apply it."""
+
+    plan: Plan
+    function: Function[Any]
+    options: Mapping[str, Any]
+
+
+def _rank(plan: Plan) -> tuple[int, float]:
+    """Return the order of plans: by the memory beyond the limit, then by the step time."""
+    return max(plan.cost.memory - plan.memory, 0), plan.cost.seconds
+
+
 class Planned(Lowerable):
     """A function whose argument shardings `sdy.auto` chooses at the first call with each combination of types.
 
@@ -155,7 +169,28 @@ class Planned(Lowerable):
         return self._made[key]
 
     def _make_plan(self, call: PositionalCall) -> _Made:
-        function, args, options, _ = call
+        """Plan the function with each number of microbatches that may be the fastest, and compile the best plan.
+
+        Once a plan fits, more microbatches are tried while that is faster.
+        """
+        automatic = AutomaticMicrobatches()
+        best = self._attempt(call, automatic)
+        costs = {automatic.number: best.plan.cost}
+        for number in automatic.more():
+            attempt = self._attempt(call, AutomaticMicrobatches(number))
+            costs[number] = attempt.plan.cost
+            if best.plan.fits and _rank(attempt.plan) >= _rank(best.plan):
+                break
+            best = min((best, attempt), key=lambda each: _rank(each.plan))
+        plan = replace(best.plan, microbatches=costs if len(costs) > 1 else {})
+        memory = {} if plan.recomputation is None else {"memory": plan.memory}
+        compiled = self._compiled(best.function, mesh=self._mesh, **best.options, **memory, **call.options)
+        return _Made(plan, best.options["in_shardings"], compiled)
+
+    def _attempt(self, call: PositionalCall, microbatches: AutomaticMicrobatches) -> _Attempt:
+        """Return the plan for a number of microbatches."""
+        fun, args, options, _ = call
+        function = microbatches.in_(fun)
         with_all_arguments: dict[str, Any] = {**options, "keep_unused": True}
         jitted = jax.jit(function, **with_all_arguments)
         types = tree_map(_type_of, args)
@@ -169,11 +204,8 @@ class Planned(Lowerable):
         results = self._results
         if results is None:
             results = tree_unflatten(tree_structure(jax.eval_shape(jitted, *types)), func_result_shardings(main))
-        shardings = {"in_shardings": arguments, "out_shardings": results}
         policy = chain_policies([*self._policies, *policies_of_results(module)])
-        memory = {} if plan.recomputation is None else {"memory": plan.memory}
-        compiled = self._compiled(function, mesh=self._mesh, policy=policy, **shardings, **memory, **options)
-        return _Made(plan, arguments, compiled)
+        return _Attempt(plan, function, {"in_shardings": arguments, "out_shardings": results, "policy": policy})
 
     def _choose_shardings(self, module: ModuleOp) -> Plan:
         """Write the chosen shardings into `module`, the same in all processes, and return their plan."""
