@@ -288,7 +288,7 @@ def layout_of(
 
 def _mesh_of(module: ModuleOp, mesh: Mesh | Mapping[str, int] | None) -> tuple[str, Mesh]:
     """Return the mesh to run on and its name; a module without a mesh gets it."""
-    meshes = {name: each for name, each in named_meshes(module).items() if not each.is_empty}
+    meshes = {name: each for name, each in named_meshes(module).items() if each.axes}
     wanted = mesh if isinstance(mesh, Mesh | None) else Mesh.of(mesh)
     if not meshes:
         if wanted is None:

@@ -128,7 +128,11 @@ class OperationCosts:
         return cost
 
     def _closed(self, shardings: Shardings) -> Shardings:
-        """Return the shardings that costs depend on: open dimensions are as closed ones after propagation."""
+        """Return the shardings that costs depend on: open dimensions are as closed ones after propagation.
+
+        A value on a single device, such as a callback's, costs as much as a replicated one.
+        """
+        shardings = [each if each and each.mesh == self._mesh_name else None for each in shardings]
         closed = [each and self._after_propagation.get(each) for each in shardings]
         for index, sharding in enumerate(shardings):
             if sharding and closed[index] is None:
@@ -182,7 +186,7 @@ class OperationCosts:
     def _local_shape(self, value: SSAValue, sharding: TensorSharding | None) -> Sequence[int]:
         """Return the shape per device of `value`, including padding."""
         sizes = shape_of(value)
-        if sharding is None:
+        if sharding is None or not sharding.dims:
             return sizes
         return [-(-size // total_size(axes, self._mesh)) for size, axes in zip(sizes, sharding.dim_axes, strict=True)]
 

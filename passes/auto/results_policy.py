@@ -9,7 +9,7 @@ from xdsl.ir import Attribute, Operation, OpResult
 from xdsl.transforms.dead_code_elimination import would_be_trivially_dead
 
 from sdy.diagnostics import LostShardingWarning
-from sdy.dialect.meshes import enclosing_module, named_meshes
+from sdy.dialect.meshes import enclosing_module, main_mesh, named_meshes
 from sdy.dialect.shardings import get_sharding, set_sharding
 from sdy.ir.walking import operations
 from sdy.mesh import Mesh
@@ -26,12 +26,12 @@ def policies_of_results(module: ModuleOp) -> Sequence[Policy]:
     shardings = {
         number: sharding
         for number, result in enumerate(_live_results(module))
-        if (sharding := get_sharding(result)) is not None
+        if (sharding := get_sharding(result)) is not None and sharding.dims  # not on a single device
     }
     if not shardings:
         return ()
     kinds = _kinds(module)
-    (mesh,) = named_meshes(module).values()
+    mesh = main_mesh(module)
 
     def apply(operations: Sequence[Operation]) -> None:
         target = enclosing_module(operations[0]) if operations else None

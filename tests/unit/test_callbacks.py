@@ -238,3 +238,34 @@ def test_an_ordered_callback_without_a_result_is_called_once(spec: P):
         found.append((np.asarray(result).tolist(), calls.copy()))
     assert found[0] == found[1]
     assert len(found[0][1]) == 6
+
+
+def sines(x: jax.Array, w: jax.Array) -> jax.Array:
+    """Two large values of callbacks, which are on one device."""
+    y = x @ w
+    z = jax.pure_callback(np.sin, jax.ShapeDtypeStruct(y.shape, y.dtype), y)
+    return ((z @ w.T + jax.pure_callback(np.cos, jax.ShapeDtypeStruct(x.shape, x.dtype), x)) ** 2).sum()
+
+
+@pytest.mark.parametrize(
+    "analyze",
+    [
+        sdy.lint,
+        sdy.account,
+        lambda lowered: sdy.report(lowered, hardware="h100-8").title,
+        lambda lowered: sdy.auto(lowered.module, hardware="tpu-v5e"),
+    ],
+    ids=["lint", "account", "report", "auto"],
+)
+def test_programs_with_values_on_one_device_are_analyzed(analyze: Callable[[Any], object]):
+    x, w = (
+        jax.ShapeDtypeStruct((2048, 2048), "float32", sharding=NamedSharding(MESH, spec))
+        for spec in (P("x"), P(None, "y"))
+    )
+    assert str(analyze(sdy.jit(sines).lower(x, w)))
+
+
+def test_layouts_are_chosen_for_programs_with_callbacks():
+    w = X.T @ X
+    result = sdy.jit(sines, in_shardings=sdy.AUTO, mesh=MESH)(X, w)
+    assert np.allclose(result, jax.jit(sines)(X, w))

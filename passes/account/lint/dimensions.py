@@ -10,6 +10,7 @@ from xdsl.ir import Block, BlockArgument, SSAValue
 from sdy.axes import AxisRef
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
+from sdy.passes.account.lint.edits import dims_of
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.common.call_graph import functions
 from sdy.rule import OpShardingRule, factors_in
@@ -29,8 +30,7 @@ class Dimension:
     @property
     def axes(self) -> tuple[AxisRef, ...]:
         """The axes that shard the dimension."""
-        sharding = get_sharding(self.tensor)
-        return sharding.dims[self.index].axes if sharding else ()
+        return dims_of(get_sharding(self.tensor), self.tensor)[self.index]
 
 
 def sources(program: LintedProgram, dimension: Dimension) -> Iterator[Dimension]:

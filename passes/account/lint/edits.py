@@ -109,8 +109,8 @@ class ShardResult(Edit):
 
 
 def dims_of(sharding: TensorSharding | None, value: SSAValue) -> Dims:
-    """Return the axes of each dimension of `value`."""
-    return sharding.dim_axes if sharding else ((),) * rank(value.type)
+    """Return the axes of each dimension of `value`; none if it is on a single device."""
+    return sharding.dim_axes if sharding and sharding.dims else ((),) * rank(value.type)
 
 
 def sharding_with(

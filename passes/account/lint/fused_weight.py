@@ -8,6 +8,7 @@ from xdsl.ir import BlockArgument
 from sdy.axes import Axes
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import shape_of
+from sdy.passes.account.lint.edits import dims_of
 from sdy.passes.account.lint.wording import spec
 from sdy.passes.common.argument_names import given_name
 
@@ -54,8 +55,7 @@ class FusedWeight:
 
     @property
     def _dim_axes(self) -> list[Axes]:
-        sharding = get_sharding(self.argument)
-        return [*sharding.dim_axes] if sharding else [()] * len(shape_of(self.argument))
+        return [*dims_of(get_sharding(self.argument), self.argument)]
 
     def _shape_with(self, *sizes: int) -> str:
         """The shape with `sizes` for the dimension of the chunks."""

@@ -54,7 +54,8 @@ def _uneven(program: LintedProgram, value: SSAValue, sharding: TensorSharding | 
     mesh = program.mesh_of(sharding)
     if sharding is None or mesh is None or not is_static_tensor(value.type):
         return
-    for index, (dim, size) in enumerate(zip(sharding.dims, shape_of(value), strict=True)):
+    # A value on a single device has a sharding without dimensions.
+    for index, (dim, size) in enumerate(zip(sharding.dims, shape_of(value), strict=False)):
         num_shards = dim.sharded_size(mesh)
         if size % num_shards:
             local = program.local_bytes(value, sharding)

@@ -28,7 +28,7 @@ from sdy.ir.walking import operations_of
 from sdy.passes.account.causes import Purpose
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.candidates import Candidates
-from sdy.passes.account.lint.edits import Cure
+from sdy.passes.account.lint.edits import Cure, dims_of
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.name_lists import joined
@@ -112,9 +112,9 @@ def _walked(loop: WhileOp) -> dict[int, int]:
 def _axes_at(values: list[SSAValue], index: int) -> tuple[AxisRef, ...]:
     """Return the axes of dimension `index` of the first of `values` that has some."""
     for value in values:
-        sharding = get_sharding(value)
-        if rank(value.type) == rank(values[0].type) and sharding and sharding.dims[index].axes:
-            return sharding.dims[index].axes
+        dims = dims_of(get_sharding(value), value)
+        if rank(value.type) == rank(values[0].type) and dims[index]:
+            return dims[index]
     return ()
 
 

@@ -23,7 +23,7 @@ from sdy.axes import AxisRef, total_size
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import is_static_tensor, shape, shape_of
 from sdy.passes.account.lint.candidates import Candidates
-from sdy.passes.account.lint.edits import Dims
+from sdy.passes.account.lint.edits import Dims, dims_of
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram, is_in_manual_computation
 from sdy.passes.account.lint.wording import quoted_axes, spec
@@ -36,13 +36,14 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
     for value in dict.fromkeys((*program.main.args, *_at_peak(program))):
         if not is_static_tensor(value.type) or not shape(value.type):
             continue
-        axes = _free_axes(program, value)
+        sharding = get_sharding(value)
+        is_on_one_device = sharding is not None and not sharding.dims
+        axes = {} if is_on_one_device else _free_axes(program, value)
         if not axes:
             continue
-        sharding = get_sharding(value)
         local = program.local_bytes(value, sharding)
         num_shards = prod(program.mesh.axis_size(name) for name in axes)
-        dims = _with_axes(program, value, axes)
+        dims = _with_axes(value, axes)
         suggestion = spec(dims)
         argument = value if isinstance(value, BlockArgument) and value.owner is program.main.body.block else None
         yield Suspicion(
@@ -82,10 +83,9 @@ def _free_axes(program: LintedProgram, value: SSAValue) -> dict[str, int]:
     return free
 
 
-def _with_axes(program: LintedProgram, value: SSAValue, axes: dict[str, int]) -> Dims:
+def _with_axes(value: SSAValue, axes: dict[str, int]) -> Dims:
     """Return the axes of each dimension of `value` with `axes` added."""
-    sharding = get_sharding(value)
-    dims = [[*axes] for axes in (sharding.dim_axes if sharding else ((),) * len(shape_of(value)))]
+    dims = [[*axes] for axes in dims_of(get_sharding(value), value)]
     for name, dimension in axes.items():
         dims[dimension].append(AxisRef(name))
     return tuple(map(tuple, dims))
