@@ -76,8 +76,9 @@ def rematerialize(module: ModuleOp, limit: int, hardware: Hardware) -> Remateria
     before = peak_bytes(module)
     if before <= limit:
         return Rematerialized(before)
-    dropped = _drop_stacks(module, limit, hardware)
-    rest = _rematerialize_main(module, limit, hardware)
+    has_stacks = any(stack.reads for stack in stacks_of(module))
+    dropped = _drop_stacks(module, limit, hardware) if has_stacks else Rematerialized(before)
+    rest = _rematerialize_main(module, limit, hardware, dropped.memory)
     values, saved = [*dropped.values, *rest.values], [*dropped.saved, *rest.saved]
     return replace(rest, values=values, saved=saved, seconds=rest.seconds + dropped.seconds)
 
@@ -112,9 +113,8 @@ def _drop_stacks(module: ModuleOp, limit: int, hardware: Hardware) -> Rematerial
     return Rematerialized(dropped(count, module), values, saved, paid[-1])
 
 
-def _rematerialize_main(module: ModuleOp, limit: int, hardware: Hardware) -> Rematerialized:
-    """Order the kernels of the main function of `module`, and recompute its values."""
-    before = peak_bytes(module)
+def _rematerialize_main(module: ModuleOp, limit: int, hardware: Hardware, before: int) -> Rematerialized:
+    """Order the kernels of the main function of `module`, which needs `before` bytes, and recompute its values."""
     if before <= limit:
         return Rematerialized(before)
     timeline = KernelTimeline(module)
