@@ -12,6 +12,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import sdy
+from sdy.passes.jax.stages import Lowered
 
 MESH = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
 SPLIT = NamedSharding(MESH, P("x", "y"))
@@ -247,16 +248,11 @@ def sines(x: jax.Array, w: jax.Array) -> jax.Array:
     return ((z @ w.T + jax.pure_callback(np.cos, jax.ShapeDtypeStruct(x.shape, x.dtype), x)) ** 2).sum()
 
 
-@pytest.mark.parametrize(
-    "analyze",
-    [
-        sdy.lint,
-        sdy.account,
-        lambda lowered: sdy.report(lowered, hardware="h100-8").title,
-        lambda lowered: sdy.auto(lowered.module, hardware="tpu-v5e"),
-    ],
-    ids=["lint", "account", "report", "auto"],
-)
+def planned(lowered: Lowered) -> object:
+    return sdy.auto(lowered.module, hardware="tpu-v5e")
+
+
+@pytest.mark.parametrize("analyze", [sdy.lint, sdy.account, sdy.report, planned])
 def test_programs_with_values_on_one_device_are_analyzed(analyze: Callable[[Any], object]):
     x, w = (
         jax.ShapeDtypeStruct((2048, 2048), "float32", sharding=NamedSharding(MESH, spec))
