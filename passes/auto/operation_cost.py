@@ -132,7 +132,7 @@ class OperationCosts:
 
         A value on a single device, such as a callback's, costs as much as a replicated one.
         """
-        shardings = [each if each and each.mesh == self._mesh_name else None for each in shardings]
+        shardings = tuple([each if each and each.mesh == self._mesh_name else None for each in shardings])
         closed = [each and self._after_propagation.get(each) for each in shardings]
         for index, sharding in enumerate(shardings):
             if sharding and closed[index] is None:

@@ -17,12 +17,12 @@ _NUMBER = "sdy_auto.number"
 _LEAST_RANK = 2
 
 
-def choosable_results(module: ModuleOp) -> Sequence[OpResult]:
+def choosable_results(root: Operation) -> Sequence[OpResult]:
     """Return the results for which a sharding can be chosen; a result's number is its index in this list.
 
     They are those of operations with operands and one result of rank 2 or more, on which a sharding can be written.
     """
-    return [op.results[0] for op in operations(module) if _has_choosable_result(op)]
+    return [op.results[0] for op in operations(root) if _has_choosable_result(op)]
 
 
 def number_operations(module: ModuleOp) -> None:

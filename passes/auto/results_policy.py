@@ -11,53 +11,67 @@ from xdsl.transforms.dead_code_elimination import would_be_trivially_dead
 from sdy.diagnostics import LostShardingWarning
 from sdy.dialect.meshes import enclosing_module, main_mesh, named_meshes
 from sdy.dialect.shardings import get_sharding, set_sharding
+from sdy.ir.companions import clone
 from sdy.ir.walking import operations
 from sdy.mesh import Mesh
-from sdy.passes.auto.origins import choosable_results
+from sdy.passes.auto.origins import choosable_results, number_of, number_operations
+from sdy.passes.common.call_graph import main_function
+from sdy.passes.common.inline import inline_calls
 from sdy.passes.policy import Policy
 
 
 def policies_of_results(module: ModuleOp) -> Sequence[Policy]:
     """Return a policy that applies the shardings of operation results in `module` to other traces of the program.
 
-    The policy recognizes the program by its sequence of live choosable results. If the function is traced as part of a
-    larger program, the policy applies nothing and warns. Without sharded results, there is no policy.
+    The policy recognizes the program by its sequence of live choosable results, with calls inlined: one trace calls the
+    body of a loop, and another one has it in place. If the function is traced as part of a larger program, the policy
+    applies nothing and warns. Without sharded results, there is no policy.
     """
+    planned = _live_results(module)
     shardings = {
         number: sharding
-        for number, result in enumerate(_live_results(module))
+        for number, result in enumerate(planned)
         if (sharding := get_sharding(result)) is not None and sharding.dims  # not on a single device
     }
     if not shardings:
         return ()
-    kinds = _kinds(module)
+    kinds = _kinds(planned)
     mesh = main_mesh(module)
 
     def apply(operations: Sequence[Operation]) -> None:
         target = enclosing_module(operations[0]) if operations else None
-        if target is None or _kinds(target) != kinds:
+        results = _live_results(target) if target is not None else ()
+        if target is None or _kinds(results) != kinds:
             lost = "the shardings chosen for operation results are dropped: the function is part of a larger program"
             warn(lost, LostShardingWarning, stacklevel=2)
             return
         name = _name_of(mesh, target)
-        results = _live_results(target)
         for number, sharding in shardings.items():
             set_sharding(results[number], replace(sharding, mesh=name))
 
     return (apply,)
 
 
-def _kinds(module: ModuleOp) -> Sequence[tuple[str, Attribute]]:
-    return [(result.op.name, result.type) for result in _live_results(module)]
+def _kinds(results: Sequence[OpResult]) -> Sequence[tuple[str, Attribute]]:
+    return [(result.op.name, result.type) for result in results]
 
 
 def _live_results(module: ModuleOp) -> Sequence[OpResult]:
-    """Return the choosable results that affect the program's results; traces differ in whether they have others."""
+    """Return the choosable results that affect the program's results, in the order in which they are computed.
+
+    Traces differ in whether they have others. A result of a function is listed once per call.
+    """
+    inlined = clone(module)
+    number_operations(inlined)
+    inline_calls(inlined)
+    main = main_function(inlined)  # inlined functions are kept
     dead = set[Operation]()
-    for op in reversed(operations(module)):
+    for op in reversed(operations(main)):
         if would_be_trivially_dead(op) and all(use.operation in dead for result in op.results for use in result.uses):
             dead.add(op)
-    return [result for result in choosable_results(module) if result.op not in dead]
+    results = choosable_results(module)
+    numbers = [number_of(result.op) for result in choosable_results(main) if result.op not in dead]
+    return [results[number] for number in numbers if number is not None]
 
 
 def _name_of(mesh: Mesh, module: ModuleOp) -> str | Mesh:

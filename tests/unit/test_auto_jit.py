@@ -37,7 +37,7 @@ def arguments() -> tuple[Params, jax.Array, jax.Array]:
 
 @pytest.mark.parametrize("mesh", [MESH, jax.make_mesh((4, 2), ("data", "model"))], ids=["auto", "explicit"])
 def test_automatic_shardings_compute_the_same_steps(mesh: jax.sharding.Mesh) -> None:
-    planned = sdy.jit(step, mesh=mesh, in_shardings=sdy.Auto("cpu-8", time_limit=10))
+    planned = sdy.jit(step, mesh=mesh, in_shardings=sdy.Auto("cpu-8"))
     params, x, y = arguments()
     ours, theirs = params, params
     for _ in range(2):
@@ -51,7 +51,7 @@ def test_automatic_shardings_compute_the_same_steps(mesh: jax.sharding.Mesh) -> 
 
 
 def test_types_alone_are_enough_for_a_plan() -> None:
-    planned = sdy.jit(mesh=MESH, in_shardings=sdy.Auto("tpu-v5p", time_limit=10))(step)
+    planned = sdy.jit(mesh=MESH, in_shardings=sdy.Auto("tpu-v5p"))(step)
     wide = jax.ShapeDtypeStruct((65536, 4096), "float32")
     params = {
         "up": jax.ShapeDtypeStruct((4096, 16384), "float32"),
@@ -96,7 +96,7 @@ def scaled(params: Params, x: jax.Array, depth: int, *, scale: float = 1.0, name
     [((2,), {}), ((), {"depth": 2}), ((1,), {"scale": 0.5}), ((1,), {"name": "cos", "scale": 0.5})],
 )
 def test_static_and_keyword_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    auto = sdy.Auto("cpu-8", time_limit=10)
+    auto = sdy.Auto("cpu-8")
     planned = sdy.jit(
         scaled, mesh=MESH, in_shardings=auto, static_argnums=2, static_argnames="name", donate_argnames="params"
     )
@@ -130,7 +130,7 @@ def product_arguments() -> tuple[jax.Array, jax.Array, jax.Array]:
 
 def test_results_of_operations_are_split_as_chosen() -> None:
     whole = PartitionSpec()
-    planned = sdy.jit(product, mesh=MESH, in_shardings=(whole, whole, sdy.Auto("cpu-8", time_limit=10)))
+    planned = sdy.jit(product, mesh=MESH, in_shardings=(whole, whole, sdy.Auto("cpu-8")))
     args = product_arguments()
     rows = planned.plan(*args).rows
     assert [(row.arguments, row.type) for row in rows] == [((), "tensor<4096x256xf32>")]
@@ -143,7 +143,7 @@ def test_shardings_of_results_are_applied_where_a_trace_has_dead_operations() ->
         return jax.grad(lambda scale: jnp.mean((jnp.tanh(x @ w) * scale) ** 2))(scale)
 
     whole = PartitionSpec()
-    planned = sdy.jit(gradient, mesh=MESH, in_shardings=(whole, whole, sdy.Auto("cpu-8", time_limit=10)))
+    planned = sdy.jit(gradient, mesh=MESH, in_shardings=(whole, whole, sdy.Auto("cpu-8")))
     args = product_arguments()
     assert any(not row.arguments for row in planned.plan(*args).rows)
     with warnings.catch_warnings():
@@ -153,7 +153,7 @@ def test_shardings_of_results_are_applied_where_a_trace_has_dead_operations() ->
 
 def test_what_was_chosen_for_results_is_lost_in_a_larger_program() -> None:
     whole = PartitionSpec()
-    planned = sdy.jit(product, mesh=MESH, in_shardings=(whole, whole, sdy.Auto("cpu-8", time_limit=10)))
+    planned = sdy.jit(product, mesh=MESH, in_shardings=(whole, whole, sdy.Auto("cpu-8")))
     args = product_arguments()
 
     def larger(x: jax.Array, w: jax.Array, scale: jax.Array) -> jax.Array:
@@ -171,7 +171,7 @@ def test_a_policy_counts_in_a_plan() -> None:
                 set_sharding(op.results[0], sdy.Sharding.of("data", "model", mesh="mesh"))
 
     whole = PartitionSpec()
-    auto = sdy.Auto("cpu-8", time_limit=10)
+    auto = sdy.Auto("cpu-8")
     planned = sdy.jit(product, mesh=MESH, in_shardings=(whole, whole, auto), policy=policy)
     args = product_arguments()
     assert not planned.plan(*args).rows
