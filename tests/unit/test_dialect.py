@@ -384,7 +384,8 @@ def test_an_iota_is_no_constant() -> None:
 
 
 def test_each_operation_that_is_to_be_checked_has_a_check() -> None:
-    assert {op for op in SDY.operations if op.has_trait(Verified)} == set(CHECKS)
+    checked = {op for op in CHECKS if op.name.startswith("sdy.")}  # other dialects add theirs
+    assert {op for op in SDY.operations if op.has_trait(Verified)} == checked
 
 
 @pytest.mark.parametrize(

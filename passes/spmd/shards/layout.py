@@ -25,9 +25,12 @@ def mesh_of_devices(sharding: TensorSharding, anchor: Operation) -> Mesh:
     """Return the mesh of `sharding`, looked up by its symbol in the module around `anchor`.
 
     Raises:
-        DiagnosticError: The mesh has more devices than replica groups can list.
+        DiagnosticError: The mesh has more devices than replica groups can list, or lacks an axis of the sharding. Such
+            a sharding results from an edge within a manual computation to a value on a single device.
     """
     mesh = mesh_of(sharding, anchor)
+    if unknown := next((axis.name for axis in sharding.axes() if axis.name not in mesh.axis_names), None):
+        raise error(anchor, f'a sharding over axis "{unknown}" is on a mesh without it, {mesh_text(mesh)}')
     if mesh.size > MOST_DEVICES:
         message = f"a mesh of {mesh.size} devices cannot be partitioned over; the most is {MOST_DEVICES}"
         raise error(anchor, f"{message}: the mesh is {mesh_text(mesh)}")
