@@ -25,8 +25,8 @@ def mesh_of_devices(sharding: TensorSharding, anchor: Operation) -> Mesh:
     """Return the mesh of `sharding`, looked up by its symbol in the module around `anchor`.
 
     Raises:
-        DiagnosticError: The mesh has more devices than replica groups can list, or lacks an axis of the sharding. Such
-            a sharding results from an edge within a manual computation to a value on a single device.
+        DiagnosticError: The mesh has more devices than replica groups can list, or lacks an axis of the sharding, as
+            after propagation from a value on a single device into a manual computation.
     """
     mesh = mesh_of(sharding, anchor)
     if unknown := next((axis.name for axis in sharding.axes() if axis.name not in mesh.axis_names), None):
