@@ -7,7 +7,8 @@ verifiers.py         verifiers, with MLIR's messages
 canonicalization.py  patterns of `canonicalize`
 topology.py          meshes and callees of a program
 
-`sdy.mpmd.run` compiles a partitioned program into a function on jax arrays; `sdy.mpmd.predict` simulates a schedule.
+`sdy.mpmd.stages` divides a mesh among the stages of a jax function; `sdy.mpmd.run` compiles a partitioned program into
+a function on jax arrays; `sdy.mpmd.predict` simulates a schedule.
 """
 
 from typing import TYPE_CHECKING
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     compare: Callable[..., Any]
     predict: Callable[..., Any]
     run: Callable[..., Any]
+    stages: Callable[..., Any]
 
 CHECKS.update(MPMD_CHECKS)
 PATTERNS["mpmd"] = MPMD_PATTERNS
@@ -76,6 +78,7 @@ _PIPELINES = {
     "compare": "sdy.passes.mpmd.prediction",
     "predict": "sdy.passes.mpmd.prediction",
     "run": "sdy.passes.jax.mpmd.run",
+    "stages": "sdy.passes.jax.mpmd.front_end",
 }
 
 __getattr__, __dir__ = _lazy_names("sdy.mpmd", globals(), _PIPELINES)

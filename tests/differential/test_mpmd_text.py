@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-import shardy_mpmd
 from pipelines import Training
+from sdy.passes.jax.mpmd import shardy_compiler
 from sdy.text import format, parse
 
 LIT_TESTS = Path(__file__).parents[2] / "lit_tests" / "mpmd"
@@ -13,7 +13,7 @@ LIT_TESTS = Path(__file__).parents[2] / "lit_tests" / "mpmd"
 
 def test_every_operation_is_printed_as_mlir_prints_it():
     text = (LIT_TESTS / "operations.mlir").read_text()
-    custom, generic = shardy_mpmd.printed(text, {}, {"print_generic_op_form": True})
+    custom, generic = shardy_compiler.ask(text, {}, {"print_generic_op_form": True})
     assert format(parse(text)).rstrip() == custom.rstrip()
     assert format(parse(text), generic=True).rstrip() == generic.rstrip()
 

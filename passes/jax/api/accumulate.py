@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import reduce as fold
 from functools import wraps
 from math import gcd
 from typing import Any, Literal
@@ -11,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.tree_util import keystr, tree_leaves_with_path
+from jax.tree_util import keystr, tree_flatten, tree_leaves_with_path, tree_unflatten
 
 from sdy.type_helpers import Function
 
@@ -48,6 +49,25 @@ class AutomaticMicrobatches:
 
 _AUTOMATIC: ContextVar[AutomaticMicrobatches | None] = ContextVar("automatic_microbatches", default=None)
 
+MICROBATCH = "mpmd_microbatch"
+"""The name of the functions of `jax.jit` that compute one microbatch of a pipeline."""
+
+_PIPELINED: ContextVar[bool] = ContextVar("pipelined", default=False)
+
+
+def with_pipelined_microbatches(function: Function[Any]) -> Function[Any]:
+    """Return a function that calls `function` with the microbatches of `accumulate` as calls instead of a loop."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        token = _PIPELINED.set(True)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _PIPELINED.reset(token)
+
+    return call
+
 
 def accumulate(
     function: Callable[..., Tree],
@@ -61,7 +81,7 @@ def accumulate(
         loss, gradients = sdy.accumulate(jax.value_and_grad(loss), params, x, y, microbatches=4)
 
     The microbatches run one after the other, so that a step needs the memory of one of them and of the results, under
-    `jax.jit` as under `sdy.jit`.
+    `jax.jit` as under `sdy.jit`. Under the `jit` of `sdy.mpmd.stages`, they go through the stages as a pipeline.
 
     A microbatch has every `microbatches`-th row. If the rows are sharded along mesh axes that divide the rows of a
     microbatch, each device keeps its rows, without communication. Random functions of the position of a row, and losses
@@ -97,15 +117,35 @@ def accumulate(
     if microbatches == 1:
         return function(params, *batch)
 
+    scale = microbatches if reduce == "mean" else 1
+    split = jax.tree.map(lambda leaf: _split(leaf, microbatches), batch)
+    add_up = _sum_of_calls if _PIPELINED.get() else _sum_in_loop
+    total = add_up(function, params, split)
+    return jax.tree.map(lambda leaf: (leaf / scale).astype(leaf.dtype), total)
+
+
+def _sum_in_loop(function: Callable[..., Tree], params: Tree, split: Sequence[Tree]) -> Tree:
+    """Return the sum of the results over microbatches, as a loop."""
+
     def step(total: Tree, microbatch: Sequence[Tree]) -> tuple[Tree, None]:
         return jax.tree.map(jnp.add, total, function(params, *microbatch)), None
 
-    split = jax.tree.map(lambda leaf: _split(leaf, microbatches), batch)
     one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), split)
     types = jax.eval_shape(function, params, *one)
-    total, _ = lax.scan(step, jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), types), split)
-    scale = microbatches if reduce == "mean" else 1
-    return jax.tree.map(lambda leaf: (leaf / scale).astype(leaf.dtype), total)
+    return lax.scan(step, jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), types), split)[0]
+
+
+def _sum_of_calls(function: Callable[..., Tree], params: Tree, split: Sequence[Tree]) -> Tree:
+    """Return the sum of the results over microbatches, as a call for each."""
+
+    def microbatch(params: Tree, *batch: Tree) -> Tree:
+        return function(params, *batch)
+
+    microbatch.__name__ = MICROBATCH
+    call = jax.jit(microbatch)
+    leaves, tree = tree_flatten(split)
+    results = [call(params, *tree_unflatten(tree, each)) for each in zip(*leaves, strict=True)]
+    return fold(lambda total, result: jax.tree.map(jnp.add, total, result), results)
 
 
 def _split(leaf: jax.Array, microbatches: int) -> jax.Array:

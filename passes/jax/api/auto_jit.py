@@ -163,7 +163,7 @@ class Planned(Lowerable):
 
     def _planned(self, call: PositionalCall) -> _Made:
         leaves, tree = tree_flatten(call.arguments)
-        key = tree, tuple([(leaf.shape, leaf.dtype) for leaf in map(_type_of, leaves)]), call.static
+        key = tree, tuple([(leaf.shape, leaf.dtype) for leaf in map(type_of, leaves)]), call.static
         if key not in self._made:
             self._made[key] = self._make_plan(call)
         return self._made[key]
@@ -193,7 +193,7 @@ class Planned(Lowerable):
         function = microbatches.in_(fun)
         with_all_arguments: dict[str, Any] = {**options, "keep_unused": True}
         jitted = jax.jit(function, **with_all_arguments)
-        types = tree_map(_type_of, args)
+        types = tree_map(type_of, args)
         module = from_jax(jitted, *types)
         self._give(module, args)
         for policy in self._policies:
@@ -246,7 +246,8 @@ def _without_explicit_axes(mesh: AnyMesh) -> AnyMesh:
     return jax.sharding.Mesh(mesh.devices, mesh.axis_names, axis_types=types)
 
 
-def _type_of(leaf: Any) -> jax.ShapeDtypeStruct:
+def type_of(leaf: Any) -> jax.ShapeDtypeStruct:
+    """Return the shape and the element type of an array, or of a number, in jax."""
     return jax.ShapeDtypeStruct(np.shape(leaf), jax.dtypes.result_type(leaf))
 
 

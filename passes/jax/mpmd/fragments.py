@@ -39,7 +39,9 @@ def fragment_module(module: ModuleOp, name: str) -> ModuleOp:
     for other in others:
         other.sym_visibility = StringAttr("private")
     meshes: list[Operation] = [
-        op.clone() for op in operations_at_top(module) if isinstance(op, MeshOp) and op.mesh.data == shape.data
+        op.clone()
+        for op in operations_at_top(module)
+        if isinstance(op, MeshOp) and (op.mesh.data == shape.data or not op.mesh.data.axes)
     ]
     return ModuleOp([*(meshes or [MeshOp("mesh", shape.data)]), main, *others])
 

@@ -1,0 +1,192 @@
+"""Pipelines written in JAX: `sdy.mpmd.stages`.
+
+A function of jax whose stages are named is lowered for the mesh of one stage, partitioned by Shardy's MPMD compiler,
+and executed by `sdy.mpmd.run`.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import update_wrapper
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax.sharding import AxisType
+from jax.tree_util import tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
+
+from sdy.passes.jax.api.accumulate import with_pipelined_microbatches
+from sdy.passes.jax.api.auto_jit import type_of
+from sdy.passes.jax.api.given_shardings import GivenShardings, Tree
+from sdy.passes.jax.api.positional_call import PositionalCall, positional_call
+from sdy.passes.jax.bindings.from_jax import from_jax
+from sdy.passes.jax.mpmd.named_computations import as_stage, name_computations, stage_name
+from sdy.passes.jax.mpmd.pipeline import Pipeline
+from sdy.passes.jax.mpmd.run import run
+from sdy.passes.jax.mpmd.shardy_compiler import SCHEDULES, partition
+from sdy.passes.mpmd.schedules import schedule as schedule_of
+from sdy.type_helpers import Function
+
+
+def stages(mesh: jax.sharding.Mesh, axis: str = "stage") -> "Stages":
+    """Divide a mesh into the meshes of stages, along one axis.
+
+    Args:
+        mesh: The mesh of all devices.
+        axis: The axis along which the stages are. The mesh of a stage has it with size 1.
+
+    Raises:
+        ValueError: The mesh has no such axis.
+
+    Example:
+        ```python
+        pp = sdy.mpmd.stages(mesh)
+
+        def loss(params, x, y):
+            for index in range(4):
+                x = pp.stage(index)(block)(params[index], x)
+            return pp.stage(3)(cross_entropy)(x, y)
+
+        @pp.jit
+        def train_step(params, x, y):
+            value, gradients = sdy.accumulate(jax.value_and_grad(loss), params, x, y, microbatches=8)
+            return value, jax.tree.map(lambda w, g: w - 0.1 * g, params, gradients)
+        ```
+    """
+    return Stages(mesh, axis)
+
+
+class Stages:
+    """The stages of a pipeline, each on a mesh of its own; `sdy.mpmd.stages` makes it.
+
+    Attributes:
+        meshes: The mesh of each stage, by its name: "stage0", "stage1", ...
+    """
+
+    def __init__(self, mesh: jax.sharding.Mesh, axis: str):
+        if axis not in mesh.axis_names:
+            raise ValueError(f"the mesh has no axis '{axis}'; its axes are {', '.join(map(str, mesh.axis_names))}")
+        position = mesh.axis_names.index(axis)
+        types = (AxisType.Auto,) * len(mesh.axis_names)
+        self.meshes: Mapping[str, jax.sharding.Mesh] = {
+            stage_name(index): jax.sharding.Mesh(
+                np.take(mesh.devices, [index], position), mesh.axis_names, axis_types=types
+            )
+            for index in range(mesh.shape[axis])
+        }
+
+    def __repr__(self) -> str:
+        return f"<{len(self.meshes)} stages of {next(iter(self.meshes.values())).size} devices>"
+
+    def stage(self, index: int) -> Callable[[Function[Any]], Function[Any]]:
+        """Return a decorator of functions that the devices of a stage compute.
+
+        jax differentiates and batches them as functions of `jax.jit`. In `jax.jit` and `sdy.jit`, they are these.
+
+        Raises:
+            ValueError: There is no such stage.
+        """
+        if not 0 <= index < len(self.meshes):
+            raise ValueError(f"there is no stage {index}: the mesh has {len(self.meshes)} stages, from 0")
+        return lambda function: as_stage(index, function)
+
+    def jit(
+        self, fun: Function[Any], *, schedule: str = "1f1b", in_shardings: Tree = None, **options: Any
+    ) -> "Pipelined":
+        """Compile `fun` as a pipeline: each stage for its devices, with the microbatches of `sdy.accumulate` in turn.
+
+        Operations outside of stages, such as the update of parameters, run in the stage that uses them. Results are on
+        the devices of their stage, and can be passed to the next call.
+
+        Args:
+            fun: The function.
+            schedule: `gpipe`, `1f1b`, `zb-h1` or `zb-h2`, as in `sdy.mpmd.predict`.
+            in_shardings: A tree, or a prefix, of `PartitionSpec` or None, for the mesh of a stage.
+            **options: Options of `jax.jit`: static_argnums, static_argnames, donate_argnums, donate_argnames.
+
+        Raises:
+            ValueError: There is no such schedule.
+        """
+        if schedule not in SCHEDULES:
+            raise ValueError(f"there is no schedule '{schedule}' here; the schedules are {', '.join(SCHEDULES)}")
+        return Pipelined(fun, self.meshes, schedule, in_shardings, options)
+
+
+class _Made(NamedTuple):
+    pipeline: Pipeline
+    results: Any
+    """The tree of the results."""
+
+
+class Pipelined:
+    """A function that `Stages.jit` compiles as a pipeline, at the first call with each combination of types.
+
+    Calling it raises:
+        DiagnosticError: A stage reads what a later one computes, stages or microbatches are called in a loop, or the
+            program cannot be partitioned.
+        NotImplementedError: jaxlib has no MPMD compiler.
+        ValueError: The schedule does not fit the number of microbatches, or Shardy's compiler rejects the program.
+    """
+
+    def __init__(
+        self,
+        fun: Function[Any],
+        meshes: Mapping[str, jax.sharding.Mesh],
+        schedule: str,
+        in_shardings: Tree,
+        options: Mapping[str, Any],
+    ):
+        update_wrapper(self, fun, updated=())
+        self._fun = fun
+        self._meshes = meshes
+        self._schedule = schedule
+        self._given = GivenShardings.of(next(iter(meshes.values())), in_shardings, None)
+        if self._given.ours:
+            raise TypeError("in_shardings of a pipeline must be PartitionSpecs or None, not sdy.Shardings")
+        self._options = options
+        self._made: dict[Any, _Made] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        call = positional_call(self._fun, args, kwargs, self._options)
+        made = self._compiled(call)
+        leaves = [
+            leaf if isinstance(leaf, jax.Array) else np.asarray(leaf, type_of(leaf).dtype)
+            for leaf in tree_leaves(call.arguments)
+        ]
+        return tree_unflatten(made.results, made.pipeline(*leaves))
+
+    def pipeline(self, *args: Any, **kwargs: Any) -> Pipeline:
+        """Return the program for arguments of these types, arrays or `jax.ShapeDtypeStruct`s.
+
+        It has the list of steps, and the bytes that each stage receives.
+        """
+        return self._compiled(positional_call(self._fun, args, kwargs, self._options)).pipeline
+
+    def _compiled(self, call: PositionalCall) -> _Made:
+        leaves, tree = tree_flatten(call.arguments)
+        key = tree, tuple([(leaf.shape, leaf.dtype) for leaf in map(type_of, leaves)]), call.static
+        if key not in self._made:
+            self._made[key] = self._compile(call)
+        return self._made[key]
+
+    def _compile(self, call: PositionalCall) -> _Made:
+        options = {**call.options, **self._given.for_jax()}
+        donated = _leaf_numbers(call.arguments, options.pop("donate_argnums", ()))
+        jitted: Any = jax.jit(with_pipelined_microbatches(call.function), keep_unused=True, **options)
+        types = tree_map(type_of, call.arguments)
+        module = from_jax(jitted, *types)
+        microbatches = name_computations(module)
+        schedule_of(self._schedule, len(self._meshes), microbatches)
+        text = partition(
+            module,
+            {name: dict(mesh.shape) for name, mesh in self._meshes.items()},
+            {name: (name, index) for index, name in enumerate(self._meshes)},
+            donated=donated,
+            schedule=self._schedule,
+        )
+        return _Made(run(text, self._meshes), tree_structure(jax.eval_shape(jitted, *types)))
+
+
+def _leaf_numbers(arguments: tuple[Any, ...], numbers: Any) -> list[int]:
+    """Return the numbers of the leaves of some arguments."""
+    selected = {numbers} if isinstance(numbers, int) else {*numbers}
+    owners = [index for index, argument in enumerate(arguments) for _ in tree_leaves(argument)]
+    return [leaf for leaf, index in enumerate(owners) if index in selected]
