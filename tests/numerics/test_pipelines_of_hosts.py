@@ -14,7 +14,7 @@ from pipelines import Training
 
 @pytest.mark.parametrize("hosts", [2, 4])
 def test_stages_in_processes_train_as_one_device(hosts: int, tmp_path: Path):
-    training = Training()
+    training = Training(corrected=True)
     program = tmp_path / "program.mlir"
     program.write_text(training.partitioned())
     held = [np.load(output) for output in run_hosts(pipeline_hosts.__file__, tmp_path, hosts, str(program))]

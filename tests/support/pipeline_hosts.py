@@ -21,7 +21,7 @@ from pipelines import Training
 def main(coordinator: str, count: str, index: str, output: str, program: str) -> None:
     join(coordinator, count, index)
     pipeline = sdy.mpmd.run(Path(program).read_text())
-    training = Training()
+    training = Training(corrected=True)
     state = jax.tree.leaves(training.state())
     held: dict[str, Any] = {}
     for number in range(2):

@@ -22,13 +22,15 @@ ROWS, WIDTH = 8, 16
 class Training:
     """A training step by Adam of `layers` layers for each stage, with gradients accumulated over microbatches.
 
-    With `tied` layers, the last stage multiplies by the weights of the first one.
+    With `tied` layers, the last stage multiplies by the weights of the first one. With `corrected` moments, all stages
+    read the number of the step.
     """
 
     layers: Sequence[int] = (1, 1, 1, 1)
     devices: int = 2
     microbatches: int = 4
     tied: bool = False
+    corrected: bool = False
     schedule: str = "1f1b"
 
     @property
@@ -56,25 +58,26 @@ class Training:
             return last(weights[-1], weights[0 if self.tied else -1][0], x, labels)
 
         def train(state: Any, inputs: jax.Array, labels: jax.Array) -> tuple[jax.Array, Any]:
-            weights, first, second = state
+            weights, first, second, count = state
             value, gradients = sdy.accumulate(
                 jax.value_and_grad(loss), weights, inputs, labels, microbatches=self.microbatches
             )
             first = jax.tree.map(lambda moment, gradient: 0.9 * moment + 0.1 * gradient, first, gradients)
             second = jax.tree.map(lambda moment, gradient: 0.99 * moment + 0.01 * gradient**2, second, gradients)
-            weights = jax.tree.map(lambda w, m, v: w - 0.01 * m / (jnp.sqrt(v) + 1e-6), weights, first, second)
-            return value, (weights, first, second)
+            rate = 0.01 / (1 - 0.9 ** (count + 1)) if self.corrected else 0.01
+            weights = jax.tree.map(lambda w, m, v: w - rate * m / (jnp.sqrt(v) + 1e-6), weights, first, second)
+            return value, (weights, first, second, count + 1)
 
         return train
 
     def state(self) -> Any:
-        """Return random weights, and moments of zero."""
+        """Return random weights, moments of zero, and the number of the step."""
         random = np.random.default_rng(0)
         weights = [
             [(random.normal(size=(WIDTH, WIDTH)) / 4).astype(np.float32) for _ in range(count)] for count in self.layers
         ]
         zeros = jax.tree.map(np.zeros_like, weights)
-        return weights, zeros, zeros
+        return weights, zeros, zeros, np.float32(0)
 
     def batch(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """Return random inputs and labels of all microbatches."""
@@ -87,9 +90,10 @@ class Training:
         mesh = jax.make_mesh(
             (self.devices,), ("data",), axis_types=(AxisType.Auto,), devices=jax.devices()[: self.devices]
         )
-        rows = NamedSharding(mesh, P("data"))
+        rows, whole = NamedSharding(mesh, P("data")), NamedSharding(mesh, P())
         types = jax.tree.map(
-            lambda array: jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=rows), (self.state(), *self.batch())
+            lambda array: jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=rows if array.ndim else whole),
+            (self.state(), *self.batch()),
         )
         module = sdy.from_jax(jax.jit(with_pipelined_microbatches(self.step()), keep_unused=True), *types)
         name_computations(module)

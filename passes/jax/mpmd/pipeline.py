@@ -100,10 +100,19 @@ class Pipeline(WithPorts):
         """
         pairs = [*zip(step.inputs, step.outputs, strict=True)]
         started = [(source, target) for source, target in pairs if self._starts(source, target)]
-        arrays = [values[source] for source, _ in started]
+        arrays = [self._sent(source, target, values[source]) for source, target in started]
         moved = jax.device_put(arrays, [self._places[target].sharding for _, target in started])
         values.update((target, array) for (_, target), array in zip(started, moved, strict=True))
         values.update((target, self._places[target].placeholder()) for _, target in pairs if target not in values)
+
+    def _sent(self, source: int, target: int, array: jax.Array) -> jax.Array:
+        """Return the array to transfer: a copy of a donated one that is sent to another process.
+
+        A transfer between processes reads the array later, when a fragment may have reused its memory.
+        """
+        leaves = self._places[source].processes != self._places[target].processes
+        is_own = jax.process_index() in self._places[source].processes
+        return array.copy() if leaves and is_own and self._places[source].donated else array
 
     def _starts(self, source: int, target: int) -> bool:
         processes = self._places[target].processes
