@@ -77,8 +77,13 @@ class PropagationRun:
         return arrivals
 
     def _arrivals(self) -> Iterator[tuple[int, Arrival]]:
+        # Equal layers share the kinds of operations and the inputs of steps, so that few of the steps are repeated.
+        repeated: dict[tuple[int, int], list[Move]] = {}
         for step, change in enumerate(self.solution.changes):
-            for move in self.solution.steps.moves(change.kind, change.inputs):
+            key = id(change.kind), id(change.inputs)
+            if key not in repeated:
+                repeated[key] = self.solution.steps.moves(change.kind, change.inputs)
+            for move in repeated[key]:
                 for node in self.solution.snapshot.group(change.tensors[move.target]):
                     yield node, Arrival(step, change, move)
 
