@@ -320,7 +320,8 @@ class PartitionPipeline(Pipeline):
 
     With `enable_rgv3`, replica groups refer to mesh axes instead of listing devices, where they correspond to full
     axes. With `memory`, a size such as `2G`, values are recomputed until the predicted memory of a device is at most
-    that. By default, the limit is the module's attribute `sdy.memory_limit`, if any.
+    that, or moved to the host if `hardware`, a preset or a file, has a link to it. By default, they are the module's
+    attributes `sdy.memory_limit` and `sdy.hardware`, if any.
     """
 
     name = "sdy-partition-pipeline"
@@ -328,6 +329,7 @@ class PartitionPipeline(Pipeline):
     dump_directory: str = ""
     enable_rgv3: bool = False
     memory: str = ""
+    hardware: str = ""
 
     def passes(self, module: ModuleOp) -> Iterator[ModulePass]:
         from sdy.passes.partitioning.accumulate_in_stages import AccumulateInStagesPass
@@ -387,7 +389,7 @@ class PartitionPipeline(Pipeline):
         if self.memory or MEMORY_LIMIT in module.attributes:
             from sdy.passes.partitioning.rematerialize import RematerializePass
 
-            yield RematerializePass(self.memory)
+            yield RematerializePass(self.memory, self.hardware)
 
 
 @dataclass(frozen=True)

@@ -152,7 +152,7 @@ def auto(
     rows = _rows(module, choices, of_results, best, search)
     layout_of(choices, of_results, search, best).write(module)
     if recomputation is not None:
-        set_memory_limit(module, limit)
+        set_memory_limit(module, limit, device.source)
     for diagnostic in partitioned[best.cost].reported if best.cost in partitioned else ():
         report(diagnostic)
     largest = [_describe(held) for held in search.largest(best)[:_LARGEST]]

@@ -26,7 +26,7 @@ _MOST_LAYOUTS = 10
 """Maximum number of other layouts that the text of a plan shows, the best ones."""
 
 _MOST_RECOMPUTED = 5
-"""Maximum number of groups of recomputed values that the text of a plan shows, those with the most bytes."""
+"""Maximum number of groups of recomputed values, and of offloaded ones, that the text of a plan shows: the largest."""
 
 _LIMITS: Mapping[Limit, str] = {
     "budget": "its budget of work",
@@ -139,7 +139,7 @@ class Plan:
     """A copy of the program with the chosen shardings; None in other processes than the one that searched."""
 
     recomputation: Recomputation | None = None
-    """The values that a step recomputes so that it fits into memory; None if it recomputes nothing."""
+    """The values that a step recomputes or offloads to the host so that it fits into memory; None if it does not."""
 
     microbatches: Mapping[int, StepCost] = field(default_factory=dict[int, StepCost])
     """The predicted costs with the numbers of microbatches that `sdy.accumulate(microbatches=sdy.AUTO)` may have; this
@@ -221,7 +221,7 @@ class Plan:
     def _summary(self) -> str:
         ratio = self.cost.seconds / self.least_seconds if self.least_seconds else 1.0
         limit, recomputed = self.limit_reached, self.recomputation
-        recomputed_values = recomputed.values if recomputed else ()
+        recomputed_values, offloaded = (recomputed.values, recomputed.offloaded) if recomputed else ((), ())
         fits = "" if self.fits else ", which is TOO MUCH: no layout that needs less was found"
         return "\n".join(
             [
@@ -233,6 +233,7 @@ class Plan:
                 *(f"  {'':14}{escape_line(each)}" for each in self.largest),
                 *([f"  recomputed    {recomputed}"] if recomputed else []),
                 *(f"  {'':14}{escape_line(str(each))}" for each in recomputed_values[:_MOST_RECOMPUTED]),
+                *(f"  {'':14}offloaded: {escape_line(str(each))}" for each in offloaded[:_MOST_RECOMPUTED]),
                 *([f"  microbatches  {self._microbatches()}"] if self.microbatches else []),
                 *([f"  on the host   {format_bytes(self.cost.host_memory)}"] if self.cost.host_memory else []),
                 f"  search        {self.estimated:,} layouts estimated; best start: {self.found_from}",

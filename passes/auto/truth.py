@@ -24,7 +24,7 @@ from sdy.passes.driver import partition, propagate, run_passes
 from sdy.passes.partitioning.rematerialize import RematerializePass
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.step_time import StepCost, StepTimes
-from sdy.passes.spmd.remat.recomputed import Recomputed, ValueGroup
+from sdy.passes.spmd.remat.recomputed import Recomputed, ValueGroup, describe_values
 from sdy.sharding import TensorSharding
 
 
@@ -61,10 +61,12 @@ class LayoutOfModule:
 
 @dataclass(frozen=True)
 class Recomputation:
-    """The values that a program recomputes so that it fits into memory, with what that saves and costs."""
+    """The values that a program recomputes or offloads so that it fits into memory, with what that saves and costs."""
 
     values: Sequence[ValueGroup]
-    """The values, those with the most bytes first."""
+    """The values that are computed again, those with the most bytes first."""
+    offloaded: Sequence[ValueGroup]
+    """The values that are moved to the host and back, those with the most bytes first."""
     saved: Sequence[ValueGroup]
     """The values that the forward pass saves for the backward pass, those with the most bytes first."""
     saved_bytes: int
@@ -73,8 +75,9 @@ class Recomputation:
     """The predicted seconds that a step takes longer."""
 
     def __str__(self) -> str:
-        count = sum(each.times for each in self.values)
-        values = f"{count:,} value{'s' if count > 1 else ''}" if count else "none, but operations run in another order"
+        is_changed = bool(self.values or self.offloaded)
+        reordered = "none, but operations run in another order"
+        values = describe_values(self.values, self.offloaded) if is_changed else reordered
         return f"{values}: {format_bytes(self.saved_bytes)} less memory, {format_seconds(self.seconds)} longer"
 
 
@@ -112,8 +115,9 @@ def truth_of(
     if memory is None or kept.memory <= memory:
         return PartitionedCost(kept, reported)
     with capture():
-        run_passes(local, [RematerializePass(str(memory))])
+        run_passes(local, [RematerializePass(str(memory), hardware.source)])
     cost = StepTimes(local, mesh, hardware).cost()
     recomputed = companion(local, Recomputed)
-    summary = Recomputation(recomputed.values, recomputed.saved, kept.memory - cost.memory, cost.seconds - kept.seconds)
+    saved_bytes, seconds = kept.memory - cost.memory, cost.seconds - kept.seconds
+    summary = Recomputation(recomputed.values, recomputed.offloaded, recomputed.saved, saved_bytes, seconds)
     return PartitionedCost(cost, reported, summary)

@@ -12,8 +12,9 @@ from typing import Any
 
 import jax
 from jaxlib.mlir import ir
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import ModuleOp, StringAttr, TensorType
 
+from sdy.dialect.attributes import HARDWARE
 from sdy.dialect.meshes import named_meshes
 from sdy.ir.companions import clone
 from sdy.passes.common.call_graph import main_function
@@ -21,7 +22,8 @@ from sdy.passes.common.inline import inline_calls
 from sdy.passes.jax.bindings.from_jax import module_of
 from sdy.passes.jax.bindings.to_bindings import module_to_bindings
 from sdy.passes.jax.callbacks.lowered_layouts import lowered_layouts
-from sdy.passes.jax.compiler_context import Compiler, compares_layouts, policy_of
+from sdy.passes.jax.compiler_context import Compiler, compares_layouts, memory_of, policy_of
+from sdy.passes.jax.device_hardware import offloading_hardware
 from sdy.passes.jax.device_mesh import AnyMesh, Device, name_mesh
 from sdy.passes.jax.jax_internals import ForXla, ToCompile
 from sdy.passes.jax.program.manual_program import make_manual
@@ -65,6 +67,8 @@ class PropagatedProgram:
             name_mesh(declared, like)
         module = clone(declared)
         give_to_main(module)
+        if memory_of(compilers) and (hardware := offloading_hardware(devices)):
+            module.attributes[HARDWARE] = StringAttr(hardware)
         with elapsed_time_logged("propagation", lowered.function):
             policy, compare = policy_of(compilers), compares_layouts(compilers)
             callbacks = list(lowered.callbacks)

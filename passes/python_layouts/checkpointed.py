@@ -11,8 +11,10 @@ from jax.ad_checkpoint import checkpoint_name, checkpoint_policies
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, jaxpr_as_fun
 
 
-def checkpoint(function: Callable[..., Any], names: Mapping[str, str]) -> Callable[..., Any]:
-    """Return `function` under `jax.checkpoint`, which saves the results with `names`.
+def checkpoint(
+    function: Callable[..., Any], saved: Mapping[str, str], offloaded: Mapping[str, str]
+) -> Callable[..., Any]:
+    """Return `function` under `jax.checkpoint`, which keeps results on the device or on the host by their names.
 
     The names are by the source line and the primitive of an equation.
     """
@@ -20,11 +22,16 @@ def checkpoint(function: Callable[..., Any], names: Mapping[str, str]) -> Callab
     @wraps(function)
     def named(*args: Any, **kwargs: Any) -> Any:
         jaxpr, result = jax.make_jaxpr(function, return_shape=True)(*args, **kwargs)
-        changed = jaxpr_as_fun(with_names(jaxpr, names))
+        changed = jaxpr_as_fun(with_names(jaxpr, {**saved, **offloaded}))
         values = changed(*jax.tree.leaves((args, kwargs)))
         return jax.tree.unflatten(jax.tree.structure(result), values)
 
-    policy = checkpoint_policies.save_only_these_names(*names.values())
+    policy = checkpoint_policies.save_and_offload_only_these_names(
+        names_which_can_be_saved=[*saved.values()],
+        names_which_can_be_offloaded=[*offloaded.values()],
+        offload_src="device",
+        offload_dst="pinned_host",
+    )
     return jax.checkpoint(named, policy=policy)
 
 

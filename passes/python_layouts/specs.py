@@ -70,7 +70,7 @@ class Specs(LayoutSpecs):
         return FORMATS[format](self)
 
     def checkpoint_policy(self) -> str:
-        """Return a Python file that recomputes what this program does, by `jax.checkpoint` and a policy of names.
+        """Return a Python file that recomputes and offloads what this program does, by a policy of `jax.checkpoint`.
 
         It imports JAX alone, and has a function for the one that `jax.grad` differentiates. The policy saves the
         results of a source line or recomputes all of them, so that it may need other memory than this program.
@@ -79,7 +79,7 @@ class Specs(LayoutSpecs):
             ValueError: The program recomputes nothing: it fits, or has no limit of memory.
         """
         recomputed = companion(self._layout.local, Recomputed)
-        if not recomputed.values:
+        if not recomputed.values and not recomputed.offloaded:
             raise ValueError(f"'{self.name}' recomputes nothing: plan or compile it with a smaller limit of memory")
         return checkpoint_file(self.name, recomputed, trace_of(self._module).jaxpr)
 

@@ -26,6 +26,7 @@ from sdy.passes.jax.api.given_shardings import GivenShardings, Tree, leaf_for_ea
 from sdy.passes.jax.api.one_process import computed_once
 from sdy.passes.jax.api.positional_call import PositionalCall, positional_call
 from sdy.passes.jax.bindings.from_jax import from_jax
+from sdy.passes.jax.device_hardware import PRESETS
 from sdy.passes.jax.device_mesh import AnyMesh
 from sdy.passes.jax.stages import Lowerable, Lowered
 from sdy.passes.policy import Policy, apply_policy, chain_policies
@@ -34,23 +35,6 @@ from sdy.sharding import TensorSharding
 from sdy.type_helpers import Function
 
 _MESH = "mesh"
-
-_HARDWARE = {
-    "cpu": "cpu-8",
-    "NVIDIA A100-SXM4-80GB": "a100",
-    "NVIDIA H100 80GB HBM3": "h100",
-    "NVIDIA H200": "h200",
-    "NVIDIA B200": "b200",
-    "TPU v4": "tpu-v4",
-    "TPU v5 lite": "tpu-v5e",
-    "TPU v5e": "tpu-v5e",
-    "TPU v5": "tpu-v5p",
-    "TPU v5p": "tpu-v5p",
-    "TPU v6 lite": "tpu-v6e",
-    "TPU v6e": "tpu-v6e",
-    "TPU7x": "tpu-v7",
-}
-"""Hardware presets, keyed by `jax.Device.device_kind`."""
 
 _ASSUMED = "h100"
 """The preset for devices that have none."""
@@ -76,11 +60,11 @@ class Auto:
         if self.hardware is not None:
             return self.hardware
         kind = _device_kind(mesh)
-        if kind not in _HARDWARE:
+        if kind not in PRESETS:
             devices = f"devices of kind '{kind}'" if kind else "the devices of an abstract mesh"
             problem = f"no hardware preset describes {devices}: the plan is for those of '{_ASSUMED}'"
             warn(None, f"{problem}; name a preset or a file, as in sdy.Auto(hardware='mine.toml') (sdy-auto --measure)")
-        return _HARDWARE.get(kind, _ASSUMED)
+        return PRESETS.get(kind, _ASSUMED)
 
 
 AUTO = Auto()

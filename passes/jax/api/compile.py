@@ -8,10 +8,12 @@ from jax.sharding import NamedSharding, PartitionSpec
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy.diagnostics import error
+from sdy.dialect.attributes import HARDWARE
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.shardings import func_result_sharding
 from sdy.ir.companions import clone
 from sdy.passes.jax.compiler_context import CPU_OPTIONS
+from sdy.passes.jax.device_hardware import offloading_hardware
 from sdy.passes.jax.device_mesh import Device
 from sdy.passes.jax.memory_limit import peak_bytes_of
 from sdy.passes.jax.program.custom_calls import explain_wrong_calls
@@ -117,7 +119,11 @@ def compile(  # noqa: A001
     """
     with explain_wrong_calls(module):
         if not is_propagated(module):
-            module = cheapest(propagated_layouts(clone(module), compare=compare_layouts)).local
+            module = clone(module)
+            in_use = devices.devices.flat if isinstance(devices, jax.sharding.Mesh) else devices or jax.devices()
+            if not offloading_hardware([*in_use]):
+                module.attributes.pop(HARDWARE, None)
+            module = cheapest(propagated_layouts(module, compare=compare_layouts)).local
         if not isinstance(devices, jax.sharding.Mesh):
             return CompiledProgram(ShardedProgram.of(module, devices))
         given, own = dict(devices.shape), [dict(mesh.axes) for mesh in named_meshes(module).values() if mesh.axes]

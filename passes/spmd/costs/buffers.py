@@ -221,6 +221,7 @@ class _Allocator:
                 value = source(operand)
                 if (
                     result in goals
+                    and (value in self._host) is (result in self._host)
                     and value in kernel.reads
                     and last_read[value] <= max(index, last_read.get(result, -1))
                 ):

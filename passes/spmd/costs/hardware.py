@@ -1,4 +1,4 @@
-"""Hardware descriptions: peak compute rates, memory size and bandwidth, and the links between devices.
+"""Hardware descriptions: peak compute rates, memory size and bandwidth, and the links of devices.
 
 A hardware file is TOML; `presets/` contains several, selected by their file names:
 
@@ -15,6 +15,9 @@ A hardware file is TOML; `presets/` contains several, selected by their file nam
     [axes.data]                 # optional: the link of one mesh axis
     bandwidth = 50e9
     latency = 5e-6
+    [host]                      # optional: the link between the memories of a device and of its host
+    bandwidth = 52e9            # bytes a second in each direction
+    latency = 1e-5              # seconds per transfer
     [reached]                   # optional: the parts of the peaks that programs reach
     products = 0.7              # of the peak, by large products
     memory = 0.9                # of the memory bandwidth
@@ -99,6 +102,8 @@ class Hardware:
     """Seconds that an operation with arithmetic takes beside its work, for its launch and its ramp up."""
     asynchronous: frozenset[str] = frozenset(COLLECTIVES)
     """The kinds of collectives that run beside computation."""
+    host: Link | None = None
+    """The link between the memories of a device and of its host, in each direction; None if it is unknown."""
 
     def seconds(self, work: Work, operations: float, traffic: float) -> float:
         """Estimate the time in seconds of an operation by the roofline model.
@@ -128,6 +133,17 @@ class Hardware:
         """
         rates = self.faster.get(element_type, {})
         return rates.get(precision) or self.peak.get(element_type) or min(self.peak.values())
+
+    @property
+    def source(self) -> str:
+        """The name of the preset, or the file, that describes the hardware; empty for one made in Python."""
+        path = Path(self.path)
+        return path.stem if path.parent == _PRESETS else self.path
+
+    def host_seconds(self, num_bytes: float) -> float:
+        """Return the time in seconds of a transfer between the memories of a device and of its host."""
+        assert self.host is not None
+        return self.host.latency + num_bytes / self.host.bandwidth
 
     def check_axes(self, mesh: Mesh) -> None:
         """Raise DiagnosticError if the hardware has a link for an axis that `mesh` does not have."""
@@ -161,8 +177,9 @@ def hardware_of(name: str) -> Hardware:
 
 
 _REQUIRED = {"name", "memory", "memory_bandwidth", "peak", "links"}
-_KEYS = _REQUIRED | {"axes", "reached", "asynchronous"}
+_KEYS = _REQUIRED | {"axes", "reached", "asynchronous", "host"}
 _REACHED_KEYS = {"products", "memory", "tile", "overhead"}
+_HOST_KEYS = {"bandwidth", "latency"}
 _LINK_KEYS = {"bandwidth", "latency", "torus", "wrap"}
 
 
@@ -198,6 +215,7 @@ class _Reader:
             self._path,
             *self._reached(),
             self._asynchronous(),
+            self._host(),
         )
 
     def _reached(self) -> tuple[float, float, tuple[int, int, int], float]:
@@ -219,6 +237,16 @@ class _Reader:
         if not is_list(kinds) or not {*kinds} <= {*COLLECTIVES}:
             self._fail(f"'asynchronous' must be a list of some of {', '.join(COLLECTIVES)}")
         return frozenset(map(str, kinds))
+
+    def _host(self) -> Link | None:
+        table = self._table.get("host")
+        if table is None:
+            return None
+        if not is_dict(table):
+            self._fail("'host' must be a table, [host]")
+        bandwidth, latency = (self._number(table.get(key), f"host.{key}") for key in ("bandwidth", "latency"))
+        self._check_keys(table, _HOST_KEYS, "host.")
+        return Link(bandwidth, latency)
 
     def _axes(self) -> Mapping[str, Mapping[str, Any]]:
         axes = self._table.get("axes", {})

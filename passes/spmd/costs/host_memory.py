@@ -1,4 +1,4 @@
-"""Placement analysis: the values of a program that are stored in host memory instead of device memory.
+"""Placement: the values of a program that are stored in host memory instead of device memory.
 
 JAX marks an argument or result with the attribute `mhlo.memory_kind`, and moves other values with a custom call of
 `annotate_device_placement` (`jax.device_put` to a memory kind or memory space, and the offloading policies of
@@ -8,7 +8,7 @@ such a value, for example the stacked results of a scan.
 
 from collections.abc import Iterable, Iterator, Set
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, BoolAttr, DictionaryAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.dialects.func import ReturnOp as FuncReturnOp
 from xdsl.ir import Attribute, Operation, SSAValue, Use
@@ -18,14 +18,17 @@ from sdy.ir.shapes import num_elements
 from sdy.ir.walking import operations, operations_of
 from sdy.passes.common.call_graph import callee, calls_in, find_main_function
 from sdy.passes.common.symbols import Symbols
-from sdy.passes.spmd.costs.in_place import in_place, is_placement
+from sdy.passes.spmd.costs.in_place import PLACEMENT, in_place, is_placement
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.control_flow import CaseOp, IfOp, OptimizationBarrierOp, ReturnOp, WhileOp
 from sdy.stablehlo.custom_call import CustomCallOp
 from sdy.stablehlo.shape import ReshapeOp, TransposeOp
 from sdy.stablehlo.slicing import DynamicSliceOp, DynamicUpdateSliceOp, SliceOp
 
-_HOST = {"pinned_host", "unpinned_host"}
+HOST, DEVICE = "pinned_host", "device"
+"""Memory kinds of jax."""
+
+_HOST = {HOST, "unpinned_host"}
 _MEMORY_KIND = "mhlo.memory_kind"
 _FRONTEND_ATTRIBUTES, _PLACEMENT = "mhlo.frontend_attributes", "_xla_buffer_placement"
 _VIEWS = DynamicSliceOp | OptimizationBarrierOp | ReshapeOp | ReshardOp | SliceOp | TransposeOp
@@ -38,6 +41,28 @@ def host_values(module: ModuleOp) -> Set[SSAValue]:
     """Return the values of `module` that are stored in host memory."""
     marked = [*_marked(module)]
     return _Placement(module).reached(marked) if marked else _NOTHING
+
+
+def moved_to(kind: str, value: SSAValue) -> CustomCallOp:
+    """Return an operation that moves `value` to the memory `kind`, as JAX's offloading policies do."""
+    move = CustomCallOp.create(
+        operands=[value],
+        result_types=[value.type],
+        properties={
+            "call_target_name": StringAttr(PLACEMENT),
+            "has_side_effect": BoolAttr.from_bool(True),
+            "backend_config": StringAttr(""),
+        },
+        attributes={_FRONTEND_ATTRIBUTES: DictionaryAttr({_PLACEMENT: StringAttr(kind)})},
+    )
+    if isinstance(value.owner, Operation):
+        move.location = value.owner.location
+    return move
+
+
+def leaves_device(op: Operation) -> bool:
+    """Return whether `op` moves its operand to host memory."""
+    return is_placement(op) and _is_host(_entry(op.attributes.get(_FRONTEND_ATTRIBUTES), _PLACEMENT))
 
 
 def takes_host_memory(value: SSAValue) -> bool:
@@ -53,7 +78,8 @@ def _is_update(use: Use) -> bool:
     op = use.operation
     if isinstance(op, DynamicUpdateSliceOp):
         return use.index == _UPDATE
-    return _is_view(op) and all(map(_is_update, op.results[0].uses))
+    result = op.results[use.index] if isinstance(op, OptimizationBarrierOp) else op.results[0] if op.results else None
+    return _is_view(op) and result is not None and all(map(_is_update, result.uses))
 
 
 def _is_view(op: Operation) -> bool:
@@ -70,7 +96,7 @@ def _marked(module: ModuleOp) -> Iterator[SSAValue]:
         if (end := main.get_return_op()) is not None:
             yield from _with_host_kind(end.operands, main.res_attrs)
     for op in operations_of(module, CustomCallOp):
-        if is_placement(op) and _is_host(_entry(op.attributes.get(_FRONTEND_ATTRIBUTES), _PLACEMENT)):
+        if leaves_device(op):
             yield from op.results
 
 

@@ -14,7 +14,8 @@ from sdy.stablehlo.scatter import ScatterOp
 from sdy.stablehlo.shape import BitcastConvertOp, ReshapeOp, TransposeOp
 from sdy.stablehlo.slicing import DynamicUpdateSliceOp
 
-_PLACEMENT = "annotate_device_placement"
+PLACEMENT = "annotate_device_placement"
+"""The target of JAX's custom call that moves a value to another memory."""
 
 _MATRIX = 2
 _VIEWS = ReshapeOp | TransposeOp | BitcastConvertOp
@@ -25,7 +26,7 @@ Pairs = Iterable[tuple[SSAValue, SSAValue]]
 
 def is_placement(op: Operation) -> bool:
     """Return whether `op` is JAX's placement annotation, which moves its operand to host or device memory."""
-    return isinstance(op, CustomCallOp) and op.call_target_name.data == _PLACEMENT
+    return isinstance(op, CustomCallOp) and op.call_target_name.data == PLACEMENT
 
 
 def in_place(op: Operation) -> Pairs:

@@ -1,7 +1,8 @@
 """Static estimate of the time of one step of a partitioned program on given hardware.
 
 An operation follows the roofline model: the maximum of its compute time and its memory time. `network` has the time of
-a collective, and `schedule` the time of all of them beside each other.
+a collective, and `schedule` the time of all of them beside each other. On hardware with a link to the host, values
+that are moved to host memory and back occupy that link, each direction beside the other one.
 """
 
 from collections import defaultdict
@@ -21,11 +22,14 @@ from sdy.interpreter.groups import groups_of
 from sdy.mesh import Mesh
 from sdy.passes.common.call_graph import callee, main_function
 from sdy.passes.common.loops import loop_trips
+from sdy.passes.common.properties import value_bytes
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.spmd.costs.communication import CollectiveBytes, received
 from sdy.passes.spmd.costs.footprint import Footprint, host_bytes, peak_bytes
 from sdy.passes.spmd.costs.fusion import FusedValues
 from sdy.passes.spmd.costs.hardware import Hardware
+from sdy.passes.spmd.costs.host_memory import leaves_device
+from sdy.passes.spmd.costs.in_place import is_placement
 from sdy.passes.spmd.costs.network import AxisNames, Message, Network
 from sdy.passes.spmd.costs.schedule import Execution, Occupation, Row, Schedule, Slice
 from sdy.passes.spmd.costs.work import seconds_of
@@ -36,6 +40,11 @@ COMPUTATION = "computation"
 
 _COMPUTATION = frozenset([COMPUTATION])
 
+_HOST: AxisNames = ("host memory",)
+"""The key of transfers from and to the host in the communication of a step."""
+
+_TO_HOST, _FROM_HOST = (frozenset([f"link {direction} the host"]) for direction in ("to", "from"))
+
 
 @dataclass(frozen=True, eq=False)
 class StepCost:
@@ -44,7 +53,7 @@ class StepCost:
     compute: float
     """Compute time in seconds."""
     communication: Mapping[AxisNames, float]
-    """Communication time in seconds by the mesh axes of the collectives."""
+    """Communication time in seconds by the mesh axes of the collectives, and of transfers from and to the host."""
     memory: int
     """Peak device memory in bytes, arguments and results included."""
     host_memory: int = 0
@@ -71,7 +80,8 @@ class StepTimes:
 
     def __init__(self, local: ModuleOp, mesh: Mesh, hardware: Hardware) -> None:
         self._local = local
-        self._runs = _Compute(local, hardware).times()
+        runs = _Compute(local, hardware).times()
+        self._runs = [each for each in runs if not _is_transfer(each.operation, hardware)]
         self._occupations: dict[Operation, Occupation] = {}
         """The time and the rows of each execution of an operation."""
         self._communication: dict[AxisNames, float] = defaultdict(float)
@@ -89,6 +99,10 @@ class StepTimes:
                 self._occupations[each.collective] = Occupation(rows, seconds / each.times)
         for op, seconds, _ in self._runs:
             self._occupations.setdefault(op, Occupation(_COMPUTATION, seconds))
+        for op, seconds, times in runs:
+            if _is_transfer(op, hardware):
+                self._occupations[op] = Occupation(_TO_HOST if leaves_device(op) else _FROM_HOST, seconds)
+                self._communication[_HOST] += times * seconds
 
     @property
     def computation(self) -> "list[OperationSeconds]":
@@ -162,6 +176,11 @@ class OperationSeconds(NamedTuple):
     seconds: float
 
 
+def _is_transfer(op: Operation, hardware: Hardware) -> bool:
+    """Return whether `op` moves a value over the link between a device and its host."""
+    return hardware.host is not None and is_placement(op)
+
+
 class _Runs(NamedTuple):
     """The compute time in seconds of each execution of an operation, and the number of executions in a step."""
 
@@ -196,6 +215,8 @@ class _Compute:
                 return max(branches, key=_total, default=())
             case CallOp():
                 return self._block(callee(op, self._symbols).body.block)
+            case _ if _is_transfer(op, self._hardware):
+                return (_Runs(op, self._hardware.host_seconds(value_bytes(op.results[0])), 1),)
             case _:
                 return (_Runs(op, seconds_of(op, self._hardware, self._fused), 1),)
 

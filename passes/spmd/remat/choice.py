@@ -1,4 +1,4 @@
-"""Choice of the values to recompute, so that the memory of a program stays below a limit.
+"""Choice of the values to recompute or offload, so that the memory of a program stays below a limit.
 
 A value can be recomputed if it is in memory at the time of the peak, but not in use then: it has been written, and
 perhaps read, before, and is read again later. Its kernel is then computed again at the first later read, from values
@@ -8,9 +8,12 @@ several reads is kept between them where memory allows, or else computed once fo
     memory    | x = ... | y = tanh(x) | ...  peak ... | dx = f(y) |                y is kept over the peak
     memory    | x = ... | y = tanh(x) | ...  peak ... | y' = tanh(x) | dx = f(y')  y is recomputed from x
 
-Values are chosen greedily by the bytes that they free at the peak for each second of computation. This is the
-rematerialization of XLA's `HloRematerialization` with the chains of operations of Chen et al., "Training Deep Nets with
-Sublinear Memory Cost" (2016).
+On hardware with a link to the host, a value can also be moved to host memory before the peak, and back before it is
+read; `host_link.py` has the times and the cost. Of both ways, the cheaper one is taken.
+
+Values are chosen greedily by the bytes that they free at the peak for each second. This is the rematerialization of
+XLA's `HloRematerialization` with the chains of operations of Chen et al., "Training Deep Nets with Sublinear Memory
+Cost" (2016).
 """
 
 from bisect import bisect_left, insort
@@ -25,7 +28,9 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from sdy.box import Ints
 from sdy.passes.common.properties import is_pure, value_bytes
+from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.local_module import COLLECTIVES
+from sdy.passes.spmd.remat.host_link import HostLink, Transfer
 from sdy.passes.spmd.remat.kernel_timeline import KernelTimeline
 from sdy.stablehlo.custom_call import CustomCallOp
 from sdy.stablehlo.random import RngOp
@@ -36,33 +41,40 @@ _NEVER = CustomCallOp | RngOp
 
 @dataclass(slots=True, eq=False)
 class Copy:
-    """A kernel that is computed again, and the times at which its results are in memory."""
+    """A kernel that is computed again or whose result is on the host, and the times at which its results are in memory.
+
+    A result on the host is moved back to the device instead of being computed.
+    """
 
     kernel: int
     """The time of the kernel that is computed again."""
     begin: int
-    """The time of the first read, before which the copy is computed."""
+    """The time of the first read, before which the copy is computed, or moved back."""
     end: int
     """The time of the last read."""
+    transfer: Transfer | None = None
+    """The transfers of the result; None if it is computed."""
 
 
 class Dropped(NamedTuple):
-    """A value that is recomputed instead of kept.
+    """A value that is recomputed or offloaded instead of kept.
 
     Attributes:
         value: The value.
         end: The time of the last read before the peak: all later reads are of copies.
-        seconds: The estimated time of the kernels that are computed again for it.
+        seconds: The estimated time of the kernels that are computed again for it, or of its exposed transfers.
+        is_offloaded: True if it is moved to the host and back.
     """
 
     value: SSAValue
     end: int
     seconds: float
+    is_offloaded: bool = False
 
 
 @dataclass
 class Recomputation:
-    """The values that are recomputed, and the kernels that are computed again for them."""
+    """The values that are recomputed or offloaded, and the kernels that are computed again for them."""
 
     dropped: dict[SSAValue, Dropped] = field(default_factory=dict[SSAValue, Dropped])
     copies: defaultdict[int, list[Copy]] = field(default_factory=lambda: defaultdict[int, list[Copy]](list))
@@ -82,31 +94,36 @@ class Recomputation:
 
 @dataclass
 class _Draft:
-    """The changes with which a value would be recomputed."""
+    """The changes with which a value would be recomputed or offloaded."""
 
     seconds: float = 0.0
+    transfer: Transfer | None = None
+    """The transfers of the value; None if it would be recomputed."""
     computed: list[int] = field(default_factory=list[int])
     """The kernels that would be computed again."""
     moved: list[tuple[Copy, int, int]] = field(default_factory=list[tuple[Copy, int, int]])
     """The copies that would begin or end at other times."""
 
 
-def recomputation(timeline: KernelTimeline, seconds: Sequence[float], limit: int) -> Recomputation:
-    """Choose values to recompute until the memory of the temporaries is at most `limit`, or no value helps.
+def recomputation(timeline: KernelTimeline, seconds: Sequence[float], limit: int, hardware: Hardware) -> Recomputation:
+    """Choose values to recompute or offload until the temporaries need at most `limit` bytes, or no value helps.
 
     Args:
         timeline: The memory of the program over time.
         seconds: The time of each kernel.
         limit: The most bytes that temporaries may take.
+        hardware: The hardware; values are offloaded if it has a link to the host.
     """
-    return _Chooser(timeline, seconds, limit).chosen()
+    link = HostLink(hardware, seconds) if hardware.host is not None else None
+    return _Chooser(timeline, seconds, limit, link).chosen()
 
 
 class _Chooser:
-    def __init__(self, timeline: KernelTimeline, seconds: Sequence[float], limit: int) -> None:
+    def __init__(self, timeline: KernelTimeline, seconds: Sequence[float], limit: int, link: HostLink | None) -> None:
         self._timeline = timeline
         self._seconds = seconds
         self._limit = limit
+        self._link = link
         self._bytes: Ints = timeline.bytes.copy()
         self._plan = Recomputation()
         self._reads: defaultdict[SSAValue, list[int]] = defaultdict(list)
@@ -142,7 +159,7 @@ class _Chooser:
         """
         queue: list[tuple[float, int, SSAValue]] = []
         for number, (value, end) in enumerate(self._timeline.ends.items()):
-            if end > peak and value not in self._plan.dropped and self._can_copy[self._timeline.number[value.owner]]:
+            if end > peak and value not in self._plan.dropped and self._can_be_dropped(value):
                 gap = self._gap(value, peak)
                 if gap is not None:
                     queue.append((0.0, number, value))
@@ -153,7 +170,8 @@ class _Chooser:
             gap = self._gap(value, peak)
             if gap is None:
                 continue
-            draft = self._draft(value, gap[1], peak)
+            drafts = [self._draft(value, gap[1], peak), self._offloaded(value, gap, peak)]
+            draft = min((each for each in drafts if each is not None), key=lambda each: each.seconds, default=None)
             if draft is None:
                 continue
             now = draft.seconds / value_bytes(value)
@@ -164,19 +182,39 @@ class _Chooser:
             was_dropped = True
         return was_dropped
 
-    def _draft(self, value: SSAValue, time: int, peak: int) -> _Draft | None:
-        """Return the changes with which `value` would be recomputed at `time`; None if that is impossible."""
-        draft = _Draft()
+    def _can_be_dropped(self, value: SSAValue) -> bool:
+        return self._can_copy[self._timeline.number[value.owner]] or self._can_be_offloaded(value)
+
+    def _can_be_offloaded(self, value: SSAValue) -> bool:
+        owner = value.owner
+        return self._link is not None and isinstance(owner, Operation) and len(owner.results) == 1
+
+    def _offloaded(self, value: SSAValue, gap: tuple[int, int], peak: int) -> _Draft | None:
+        """Return the changes with which `value` would be offloaded over `peak`; None if that is impossible."""
+        if self._link is None or not self._can_be_offloaded(value):
+            return None
+        begin, read = gap
+        return self._draft(value, read, peak, self._link.transfer(value_bytes(value), begin, peak, read))
+
+    def _draft(self, value: SSAValue, time: int, peak: int, transfer: Transfer | None = None) -> _Draft | None:
+        """Return the changes with which `value` would be recomputed at `time`, or moved back from the host until then.
+
+        Returns None if that is impossible.
+        """
+        draft = _Draft(transfer=transfer)
         needed, visited = [*self._read_from(value, time)], set[int]()
+        if transfer is not None:
+            draft.seconds = transfer.seconds
+            visited.add(self._timeline.number[value.owner])
         while needed:
             kernel = needed.pop()
             if kernel in visited:
                 continue
             visited.add(kernel)
-            if not self._can_copy[kernel]:
-                return None
             if self._shares(kernel, time, draft):
                 continue
+            if not self._can_copy[kernel]:
+                return None
             if not any(copy for copy, begin, _ in draft.moved if copy.kernel == kernel and begin == time):
                 draft.computed.append(kernel)
                 draft.seconds += self._seconds[kernel]
@@ -185,7 +223,7 @@ class _Chooser:
                     if isinstance(read, BlockArgument):
                         return None
                     needed.append(self._timeline.number[read.owner])
-        held = self._held(draft.computed) - value_bytes(value)
+        held = 0 if transfer else self._held(draft.computed) - value_bytes(value)
         most = max(self._limit, self._bytes[peak])
         return draft if self._bytes[time] + max(held, 0) <= most else None
 
@@ -218,7 +256,7 @@ class _Chooser:
             if copy.end < time and self._has_room(kernel, copy.end + 1, time):
                 draft.moved.append((copy, copy.begin, time))
                 return True
-            if time < copy.begin and self._has_room(kernel, time, copy.begin - 1):
+            if copy.transfer is None and time < copy.begin and self._has_room(kernel, time, copy.begin - 1):
                 draft.moved.append((copy, time, copy.end))
                 return False
         return False
@@ -229,11 +267,13 @@ class _Chooser:
 
     def _drop(self, value: SSAValue, gap: tuple[int, int], draft: _Draft) -> None:
         before, read = gap
-        self._bytes[before + 1 : read] -= value_bytes(value)
+        size, transfer = value_bytes(value), draft.transfer
+        gone, back = (before + 1, read) if transfer is None else (transfer.gone, transfer.back)
+        self._bytes[gone:back] -= size
         for copy, begin, end in draft.moved:
-            size = sum(map(value_bytes, self._timeline.kernels[copy.kernel].operation.results))
-            self._bytes[begin : copy.begin] += size
-            self._bytes[copy.end + 1 : end + 1] += size
+            of_copy = sum(map(value_bytes, self._timeline.kernels[copy.kernel].operation.results))
+            self._bytes[begin : copy.begin] += of_copy
+            self._bytes[copy.end + 1 : end + 1] += of_copy
             if begin < copy.begin:
                 self._read(copy.kernel, begin)
             copy.begin, copy.end = begin, end
@@ -241,8 +281,14 @@ class _Chooser:
         for kernel in draft.computed:
             self._read(kernel, read)
             self._plan.copies[kernel].append(Copy(kernel, read, last.get(kernel, read)))
-        self._bytes[read] += max(self._held(draft.computed) - value_bytes(value), 0)
-        self._plan.dropped[value] = Dropped(value, before, draft.seconds)
+        if transfer is None:
+            self._bytes[read] += max(self._held(draft.computed) - size, 0)
+        else:
+            assert self._link is not None
+            self._link.reserve(size, transfer)
+            own = self._timeline.number[value.owner]
+            self._plan.copies[own].append(Copy(own, back, last.get(own, read), transfer))
+        self._plan.dropped[value] = Dropped(value, before, draft.seconds, transfer is not None)
 
     def _read(self, kernel: int, time: int) -> None:
         """Record that a copy of `kernel` reads at `time`."""

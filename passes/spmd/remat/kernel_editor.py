@@ -9,6 +9,7 @@ from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
 from sdy.ir.editing import erase, insert
 from sdy.ir.walking import operations
+from sdy.passes.spmd.costs.host_memory import moved_to
 from sdy.passes.spmd.costs.kernels import Kernel, source
 from sdy.passes.spmd.local_module import COLLECTIVES, Channels, first_free_channel
 
@@ -48,6 +49,12 @@ class KernelEditor:
         self._replace(kernel.operation, copied, new, {*kernel.reads}, at, {})
         self._insert(copied, at)
         return copied
+
+    def move(self, value: SSAValue, kind: str, at: Operation) -> Operation:
+        """Move `value` to the memory `kind` before `at`; return the operation."""
+        moved = moved_to(kind, value)
+        insert(moved, InsertPoint.before(at))
+        return moved
 
     def replace(self, kernel: Kernel, new: Values) -> None:
         """Let `kernel` read `new` values."""

@@ -17,7 +17,7 @@ from sdy.passes.spmd.costs.buffers import Allocation, allocate, bytes_over_time
 from sdy.passes.spmd.costs.communication import received
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.host_memory import host_values
-from sdy.passes.spmd.costs.in_place import views
+from sdy.passes.spmd.costs.in_place import is_placement, views
 from sdy.passes.spmd.costs.kernels import source
 from sdy.passes.spmd.costs.network import Network
 from sdy.passes.spmd.costs.result_buffers import outside_results
@@ -118,10 +118,10 @@ class KernelTimeline:
 
 
 def operation_seconds(module: ModuleOp, hardware: Hardware) -> Mapping[Operation, float]:
-    """Estimate the time of each operation in a step, communication included."""
+    """Estimate the time of each operation in a step, communication included, transfers to the host and back not."""
     of_operation: defaultdict[Operation, float] = defaultdict(float)
     for op, seconds in compute_times(module, hardware):
-        of_operation[op] += seconds
+        of_operation[op] += 0.0 if is_placement(op) else seconds
     meshes = [mesh for mesh in named_meshes(module).values() if mesh.axes]
     if meshes:
         grid, mesh = Grid(1, device_count(module)), meshes[0]

@@ -18,6 +18,8 @@ from xdsl.rewriter import InsertPoint
 
 from sdy.dialect.attributes import ORDERS
 from sdy.ir.editing import insert
+from sdy.passes.spmd.costs.host_memory import leaves_device
+from sdy.passes.spmd.costs.in_place import is_placement
 from sdy.passes.spmd.costs.kernels import Kernel, kernels_of
 from sdy.passes.spmd.local_module import COLLECTIVES
 from sdy.passes.spmd.remat.kernel_editor import KernelEditor
@@ -44,19 +46,23 @@ def order(editor: KernelEditor, block: Block, starts: Set[Operation], length: in
         passed = dict.fromkeys(_left(segments[index - 1], index, last_read))
         if not passed:
             continue
-        passed |= dict.fromkeys(read for kernel in segment for read in kernel.reads if number.get(read.owner) != index)
+        ordered = [kernel for kernel in segment if not leaves_device(kernel.operation)]
+        passed |= dict.fromkeys(read for kernel in ordered for read in kernel.reads if number.get(read.owner) != index)
         _insert(editor, segment, [*passed])
 
 
 def _left(segment: list[Kernel], end: int, last_read: Mapping[SSAValue, int]) -> Iterator[SSAValue]:
     """Yield the results of `segment` that are read from segment `end` on, or by collectives.
 
-    No barrier waits for a collective, so that collectives run beside the computation of later segments.
+    No barrier waits for a collective, or for a value that is moved from the host, so that they run beside the
+    computation of later segments. One waits for a value that is moved to the host, which frees its memory.
     """
     waiting: set[SSAValue] = set()
     for kernel in segment:
-        if isinstance(kernel.operation, COLLECTIVES) or not waiting.isdisjoint(kernel.reads):
-            waiting.update(kernel.operation.results)
+        op = kernel.operation
+        is_beside = isinstance(op, COLLECTIVES) or (is_placement(op) and not leaves_device(op))
+        if is_beside or not waiting.isdisjoint(kernel.reads):
+            waiting.update(op.results)
     computed = [result for kernel in segment for result in kernel.operation.results if result not in waiting]
     for_collectives = {
         read for kernel in segment if not waiting.isdisjoint(kernel.operation.results) for read in kernel.reads
@@ -89,5 +95,8 @@ def _insert(editor: KernelEditor, segment: list[Kernel], passed: list[SSAValue])
     insert(barrier, InsertPoint.before(first))
     new = dict(zip(passed, barrier.results, strict=True))
     for kernel in segment:
+        # A value moves to the host as soon as it is computed.
+        if leaves_device(kernel.operation):
+            continue
         if replaced := {value: result for value, result in new.items() if value in kernel.reads}:
             editor.replace(kernel, replaced)

@@ -4,7 +4,6 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import pairwise
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
@@ -23,7 +22,7 @@ from sdy.passes.spmd.remat.kernel_timeline import KernelTimeline, operation_seco
 from sdy.passes.spmd.remat.order import order
 from sdy.passes.spmd.remat.recompute import recompute
 from sdy.passes.spmd.remat.recomputed import Held, ValueGroup, grouped, is_in_backward_pass
-from sdy.passes.spmd.remat.stacks import Chains, drop, stacks_of
+from sdy.passes.spmd.remat.stacks import Chains, drop, offload, stacks_of
 
 _MAX_ATTEMPTS = 4
 """Maximum number of limits that are tried for the memory of temporaries."""
@@ -45,24 +44,28 @@ class Rematerialized:
     Attributes:
         memory: The predicted peak memory in bytes.
         values: The values that are recomputed.
+        offloaded: The values that are moved to the host and back.
         saved: The values that the forward pass saves for the backward pass.
-        seconds: The estimated time of the recomputation in a step.
+        seconds: The estimated time of the recomputation and of exposed transfers in a step.
         target: The bytes of temporaries for which values were chosen.
         reaches_target: Whether the temporaries need at most `target` if kernels run in the order of the module.
         length: The most kernels of a segment between barriers.
+        hardware: The hardware for which values were chosen: with a link to the host, if any was offloaded.
     """
 
     memory: int
     values: Sequence[ValueGroup] = ()
+    offloaded: Sequence[ValueGroup] = ()
     saved: Sequence[ValueGroup] = ()
     seconds: float = 0.0
     target: int = 0
     reaches_target: bool = True
     length: int = 0
+    hardware: Hardware | None = None
 
 
 def rematerialize(module: ModuleOp, limit: int, hardware: Hardware) -> Rematerialized:
-    """Order the kernels of `module` and recompute values until its predicted peak memory is at most `limit`.
+    """Order the kernels of `module` and recompute or offload values until it is predicted to need at most `limit`.
 
     Values are chosen for the memory that the kernels need in the order of the module. XLA may run the kernels of a
     segment in another order, so that smaller limits are tried where the prediction for the result exceeds `limit`, and
@@ -71,7 +74,7 @@ def rematerialize(module: ModuleOp, limit: int, hardware: Hardware) -> Remateria
     Args:
         module: The per-device program, which is changed.
         limit: The most bytes that a device may use.
-        hardware: The hardware, for the time of recomputation.
+        hardware: The hardware, for the time of recomputation; values are offloaded over its link to the host.
     """
     before = peak_bytes(module)
     if before <= limit:
@@ -79,21 +82,26 @@ def rematerialize(module: ModuleOp, limit: int, hardware: Hardware) -> Remateria
     has_stacks = any(stack.reads for stack in stacks_of(module))
     dropped = _drop_stacks(module, limit, hardware) if has_stacks else Rematerialized(before)
     rest = _rematerialize_main(module, limit, hardware, dropped.memory)
-    values, saved = [*dropped.values, *rest.values], [*dropped.saved, *rest.saved]
-    return replace(rest, values=values, saved=saved, seconds=rest.seconds + dropped.seconds)
+    return replace(
+        rest,
+        values=[*dropped.values, *rest.values],
+        offloaded=[*dropped.offloaded, *rest.offloaded],
+        saved=[*dropped.saved, *rest.saved],
+        seconds=dropped.seconds + rest.seconds,
+    )
 
 
 def _drop_stacks(module: ModuleOp, limit: int, hardware: Hardware) -> Rematerialized:
-    """Drop the fewest stacks, the cheapest first, with which the memory of `module` is at most `limit`, or least."""
+    """Drop or offload the fewest stacks, the cheapest first, with which `module` needs at most `limit`, or least."""
     stacks = stacks_of(module)
-    chains = Chains(stacks, operation_seconds(module, hardware))
-    order = chains.order()
-    numbers = [stacks.index(stack) for stack in order]
+    order = Chains(stacks, operation_seconds(module, hardware), hardware).order()
+    steps = [(stacks.index(each.stack), each.is_offloaded) for each in order]
 
     def dropped(count: int, module: ModuleOp) -> int:
         of_module = stacks_of(module)
         channels = Channels(first_free_channel(operations(module)))
-        drop(of_module, [of_module[number] for number in numbers[:count]], channels)
+        offload([of_module[number] for number, is_offloaded in steps[:count] if is_offloaded])
+        drop(of_module, [of_module[number] for number, is_offloaded in steps[:count] if not is_offloaded], channels)
         return peak_bytes(module)
 
     @cache
@@ -103,14 +111,19 @@ def _drop_stacks(module: ModuleOp, limit: int, hardware: Hardware) -> Rematerial
     counts = range(len(order) + 1)
     fitting = bisect_left(counts, -limit, key=lambda count: -memory(count))
     count = fitting if fitting < len(counts) else min(counts, key=memory)
-    paid = [chains.seconds(order[:number]) or 0.0 for number in range(count + 1)]
-    values = grouped(
-        Held(stack.element, value_bytes(stack.buffer), after - before)
-        for stack, (before, after) in zip(order[:count], pairwise(paid), strict=True)
+    values, offloaded = (
+        grouped(
+            Held(each.stack.element, value_bytes(each.stack.buffer), each.seconds)
+            for each in order[:count]
+            if each.is_offloaded is is_offloaded
+        )
+        for is_offloaded in (False, True)
     )
-    kept = [stack for stack in stacks if stack.reads and stack not in order[:count]]
+    left = {each.stack for each in order[:count]}
+    kept = [stack for stack in stacks if stack.reads and stack not in left]
     saved = grouped(Held(stack.element, value_bytes(stack.buffer)) for stack in kept)
-    return Rematerialized(dropped(count, module), values, saved, paid[-1])
+    seconds = sum(each.seconds for each in order[:count])
+    return Rematerialized(dropped(count, module), values, offloaded, saved, seconds)
 
 
 def _rematerialize_main(module: ModuleOp, limit: int, hardware: Hardware, before: int) -> Rematerialized:
@@ -120,12 +133,15 @@ def _rematerialize_main(module: ModuleOp, limit: int, hardware: Hardware, before
     timeline = KernelTimeline(module)
     seconds = timeline.seconds(operation_seconds(module, hardware))
     attempts: list[Rematerialized] = []
+    # A value that would be offloaded may be needed to recompute others.
+    options = [hardware] if hardware.host is None else [hardware, replace(hardware, host=None)]
     for goal in _goals(limit, before, attempts):
-        attempts += _attempts(module, timeline.outside, seconds, goal)
+        for each in options:
+            attempts += _attempts(module, timeline.outside, seconds, goal, each)
     best = min(attempts, key=lambda result: (max(result.memory, limit), result.seconds), default=None)
-    if best is None or best.memory >= before:
+    if best is None or best.hardware is None or best.memory >= before:
         return Rematerialized(before)
-    return _apply(module, seconds, best.target, best.length)
+    return _apply(module, seconds, best.target, best.length, best.hardware)
 
 
 def _goals(limit: int, before: int, attempts: Sequence[Rematerialized]) -> Iterator[int]:
@@ -147,7 +163,9 @@ def _least(attempts: Sequence[Rematerialized], before: int) -> int:
     return min((each.memory for each in attempts), default=before)
 
 
-def _attempts(module: ModuleOp, outside: int, seconds: Sequence[float], limit: int) -> Iterator[Rematerialized]:
+def _attempts(
+    module: ModuleOp, outside: int, seconds: Sequence[float], limit: int, hardware: Hardware
+) -> Iterator[Rematerialized]:
     """Recompute values of copies of `module` for several limits of the temporaries, and yield the results.
 
     Args:
@@ -155,6 +173,7 @@ def _attempts(module: ModuleOp, outside: int, seconds: Sequence[float], limit: i
         outside: The bytes of arguments and results.
         seconds: The time of each kernel.
         limit: The most bytes that a device may use.
+        hardware: The hardware.
     """
     for length in _LENGTHS:
         low, target, high = 0, limit - outside, limit
@@ -163,7 +182,7 @@ def _attempts(module: ModuleOp, outside: int, seconds: Sequence[float], limit: i
         for _ in range(_MAX_ATTEMPTS):
             if not low < target < high:
                 break
-            result = _apply(clone_alone(module), seconds, target, length)
+            result = _apply(clone_alone(module), seconds, target, length, hardware)
             yield result
             least = min(least, result.memory)
             fits = result.memory <= limit
@@ -181,12 +200,19 @@ def _attempts(module: ModuleOp, outside: int, seconds: Sequence[float], limit: i
             break
 
 
-def _apply(module: ModuleOp, seconds: Sequence[float], target: int, length: int) -> Rematerialized:
-    """Order the kernels of `module`, and recompute values until its temporaries need at most `target` bytes."""
+def _apply(module: ModuleOp, seconds: Sequence[float], target: int, length: int, hardware: Hardware) -> Rematerialized:
+    """Order the kernels of `module`, and recompute or offload values until its temporaries need `target` bytes."""
     block = main_function(module).body.block
     timeline = KernelTimeline(module)
-    plan = recomputation(timeline, seconds, target)
-    values = grouped(Held(value, value_bytes(value), each.seconds) for value, each in plan.dropped.items())
+    plan = recomputation(timeline, seconds, target, hardware)
+    values, offloaded = (
+        grouped(
+            Held(value, value_bytes(value), each.seconds)
+            for value, each in plan.dropped.items()
+            if each.is_offloaded is is_offloaded
+        )
+        for is_offloaded in (False, True)
+    )
     saved = grouped(Held(value, value_bytes(value)) for value in _saved(timeline) if value not in plan.dropped)
     editor = KernelEditor(block, RECOMPUTES)
     copies = recompute(editor, timeline, plan)
@@ -195,7 +221,9 @@ def _apply(module: ModuleOp, seconds: Sequence[float], target: int, length: int)
     order(editor, block, {*copies}, length)
     editor.erase_dead()
     paid = sum(each.seconds for each in plan.dropped.values())
-    return Rematerialized(peak_bytes(module), values, saved, paid, target, plan.reaches_limit, length)
+    return Rematerialized(
+        peak_bytes(module), values, offloaded, saved, paid, target, plan.reaches_limit, length, hardware
+    )
 
 
 def _saved(timeline: KernelTimeline) -> Iterator[SSAValue]:

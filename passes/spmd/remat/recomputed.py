@@ -1,4 +1,4 @@
-"""Summary of the rematerialization of a per-device program: its recomputed and saved values, and their costs."""
+"""Summary of the rematerialization of a per-device program: recomputed, offloaded and saved values, and their costs."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -34,7 +34,8 @@ class ValueGroup:
             backward pass, or if they are unknown.
         times: The number of the values.
         bytes: The bytes of all of them on a device.
-        seconds: The estimated time of computing all of them again; 0 for values that are saved.
+        seconds: The estimated time of computing all of them again, or of their transfers from and to the host; 0 for
+            values that are saved.
     """
 
     description: str
@@ -50,30 +51,37 @@ class ValueGroup:
 
 @dataclass
 class Recomputed:
-    """The values that a program recomputes, a companion of its module.
+    """The values that a program recomputes, offloads and saves, a companion of its module.
 
     Attributes:
-        values: The values, those with the most bytes first.
+        values: The values that are computed again, those with the most bytes first.
+        offloaded: The values that are moved to the host and back, those with the most bytes first.
         saved: The values that the forward pass saves for the backward pass, those with the most bytes first.
         saved_bytes: The difference of the predicted peak memory.
     """
 
     values: Sequence[ValueGroup] = ()
+    offloaded: Sequence[ValueGroup] = ()
     saved: Sequence[ValueGroup] = ()
     saved_bytes: int = 0
 
     @property
     def num_values(self) -> int:
-        """The number of values."""
-        return sum(each.times for each in self.values)
+        """The number of values that are computed again."""
+        return count(self.values)
 
     def copied(self, copies: Copies) -> Self:
         """Return a copy."""
         return replace(self)
 
 
+def count(groups: Iterable[ValueGroup]) -> int:
+    """Return the number of values in groups."""
+    return sum(each.times for each in groups)
+
+
 class Held(NamedTuple):
-    """A value, its bytes (those of all elements of a stack), and the time of computing it again."""
+    """A value, its bytes (those of all elements of a stack), and the time of computing or moving it."""
 
     value: SSAValue
     bytes: int
@@ -131,15 +139,23 @@ def _path_in(location: Attribute) -> str:
 def describe_recomputed(local: ModuleOp) -> str:
     """Format what a per-device program recomputes; an empty text if it recomputes nothing.
 
-    Example: `12 values: 8.3 MiB less memory, 9.1% more arithmetic in products`.
+    Example: `12 values, and 4 MiB offloaded to the host: 8.3 MiB less memory, 9.1% more arithmetic in products`.
     """
     recomputed = companion(local, Recomputed)
-    if not recomputed.num_values:
+    if not recomputed.values and not recomputed.offloaded:
         return ""
     all_, again = product_operations(local)
-    values = f"{recomputed.num_values:,} value{'s' if recomputed.num_values > 1 else ''}"
     arithmetic = f"{again / (all_ - again):.1%} more arithmetic in products" if again else "no more products"
+    values = describe_values(recomputed.values, recomputed.offloaded)
     return f"{values}: {format_bytes(recomputed.saved_bytes)} less memory, {arithmetic}"
+
+
+def describe_values(values: Sequence[ValueGroup], offloaded: Sequence[ValueGroup]) -> str:
+    """Format the numbers of recomputed values, and the bytes of offloaded ones."""
+    number, moved = count(values), sum(each.bytes for each in offloaded)
+    again = f"{number:,} value{'s' if number > 1 else ''}" if number or not moved else ""
+    on_host = f"{format_bytes(moved)} offloaded to the host" if moved else ""
+    return ", and ".join(filter(None, (again, on_host)))
 
 
 def product_operations(local: ModuleOp) -> tuple[float, float]:

@@ -2,15 +2,17 @@
 
 The gradient of a scan over layers is such a pair of loops: the first one stacks the residuals of the layers, which take
 most of the memory. A stack whose elements follow from other values is not written; the later loop computes its elements
-again.
+again. Or else the stack is in host memory, if the hardware has a link to the host.
 
-    before    loop i:  h = tanh(x @ w[i]); xs[i] = x; hs[i] = h      loop i:  h = hs[n-1-i]; ...
-    after     loop i:  h = tanh(x @ w[i]); xs[i] = x                 loop i:  h = tanh(xs[n-1-i] @ w[n-1-i]); ...
+    before     loop i:  h = tanh(x @ w[i]); xs[i] = x; hs[i] = h      loop i:  h = hs[n-1-i]; ...
+    again      loop i:  h = tanh(x @ w[i]); xs[i] = x                 loop i:  h = tanh(xs[n-1-i] @ w[n-1-i]); ...
+    offloaded  loop i:  ...; hs[i] = to_host(h)                       loop i:  h = to_device(hs[n-1-i]); ...
 """
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import BlockArgument, Operation, SSAValue
@@ -24,8 +26,11 @@ from sdy.ir.shapes import shape_of
 from sdy.ir.walking import captured_values, operations_of
 from sdy.passes.common.loops import carried_unchanged, carry_only, loop_trips
 from sdy.passes.common.properties import value_bytes
+from sdy.passes.spmd.costs.hardware import Hardware
+from sdy.passes.spmd.costs.host_memory import DEVICE, HOST, leaves_device, moved_to
 from sdy.passes.spmd.local_module import COLLECTIVES, Channels
 from sdy.passes.spmd.remat.choice import is_repeatable
+from sdy.passes.spmd.remat.host_link import transfer_traffic
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.control_flow import WhileOp
@@ -34,6 +39,9 @@ from sdy.stablehlo.emitter import Emitter
 from sdy.stablehlo.mixed_elementwise import CompareOp
 from sdy.stablehlo.shape import ReshapeOp
 from sdy.stablehlo.slicing import DynamicSliceOp, DynamicUpdateSliceOp
+
+_UPDATE = 1
+"""The index of the operand of `dynamic_update_slice` that is written."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,34 +179,64 @@ def _unreshaped(value: SSAValue) -> SSAValue:
     return value
 
 
+class DroppedStack(NamedTuple):
+    """A stack that is not in device memory, and the time that computing its elements again, or moving them, adds."""
+
+    stack: Stack
+    seconds: float
+    is_offloaded: bool
+
+
 class Chains:
-    """The operations that compute the elements of stacks again.
+    """The operations that compute the elements of stacks again, or the transfers of the elements.
 
     Args:
         stacks: The stacks of a module.
         seconds: The time of each operation in a step.
+        hardware: The hardware; stacks are offloaded if it has a link to the host.
     """
 
-    def __init__(self, stacks: Sequence[Stack], seconds: Mapping[Operation, float]) -> None:
+    def __init__(self, stacks: Sequence[Stack], seconds: Mapping[Operation, float], hardware: Hardware) -> None:
         self._stacks = stacks
         self._seconds = seconds
+        self._hardware = hardware
 
-    def order(self) -> list[Stack]:
-        """Return the stacks that can be dropped, those that cost the least time for a byte first."""
-        dropped: list[Stack] = []
+    def order(self) -> list[DroppedStack]:
+        """Return the stacks that can be dropped or offloaded, those that cost the least time for a byte first."""
+        order: list[DroppedStack] = []
         left = [stack for stack in self._stacks if stack.reads]
         while True:
-            prices = {
-                stack: seconds / value_bytes(stack.buffer)
-                for stack in left
-                if (seconds := self.seconds([*dropped, stack])) is not None
-            }
-            if not prices:
-                return dropped
-            dropped.append(min(prices, key=prices.__getitem__))
-            left = [stack for stack in prices if stack is not dropped[-1]]
+            options = [each for stack in left for each in self._options(stack, order)]
+            if not options:
+                return order
+            order.append(min(options, key=lambda each: each.seconds / value_bytes(each.stack.buffer)))
+            left = [stack for stack in left if stack is not order[-1].stack]
 
-    def seconds(self, dropped: Sequence[Stack]) -> float | None:
+    def _options(self, stack: Stack, order: Sequence[DroppedStack]) -> Iterator[DroppedStack]:
+        """Yield the ways in which the memory of `stack` can be saved after those before it in `order`."""
+        dropped = [each.stack for each in order if not each.is_offloaded]
+        seconds = self._seconds_again([*dropped, stack])
+        if seconds is not None:
+            yield DroppedStack(stack, seconds - (self._seconds_again(dropped) or 0.0), is_offloaded=False)
+        if self._hardware.host is not None:
+            offloaded = [each.stack for each in order if each.is_offloaded]
+            yield DroppedStack(stack, self._seconds_moved(stack, offloaded), is_offloaded=True)
+
+    def _seconds_moved(self, stack: Stack, offloaded: Sequence[Stack]) -> float:
+        """Return the time of moving the elements of `stack` that its loops cannot hide, beside those of `offloaded`."""
+        exposed = 0.0
+        for loop in (stack.writer, stack.reader):
+            others = sum(self._transfer(each) for each in offloaded if loop in (each.writer, each.reader))
+            hidden = sum(self._seconds.get(op, 0.0) for op in loop.walk())
+            exposed += max(others + self._transfer(stack) - hidden, 0.0) - max(others - hidden, 0.0)
+        return exposed + transfer_traffic(value_bytes(stack.buffer), self._hardware)
+
+    def _transfer(self, stack: Stack) -> float:
+        """Return the time in which all elements of `stack` move in one direction."""
+        count, size = shape_of(stack.buffer)[0], value_bytes(stack.buffer)
+        return count * self._hardware.host_seconds(size / count)
+
+    def _seconds_again(self, dropped: Sequence[Stack]) -> float | None:
         """Return the time of computing the elements of `dropped` again; None if that is impossible."""
         total = 0.0
         for writer in dict.fromkeys(stack.writer for stack in dropped):
@@ -308,11 +346,41 @@ def _compute_again(
         replace(read, [element])
 
 
+def offload(stacks: Sequence[Stack]) -> None:
+    """Keep `stacks` in host memory: move their elements there when they are written, and back when they are read.
+
+    Stacks are dropped after others are offloaded, as `drop` replaces loops.
+    """
+    for stack in stacks:
+        write = _write_of(stack)
+        move = moved_to(HOST, write.update)
+        insert(move, InsertPoint.before(write))
+        write.operands[_UPDATE] = move.results[0]
+        for read in stack.reads:
+            users = [*read.result.uses]
+            back = moved_to(DEVICE, read.result)
+            insert(back, InsertPoint.after(read))
+            for use in users:
+                use.operation.operands[use.index] = back.results[0]
+
+
+def _write_of(stack: Stack) -> DynamicUpdateSliceOp:
+    """Return the operation that writes the elements of `stack`."""
+    end = stack.writer.body.block.last_op
+    assert end is not None
+    write = end.operands[stack.index].owner
+    assert isinstance(write, DynamicUpdateSliceOp)
+    return write
+
+
 def _slice(stack: Stack, position: SSAValue, emit: Emitter) -> SSAValue:
     """Read the element of `stack` at `position`."""
     sizes = (1, *shape_of(stack.buffer)[1:])
     zero = emit.filled(tensor_type(position), 0)
     element = emit.insert(DynamicSliceOp(stack.buffer, [position, *[zero] * (len(sizes) - 1)], sizes))
+    mover = _write_of(stack).update.owner
+    if isinstance(mover, Operation) and leaves_device(mover):
+        element = emit.insert(moved_to(DEVICE, element))
     return emit.reshape(element, shape_of(stack.element))
 
 
