@@ -95,7 +95,7 @@ def _insert(editor: KernelEditor, segment: list[Kernel], passed: list[SSAValue])
     insert(barrier, InsertPoint.before(first))
     new = dict(zip(passed, barrier.results, strict=True))
     for kernel in segment:
-        # A value moves to the host as soon as it is computed.
+        # No barrier delays the transfer of a value to the host.
         if leaves_device(kernel.operation):
             continue
         if replaced := {value: result for value, result in new.items() if value in kernel.reads}:
