@@ -43,6 +43,8 @@ def cheapest_path(
         if no path is below `limit`.
     """
     graph = _Graph(shape, _grid(sizes), source, target)
+    if graph.missing(source) >= limit:
+        return None
     best = {source: (0, 0)}
     previous: dict[Layout, Layout] = {}
     queue = [(graph.missing(source), 0, source)]
@@ -62,8 +64,10 @@ def cheapest_path(
             if is_gathered and _begins(after, layout):
                 continue
             total = received + cost, exchanges + (cost > 0)
+            if after in best and total >= best[after]:
+                continue
             bound = total[0] + graph.missing(after)
-            if bound < limit and (after not in best or total < best[after]):
+            if bound < limit:
                 best[after] = total
                 previous[after] = layout
                 heapq.heappush(queue, (bound, total[1], after))
@@ -143,6 +147,7 @@ class _Graph:
         ]
         self._overlaps: dict[tuple[int, tuple[int, ...]], Ints] = {}
         self._missing: dict[Layout, int] = {}
+        self._nodes: dict[Layout, bool] = {}
         self._needed = int(self._held(target).sum())
 
     def edges(self, layout: Layout) -> Iterator[tuple[Layout, int]]:
@@ -192,10 +197,12 @@ class _Graph:
 
     def _is_node(self, layout: Layout) -> bool:
         """Return whether each dimension is even, or has as many shards as in the source or the target."""
-        return all(
-            size % (parts := self.grid.parts(pieces)) == 0 or parts in ends
-            for size, pieces, ends in zip(self.shape, layout, self._parts_at_ends, strict=True)
-        )
+        if (known := self._nodes.get(layout)) is None:
+            known = self._nodes[layout] = all(
+                size % (parts := self.grid.parts(pieces)) == 0 or parts in ends
+                for size, pieces, ends in zip(self.shape, layout, self._parts_at_ends, strict=True)
+            )
+        return known
 
     def _resizes_to_end(self, before: Layout, after: Layout) -> bool:
         """Return whether each dimension that is padded to another size goes from one end's shards to the other's.
