@@ -62,6 +62,12 @@ def test_it_equals_the_step_of_the_batch(jit: Callable[..., Any], microbatches: 
     assert needed < needed_by_batch
 
 
+def test_a_number_of_numpy_is_a_number_of_microbatches() -> None:
+    params, x, y = arguments()
+    accumulated = sdy.accumulate(jax.grad(loss), params, x, y, microbatches=np.int64(4))
+    assert_equal(accumulated, jax.grad(loss)(params, x, y))
+
+
 def test_sums_are_of_all_rows() -> None:
     params, x, y = arguments()
 

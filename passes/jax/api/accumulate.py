@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import reduce as fold
 from functools import wraps
 from math import gcd
+from numbers import Integral
 from typing import Any, Literal
 
 import jax
@@ -103,7 +104,7 @@ def accumulate(
     if reduce not in ("mean", "sum"):
         raise ValueError(f"reduce must be 'mean' or 'sum', not {reduce!r}")
     rows = _rows(batch)
-    if not isinstance(microbatches, int):
+    if not isinstance(microbatches, Integral):
         automatic = _AUTOMATIC.get()
         if automatic is None:
             raise TypeError(
@@ -111,6 +112,7 @@ def accumulate(
             )
         automatic.rows.append(rows)
         microbatches = automatic.number
+    microbatches = int(microbatches)
     if microbatches < 1 or rows % microbatches:
         names = ", ".join(name for name, _ in _named_leaves(batch))
         raise ValueError(f"microbatches={microbatches} does not divide the {rows} rows of {names}")
