@@ -40,7 +40,10 @@ def _case(op: stablehlo.CaseOp, scope: Scope) -> Expression:
 
 
 def _call(op: CallOp, scope: Scope) -> Expression:
-    return call(scope.writer.functions[op.callee.string_value()], *map(scope.of, op.arguments))
+    symbol, arguments = op.callee.string_value(), map(scope.of, op.arguments)
+    if (known := scope.writer.library.get(symbol)) is not None:
+        return call(known.name, *arguments, **{name: str(value) for name, value in known.keywords.items()})
+    return call(scope.writer.functions[symbol], *arguments)
 
 
 def _composite(op: CompositeOp, scope: Scope) -> Expression:

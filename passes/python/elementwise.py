@@ -1,5 +1,6 @@
 """Elementwise operations as operators and functions of `jnp` and `lax`."""
 
+import math
 from collections.abc import Callable
 
 from xdsl.ir import Operation
@@ -17,7 +18,7 @@ from sdy.passes.python.expressions import (
     method,
     unary,
 )
-from sdy.passes.python.literals import dtype_of, dtype_text
+from sdy.passes.python.literals import dtype_of, dtype_text, holds
 from sdy.passes.python.scope import Printer, Scope
 from sdy.stablehlo.attributes.enums import ComparisonDirection, ComparisonType
 from sdy.stablehlo.chlo import elementwise as chlo
@@ -109,9 +110,14 @@ _BINARY_FUNCTIONS: dict[type[Operation], str] = {
 }
 """The functions of two arrays; those of `jnp` broadcast."""
 
+_NEUTRAL: dict[type[Operation], float] = {stablehlo.MaxOp: -math.inf, stablehlo.MinOp: math.inf}
+"""The floats with which a maximum or a minimum is the other operand."""
+
 
 def _operator(op: Operation, scope: Scope) -> Expression:
     symbol, precedence = _OPERATORS[type(op)]
+    if symbol == "+" and dtype_of(op.operands[0]).kind in "iu" and holds(op.operands[1], 0):
+        return scope.of(op.operands[0])
     lhs, rhs = scope.together(op.operands)
     if symbol == "+" and rhs.precedence is Precedence.SIGN and rhs.text.startswith("-") and is_constant(op.operands[1]):
         return binary(lhs, "-", Expression(rhs.text[1:]), precedence)
@@ -124,6 +130,8 @@ def _function(op: Operation, scope: Scope) -> Expression:
 
 def _binary_function(op: Operation, scope: Scope) -> Expression:
     name = _BINARY_FUNCTIONS[type(op)]
+    if type(op) in _NEUTRAL and dtype_of(op.operands[0]).kind == "f" and holds(op.operands[0], _NEUTRAL[type(op)]):
+        return scope.of(op.operands[1])
     return call(name, *(scope.together(op.operands) if name.startswith("jnp.") else map(scope.of, op.operands)))
 
 
@@ -150,7 +158,10 @@ def _compare(op: stablehlo.CompareOp, scope: Scope) -> Expression:
 
 def _select(op: stablehlo.SelectOp, scope: Scope) -> Expression:
     values = [op.on_true, op.on_false]
-    if shape(op.pred.type) == shape(op.result.type):
+    is_whole = shape(op.pred.type) == shape(op.result.type)
+    if is_whole and dtype_of(op.result).kind == "b" and holds(op.on_true, True) and holds(op.on_false, False):
+        return scope.of(op.pred)
+    if is_whole:
         return call("jnp.where", *scope.together(op.operands, values))
     return call("jnp.where", scope.of(op.pred), *scope.together(values))
 

@@ -107,7 +107,12 @@ def index(value: Expression, *entries: Item) -> Expression:
 def binary(lhs: Expression, operator: str, rhs: Expression, precedence: Precedence) -> Expression:
     """Return `lhs operator rhs` of a left-associative operator; comparisons are not chained."""
     left = Precedence(precedence + 1) if precedence is Precedence.COMPARISON else precedence
-    return Expression(f"{lhs.within(left)} {operator} {rhs.within(Precedence(precedence + 1))}", precedence)
+    right = Precedence(precedence + 1)
+    text = f"{lhs.within(left)} {operator} {rhs.within(right)}"
+    if lhs.precedence is precedence or rhs.precedence < right or rhs.tail != ")" or not rhs.items:
+        return Expression(text, precedence)
+    # The only operator of its precedence: a long expression is broken in the brackets at its end.
+    return replace(rhs, text=text, precedence=precedence, head=f"{lhs.within(left)} {operator} {rhs.head}")
 
 
 def unary(operator: str, operand: Expression) -> Expression:

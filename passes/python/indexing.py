@@ -1,26 +1,31 @@
 """Gather and scatter."""
 
+import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from xdsl.ir import Operation, SSAValue
 
 from sdy import stablehlo
 from sdy.ir.shapes import shape
-from sdy.passes.python.expressions import Expression, Item, call, sizes
+from sdy.passes.python.expressions import Expression, Item, attribute, call, index, method, sizes
+from sdy.passes.python.literals import dtype_of, holds
 from sdy.passes.python.reductions import REDUCERS
 from sdy.passes.python.scope import Printer, Scope
 from sdy.passes.python.shaping import reshaped
+from sdy.stablehlo.attributes.enums import ComparisonDirection
 from sdy.stablehlo.control_flow import ReturnOp
 
-_SCATTERS: dict[type[Operation], str] = {
-    ReturnOp: "lax.scatter",
-    stablehlo.AddOp: "lax.scatter_add",
-    stablehlo.MaxOp: "lax.scatter_max",
-    stablehlo.MinOp: "lax.scatter_min",
-    stablehlo.MulOp: "lax.scatter_mul",
-    stablehlo.SubtractOp: "lax.scatter_sub",
+_SCATTERS: dict[type[Operation], tuple[str, str]] = {
+    ReturnOp: ("lax.scatter", "set"),
+    stablehlo.AddOp: ("lax.scatter_add", "add"),
+    stablehlo.MaxOp: ("lax.scatter_max", "max"),
+    stablehlo.MinOp: ("lax.scatter_min", "min"),
+    stablehlo.MulOp: ("lax.scatter_mul", "multiply"),
+    stablehlo.SubtractOp: ("lax.scatter_sub", "subtract"),
 }
+"""The function of a scatter, and the method of `x.at[...]`, by the operation that combines elements."""
 
 
 def _indices(value: Expression, dims: tuple[int, ...], vector: int) -> Expression:
@@ -59,8 +64,91 @@ def _numbers(function: str, dims: Any, fields: Mapping[str, str]) -> Expression:
     return call(function, **options)
 
 
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of an array along dimension `dim` that `indices` tell: `x.at[:, indices]`."""
+
+    dim: int
+    indices: Expression
+    wrap: bool
+    """True if negative indices count from the end."""
+
+    def at(self, value: Expression, function: str, scope: Scope, *arguments: Item, **options: Item) -> Expression:
+        """Return the call of a method of these rows of `value`."""
+        if not value.text.isidentifier():
+            value = scope.named("array", value)
+        wrapping: dict[str, Item] = {} if self.wrap else {"wrap_negative_indices": "False"}
+        rows = index(attribute(value, "at"), *[":"] * self.dim, self.indices)
+        return method(rows, function, *arguments, **options, **wrapping)
+
+
+def _rows(
+    dims: Any, fields: Mapping[str, str], array: SSAValue, starts: SSAValue, moved: SSAValue, scope: Scope
+) -> _Rows | None:
+    """Return the rows of `array` that a gather reads, or a scatter writes; None if its windows are no rows.
+
+    Args:
+        dims: The dimension numbers, with `fields`.
+        array: The array that is indexed.
+        starts: The indices.
+        moved: The rows that are read or written.
+        scope: The scope of the expressions.
+    """
+    windows, removed, indexed, batching, _ = (getattr(dims, field) for field in fields.values())
+    before, after, sizes_of_starts = shape(array.type), shape(moved.type), shape(starts.type)
+    if len(indexed) != 1 or removed != indexed or batching or dtype_of(starts).name not in ("int32", "int64"):
+        return None
+    dim: int = indexed[0]
+    vector: int = dims.index_vector_dim
+    batch = sizes_of_starts[:vector]
+    others = [each for each in range(len(before)) if each != dim]
+    places = [each if each < dim else each - 1 + len(batch) for each in others]
+    if [*windows] != places or [after[each] for each in places] != [before[each] for each in others]:
+        return None
+    if vector < len(sizes_of_starts) - 1:
+        return None
+    value = starts
+    while isinstance(op := scope.definition(value), _RESHAPES) and _keeps_order(op) and shape(value.type) != batch:
+        value = op.operand
+    wrapped = _wrapped(value, before[dim], scope)
+    indices = scope.of(value if wrapped is None else wrapped)
+    return _Rows(dim, reshaped(indices, shape(value.type), batch), wrap=wrapped is not None)
+
+
+_RESHAPES = (stablehlo.ReshapeOp, stablehlo.BroadcastInDimOp)
+
+
+def _keeps_order(op: stablehlo.ReshapeOp | stablehlo.BroadcastInDimOp) -> bool:
+    """Return whether the elements of the result are those of the operand, in their order."""
+    if isinstance(op, stablehlo.ReshapeOp):
+        return True
+    dims = [*op.broadcast_dimensions.get_values()]
+    return sorted(dims) == dims and math.prod(shape(op.operand.type)) == math.prod(shape(op.result.type))
+
+
+def _wrapped(value: SSAValue, size: int, scope: Scope) -> SSAValue | None:
+    """Return the index `i` of `where(i < 0, i + size, i)`; None if `value` is another expression."""
+    select = scope.definition(value)
+    if not isinstance(select, stablehlo.SelectOp):
+        return None
+    chosen, moved, original = scope.definition(select.pred), scope.definition(select.on_true), select.on_false
+    is_wrapped = (
+        isinstance(chosen, stablehlo.CompareOp)
+        and chosen.comparison_direction.data is ComparisonDirection.LT
+        and chosen.lhs is original
+        and holds(chosen.rhs, 0)
+        and isinstance(moved, stablehlo.AddOp)
+        and moved.lhs is original
+        and holds(moved.rhs, size)
+    )
+    return original if is_wrapped else None
+
+
 def _gather(op: stablehlo.GatherOp, scope: Scope) -> Expression:
     dims = op.dimension_numbers.data
+    rows = _rows(dims, _GATHER_FIELDS, op.operand, op.start_indices, op.result, scope)
+    if rows is not None:
+        return rows.at(scope.of(op.operand), "get", scope, mode='"promise_in_bounds"')
     numbers = _numbers("lax.GatherDimensionNumbers", dims, _GATHER_FIELDS)
     indices = _indices(scope.of(op.start_indices), shape(op.start_indices.type), dims.index_vector_dim)
     lengths = sizes(op.slice_sizes.get_values())
@@ -70,14 +158,17 @@ def _gather(op: stablehlo.GatherOp, scope: Scope) -> Expression:
 def _scatter(op: stablehlo.ScatterOp, scope: Scope) -> Expression:
     body = op.update_computation.block
     first = body.first_op
-    function = _SCATTERS.get(type(first)) if first is not None else None
-    if first is None or function is None or len(op.inputs) != 1 or not _combines(first, *body.args):
+    names = _SCATTERS.get(type(first)) if first is not None else None
+    if first is None or names is None or len(op.inputs) != 1 or not _combines(first, *body.args):
         raise NotImplementedError("its update function is none of those that JAX has")
-    dims = op.scatter_dimension_numbers.data
-    numbers = _numbers("lax.ScatterDimensionNumbers", dims, _SCATTER_FIELDS)
-    indices = _indices(scope.of(op.scatter_indices), shape(op.scatter_indices.type), dims.index_vector_dim)
+    dims, (function, method_of_rows) = op.scatter_dimension_numbers.data, names
     flags: dict[str, Item] = {"unique_indices": "True"} if op.unique_indices.value.data else {}
     value, updates = scope.of(op.inputs[0]), scope.of(op.updates[0])
+    rows = _rows(dims, _SCATTER_FIELDS, op.inputs[0], op.scatter_indices, op.updates[0], scope)
+    if rows is not None:
+        return rows.at(value, method_of_rows, scope, updates, **flags, mode='"drop"')
+    numbers = _numbers("lax.ScatterDimensionNumbers", dims, _SCATTER_FIELDS)
+    indices = _indices(scope.of(op.scatter_indices), shape(op.scatter_indices.type), dims.index_vector_dim)
     return call(function, value, indices, updates, numbers, **flags, mode='"drop"')
 
 

@@ -37,6 +37,12 @@ def optional_dtype_of(value: SSAValue) -> np.dtype[Any] | None:
     return element_dtype(cast(TensorType[Attribute], type_).element_type) if isinstance(type_, TensorType) else None
 
 
+def holds(value: SSAValue, number: float) -> bool:
+    """Return whether all elements of `value` are known to be `number`."""
+    elements = known_elements(value)
+    return elements is not None and elements.size > 0 and bool((elements == number).all())
+
+
 def dtype_text(dtype: np.dtype[Any]) -> str:
     """Return `jnp.float32`, say."""
     return f"jnp.{'bool_' if dtype == np.bool_ else dtype.name}"

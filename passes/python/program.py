@@ -37,6 +37,7 @@ from sdy.passes.python.elementwise import BROADCASTING, ELEMENTWISE, HELPERS
 from sdy.passes.python.expressions import call, definition, sizes, statement, tuple_of
 from sdy.passes.python.indexing import INDEXING
 from sdy.passes.python.library_calls import LIBRARY_CALLS
+from sdy.passes.python.library_functions import library_functions
 from sdy.passes.python.literals import decoded, optional_dtype_of, type_text
 from sdy.passes.python.names import Names, identifier
 from sdy.passes.python.products import PRODUCTS
@@ -47,6 +48,7 @@ from sdy.passes.python.shaping import SHAPING
 from sdy.passes.python.shardings import SHARDINGS, spec
 from sdy.passes.spmd.local_module import is_local
 from sdy.sharding import TensorSharding
+from sdy.stablehlo.composite import CompositeOp
 from sdy.stablehlo.constants import ConstantOp
 
 PRINTERS: dict[type[Operation], Printer] = {
@@ -125,7 +127,9 @@ class _File:
         self._module = module
         self._main = main
         called = module.sym_name.data.removeprefix("jit_") if module.sym_name is not None else ""
-        self._writer = Writer(PRINTERS, axes, BROADCASTING, ranges=ranges_of(module, axes.mesh.size))
+        library = library_functions(module, x64=_has_wide(module))
+        ranges = ranges_of(module, axes.mesh.size)
+        self._writer = Writer(PRINTERS, axes, BROADCASTING, library, ranges=ranges)
         self._names = self._writer.names
         called = name or called
         self._name = self._names.new("" if called in ("<lambda>", "_lambda_") else called, "program")
@@ -133,7 +137,7 @@ class _File:
 
     def text(self) -> str:
         """Return the text of the file."""
-        functions = [each for each in self._module.ops if isinstance(each, FuncOp) and each is not self._main]
+        functions = self._own_functions()
         for function in functions:
             self._writer.functions[function.sym_name.data] = self._names.new(function.sym_name.data, "function")
         main_name = self._names.new(f"{self._name}_on_one_device") if self._is_local else self._name
@@ -148,6 +152,17 @@ class _File:
         body = "\n\n\n".join("\n".join(part) for part in parts)
         head = "\n".join(self._head(body, arguments)).rstrip("\n")
         return f"{head}\n\n\n{body}\n"
+
+    def _own_functions(self) -> list[FuncOp]:
+        """Return the functions, beside the main one, that are called where functions of JAX are not entered."""
+        others = {each.sym_name.data: each for each in self._module.ops if isinstance(each, FuncOp)}
+        entered = [self._main]
+        for function in entered:
+            for op in operations(function):
+                symbol = _symbol_called(op)
+                if symbol in others and symbol not in self._writer.library and others[symbol] not in entered:
+                    entered.append(others[symbol])
+        return [each for each in others.values() if each in entered[1:]]
 
     def _head(self, body: str, arguments: Iterable[str]) -> Iterator[str]:
         mesh = self._writer.axes.mesh
@@ -250,6 +265,17 @@ class _File:
 
     def _jitted(self, name: str) -> list[str]:
         return [*statement(f"{name} = ", call("jax.jit", name, donate_argnums=sizes(_donated(self._main))), 0)]
+
+
+def _symbol_called(op: Operation) -> str:
+    """Return the symbol of the function that `op` calls; empty if it calls none."""
+    match op:
+        case CallOp():
+            return op.callee.string_value()
+        case CompositeOp():
+            return op.decomposition.string_value()
+        case _:
+            return ""
 
 
 def _has_wide(module: ModuleOp) -> bool:

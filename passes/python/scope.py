@@ -25,6 +25,7 @@ from sdy.passes.python.expressions import (
     tuple_of,
 )
 from sdy.passes.python.layers import Layers, layers_of
+from sdy.passes.python.library_functions import LibraryFunction
 from sdy.passes.python.literals import Array, constant, dtype_of, dtype_text, is_listed, known_elements, number
 from sdy.passes.python.names import Names, assigned_name, identifier, place_of
 from sdy.passes.python.ranges import Ranges
@@ -48,6 +49,8 @@ class Writer:
     axes: DeviceAxes
     broadcasting: Set[type[Operation]]
     """The operations whose operands NumPy's rules broadcast."""
+    library: Mapping[str, LibraryFunction] = field(default_factory=dict[str, LibraryFunction])
+    """The functions of the module that are JAX's own."""
     functions: dict[str, str] = field(default_factory=dict[str, str])
     """The Python name of each function of the module."""
     ranges: Ranges = field(default_factory=Ranges)
@@ -115,9 +118,13 @@ class Scope:
 
     def source(self, value: SSAValue) -> SSAValue:
         """Return the operand of the reshapes that define `value`, or `value` itself."""
-        while isinstance(value, OpResult) and isinstance(value.op, ReshapeOp) and value not in self._parameters:
-            value = value.op.operand
+        while isinstance(op := self.definition(value), ReshapeOp):
+            value = op.operand
         return value
+
+    def definition(self, value: SSAValue) -> Operation | None:
+        """Return the operation that defines `value`, unless `value` is a parameter of the function."""
+        return value.op if isinstance(value, OpResult) and value not in self._parameters else None
 
     def of(self, value: SSAValue) -> Expression:
         """Return an expression of the whole array `value`."""
@@ -197,6 +204,12 @@ class Scope:
         """Write `target = value`, or `return value` for the target "return"."""
         self.statements.add(value, [] if target == "return" else [target])
 
+    def named(self, text: str, value: Expression) -> Expression:
+        """Write the assignment of `value` to a new variable with a name like `text`, and return the variable."""
+        name = self.names.new(text)
+        self.write(name, value)
+        return Expression(name)
+
     def unpack(self, names: Sequence[str], value: Expression | str) -> None:
         """Write the assignment of the items of a tuple to several names."""
         self.statements.add(atom(value), names)
@@ -244,13 +257,17 @@ class Scope:
 
     def _may_inline(self, result: SSAValue, value: Expression) -> bool:
         uses = [*result.uses]
-        return (
-            len(value.text) <= _INLINED
-            and len(uses) == 1
-            and isinstance(result, OpResult)
-            and uses[0].operation.parent is result.op.parent
-            and not isinstance(result.op, (CallOp, *COLLECTIVES))
-        )
+        if len(uses) != 1 or not isinstance(result, OpResult) or uses[0].operation.parent is not result.op.parent:
+            return False
+        if self._is_returned(result):
+            return not isinstance(result.op, COLLECTIVES)
+        return len(value.text) <= _INLINED and not isinstance(result.op, (CallOp, *COLLECTIVES))
+
+    def _is_returned(self, value: OpResult) -> bool:
+        """Return whether `value` is the only value that this block returns, computed last."""
+        block = value.op.parent
+        last = block.last_op if block is not None else None
+        return last is not None and last.prev_op is value.op and [*last.operands] == [value]
 
     def _suggested(self, value: SSAValue) -> str:
         """Return the variable that the source line of `value` assigns, if other lines use `value`."""

@@ -1,5 +1,6 @@
 """`sdy.to_python` on small programs: idioms, names, constants, and what JAX does not have."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -252,3 +253,81 @@ def test_option_of_sdy_opt(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     program.write_text("func.func private @f(tensor<2xf32>) -> tensor<2xf32>")
     assert sdy_opt.main([str(program), "--emit-python"]) == 2
     assert "there is no function @main to print" in capsys.readouterr().err
+
+
+LIBRARY: dict[str, tuple[Callable[[jax.Array], jax.Array], str]] = {
+    "largest": (lambda x: jnp.argmax(x, -1), "jnp.argmax(x, axis=1)"),
+    "one hot": (lambda x: jax.nn.one_hot(x.astype("int32"), 8), "jax.nn.one_hot(x.astype(jnp.int32), num_classes=8)"),
+    "sum so far": (lambda x: jnp.cumsum(x, 0), "jnp.cumsum(x, axis=0)"),
+    "factor": (lambda x: jnp.linalg.cholesky(x[:, :4]), "jnp.linalg.cholesky(x[:, :4])"),
+    "remainder of a number": (lambda x: x.astype("int32") % 3, "jnp.remainder(x.astype(jnp.int32), jnp.int32(3))"),
+    "rows": (lambda x: x[jnp.array([2, 0])], "x.at["),
+}
+"""Functions of JAX, and what is printed for a call of them."""
+
+
+@pytest.mark.parametrize("name", LIBRARY)
+def test_functions_of_jax_are_called_by_name(name: str) -> None:
+    function, expected = LIBRARY[name]
+    x = jnp.arange(32.0).reshape(4, 8) % 5 + 10 * jnp.eye(4, 8)
+    text = sdy.to_python(sdy.from_jax(jax.jit(function).lower(x)), "program")
+    assert expected in text
+    assert text.count("def ") == 1
+    names: dict[str, Any] = {}
+    exec(text, names)
+    np.testing.assert_array_equal(names["program"](x), function(x))
+
+
+def test_functions_of_jax_are_those_of_the_mode_of_the_file() -> None:
+    x = jnp.array([3, 1, 2], "int32")
+    with jax.enable_x64(True):
+        lowered = jax.jit(lambda x, y: (jnp.argsort(x).astype("int32"), y + 1.0)).lower(x, np.float64(2))
+    text = sdy.to_python(sdy.from_jax(lowered), "program")
+    names: dict[str, Any] = {}
+    with jax.enable_x64(True):
+        exec(text, names)
+        order, _ = jax.jit(names["program"])(x, np.float64(2))
+    jax.config.update("jax_enable_x64", False)
+    assert order.dtype == np.int32
+    np.testing.assert_array_equal(order, [1, 2, 0])
+
+
+def test_other_functions_with_a_name_of_jax_are_printed() -> None:
+    @jax.jit
+    def cumsum(x: jax.Array) -> jax.Array:
+        y = jnp.sin(x) * jnp.cos(x) - jnp.tan(x)
+        return y * y + y
+
+    text = sdy.to_python(sdy.from_jax(jax.jit(lambda x: cumsum(x) + cumsum(x + 1)).lower(jnp.ones(8))))
+    assert "def cumsum(x):" in text
+    assert "jnp.cumsum" not in text
+
+
+ROWS: dict[str, tuple[Callable[[jax.Array, jax.Array], jax.Array], str]] = {
+    "of a table": (lambda x, i: x[i], "x.at[i].get(mode="),
+    "of columns": (lambda x, i: x[:, i], "x.at[:, i].get(mode="),
+    "one": (lambda x, i: x[:, i[0]], "x.at[:, i[0]]"),
+    "in two dimensions": (lambda x, i: x[i.reshape(2, 1)], "x.at[reshape].get(mode="),
+    "added": (lambda x, i: x.at[i].add(x[:2]), "x.at[i].add("),
+    "set in columns": (lambda x, i: x.at[:, i].set(1.0), "x.at[:, i].set("),
+    "from the end": (lambda x, i: x.at[i].get(wrap_negative_indices=False), "wrap_negative_indices=False"),
+    "windows": (lambda x, i: jax.lax.dynamic_slice(x, (i[0], i[1]), (2, 3)), "lax.dynamic_slice"),
+    "corners": (lambda x, i: x[i, i], "lax.gather"),
+}
+"""Functions of a table and of indices, and what is printed for them."""
+
+
+@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("indices", [[0, 3], [-1, 2], [-4, -5], [9, 3]])
+def test_rows_are_read_and_written_by_index(name: str, indices: list[int]) -> None:
+    function, expected = ROWS[name]
+    x, i = jnp.arange(20.0).reshape(4, 5), jnp.array(indices, "int32")
+
+    def program(x: jax.Array, i: jax.Array) -> jax.Array:
+        return function(x, i)
+
+    text = sdy.to_python(sdy.from_jax(jax.jit(program).lower(x, i)))
+    assert expected in text
+    names: dict[str, Any] = {}
+    exec(text, names)
+    np.testing.assert_array_equal(names["program"](x, i), function(x, i))
