@@ -139,62 +139,45 @@ class AddConstraint(Edit):
 
 
 @dataclass(frozen=True)
-class CastFirst(Edit):
-    """Move sharding constraints to the narrow side of the casts of a line, or add them there.
+class GatherFirst(Edit):
+    """Move sharding constraints before the widening casts of a line, or add them there.
 
     Attributes:
         where: The line of Python; casts in other programs are found by their type.
         type_: The type of the result of a cast.
         dims: The sharding that a tensor is gathered to.
-        is_widening: True if the casts are to a wider type, so that the gathers go before them.
     """
 
     where: Location | None
     type_: Attribute
     dims: Dims
-    is_widening: bool
 
     def apply(self, module: ModuleOp) -> bool:
-        casts = [op for op in operations_of(module, ConvertOp) if _is_alike(op, op.result.type, self.where, self.type_)]
+        casts = [
+            op
+            for op in operations_of(module, ConvertOp)
+            if rank(op.result.type) == len(self.dims) and _is_alike(op, _wider(op).type, self.where, self.type_)
+        ]
         for op in casts:
-            is_widening = element_bytes(op.operands[0].type) < element_bytes(op.result.type)
-            if is_widening != self.is_widening or rank(op.result.type) != len(self.dims):
-                continue
-            wide = [use.operation for use in op.result.uses] if is_widening else [op.operands[0].owner]
-            for each in wide:
-                if isinstance(each, ShardingConstraintOp) and each.sharding.data.dim_axes == self.dims:
-                    self._remove(each)
-            narrow = op.operands[0] if is_widening else op.result
+            narrow = op.result if _wider(op) is op.operands[0] else op.operands[0]
             new = ShardingConstraintOp(narrow, sharding_with(module, narrow.type, self.dims, None))
-            if is_widening:
-                new.location = op.location
-                insert(new, InsertPoint.before(op))
-                op.operands[0] = new.result
-            else:
+            new.location = op.location
+            if narrow is op.result:
+                # The cast of the gradient: a constraint on a value is one on its gradient.
                 insert_for_other_uses(narrow, new, InsertPoint.after(op))
+                continue
+            for user in [use.operation for use in op.result.uses]:
+                if isinstance(user, ShardingConstraintOp) and user.sharding.data.dim_axes == self.dims:
+                    replace(user, [user.input])
+            insert(new, InsertPoint.before(op))
+            op.operands[0] = new.result
         return bool(casts)
-
-    def _remove(self, constraint: ShardingConstraintOp) -> None:
-        if self.is_widening:
-            replace(constraint, [constraint.input])
-            return
-        for use in [*constraint.result.uses]:
-            if isinstance(use.operation, ConvertOp):
-                use.operation.operands[use.index] = constraint.input
-        if constraint.result.first_use is None:
-            erase(constraint)
 
     @property
     def text(self) -> str:
-        where = _place(self.where, self.type_)
-        if self.is_widening:
-            return (
-                f"gather before the cast {where}: constrain its operand with "
-                f"jax.lax.with_sharding_constraint(..., {spec(self.dims)})"
-            )
         return (
-            f"cast before the gather: constrain the result of the cast {where} with "
-            f"jax.lax.with_sharding_constraint(..., {spec(self.dims)}), not its operand"
+            f"gather before the cast {_place(self.where, self.type_)}: constrain its operand with "
+            f"jax.lax.with_sharding_constraint(..., {spec(self.dims)})"
         )
 
 
@@ -275,6 +258,11 @@ def _is_alike(op: Operation, type_: Attribute, where: Location | None, wanted: A
     """
     line = python_line(where)
     return location_of(op) == line if line else type_ == wanted and python_line(location_of(op)) is None
+
+
+def _wider(cast: ConvertOp) -> SSAValue:
+    """Return the operand or the result of a cast, the one with more bytes."""
+    return max(cast.operands[0], cast.result, key=lambda value: element_bytes(value.type))
 
 
 def _place(where: Location | None, type_: Attribute) -> str:

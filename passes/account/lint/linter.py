@@ -36,7 +36,7 @@ def findings(program: LintedProgram, rules: Sequence[Rule], is_wanted: Callable[
     left = _wanted([each for each in every if each.is_large], is_wanted)
     found: list[Finding] = []
     original, known = program.collectives, {each.key: frozenset(each.collectives) for each in left}
-    while (best := best_cure(program, left, trials)) is not None:
+    while (best := best_cure(program, [each for each in left if not each.worst.avoided], trials)) is not None:
         match, cure, before, after = best
         cured = _cured(program, cure)
         cure = _named(program, cured, cure, after, trials)
@@ -61,11 +61,12 @@ def findings(program: LintedProgram, rules: Sequence[Rule], is_wanted: Callable[
         found.append(finding)
         left = [each for each in remaining if each.key != match.key]
     costs = program.costs
-    found += (
-        replace(_uncured(each, trials.skipped), collectives=known[each.key])
-        for each in left
-        if not each.needs_cure and each.is_share(costs, _LEAST_UNCURED)
-    )
+    for each in left:
+        finding = _avoiding(each, program, trials)
+        if finding is None and not each.needs_cure and each.is_share(costs, _LEAST_UNCURED):
+            finding = _uncured(each, trials.skipped)
+        if finding is not None:
+            found.append(replace(finding, collectives=known[each.key]))
     found.sort(key=lambda each: -each.cost)
     return Findings(found, _below(program, [each for each in every if is_wanted(each)]))
 
@@ -78,6 +79,20 @@ def _removed(before: Sequence[Collective], cured: LintedProgram) -> frozenset[Op
 
     kept = {*map(key, cured.collectives)}
     return frozenset(each.op for each in before if key(each) not in kept)
+
+
+def _avoiding(match: Match, program: LintedProgram, trials: Trials) -> Finding | None:
+    """Return the finding of a match that costs only as `jax.jit` compiles it, with a fix that removes it, or None."""
+    if program.written is None:
+        return None
+    for cure in match.worst.cures if match.worst.avoided else ():
+        costs = trials.costs(program.written, cure)
+        if costs is None or costs.rank > program.costs.rank:
+            continue
+        if match.key not in {each.key for each in matches(_cured(program, cure), [match.rule])}:
+            saved = f"with it, a device receives {format_bytes(match.finding.avoided)} less as jax.jit compiles it"
+            return replace(match.finding, cure=cure.text, edits=(cure.text,), compared=saved)
+    return None
 
 
 def _uncured(match: Match, skipped: int) -> Finding:

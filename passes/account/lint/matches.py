@@ -59,7 +59,7 @@ class Match:
     def is_share(self, costs: Costs, share: float) -> bool:
         """Return whether the cost is at least this part of the bytes of a step, or is not one of layouts."""
         received, held = sum(each.received for each in self.alike), sum(each.held for each in self.alike)
-        is_measured = bool(self.worst.cures) and not self.rule.is_unmeasured
+        is_measured = bool(self.worst.cures) and not self.rule.is_unmeasured and not self.worst.avoided
         return not is_measured or received >= share * costs.received > 0 or held >= share * costs.memory
 
     @cached_property
