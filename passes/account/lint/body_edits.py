@@ -25,6 +25,7 @@ from sdy.passes.account.name_lists import joined
 from sdy.passes.common.properties import element_bytes
 from sdy.sharding import DimSharding, TensorSharding
 from sdy.stablehlo.collectives import AllGatherOp
+from sdy.stablehlo.control_flow import WhileOp
 from sdy.stablehlo.elementwise import ConvertOp
 
 
@@ -91,10 +92,13 @@ class Results:
 
     @classmethod
     def of(cls, value: SSAValue) -> "Results | None":
-        """Return the line of the operation that computes `value`, or None if it is unknown or an argument."""
+        """Return the line of the operation that computes `value`; None without one, or where it may have no name.
+
+        A loop returns values that JAX saves for the gradient, which no line of Python names.
+        """
         op = value.owner
         where = location_of(op) if isinstance(op, Operation) else None
-        if not isinstance(op, Operation) or where is None:
+        if not isinstance(op, Operation) or isinstance(op, WhileOp) or where is None:
             return None
         return cls(where, op.name, op.results.index(value), value.type)
 

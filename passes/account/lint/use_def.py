@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import BlockArgument, OpResult, SSAValue
 
 from sdy.dialect.ops import ReshardOp
 from sdy.passes.common.call_graph import calls_in
 from sdy.passes.common.loops import carried_unchanged
-from sdy.stablehlo.control_flow import WhileOp
+from sdy.stablehlo.control_flow import OptimizationBarrierOp, WhileOp
 from sdy.stablehlo.elementwise import ConvertOp
 from sdy.stablehlo.shape import ReshapeOp, TransposeOp
 from sdy.stablehlo.slicing import DynamicSliceOp, SliceOp
@@ -18,7 +18,7 @@ _MOVES = ConvertOp | DynamicSliceOp | ReshapeOp | ReshardOp | SliceOp | Transpos
 
 
 class UseDefChains:
-    """Use-def chains of a module through casts, slices, reshapes, transposes, reshards, loops and calls."""
+    """Use-def chains of a module through casts, slices, reshapes, transposes, reshards, barriers, loops and calls."""
 
     def __init__(self, module: ModuleOp) -> None:
         self._calls: dict[str, list[CallOp]] = {}
@@ -42,9 +42,10 @@ class UseDefChains:
         return self._calls.get(function.sym_name.data, ())
 
     def _before(self, value: SSAValue) -> SSAValue | None:
-        owner = value.owner
-        if isinstance(owner, Operation):
-            return owner.operands[0] if isinstance(owner, _MOVES) else None
+        if isinstance(value, OpResult):
+            if isinstance(value.op, OptimizationBarrierOp):
+                return value.op.operands[value.index]
+            return value.op.operands[0] if isinstance(value.op, _MOVES) else None
         assert isinstance(value, BlockArgument)
         return self.incoming(value)
 

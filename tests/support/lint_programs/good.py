@@ -1,6 +1,7 @@
 """Well-sharded programs, in which no rule finds anything."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -93,13 +94,62 @@ def decode(cache: jax.Array, x: jax.Array, wk: jax.Array, at: jax.Array) -> Any:
     return cache, jnp.einsum("bshd,bw,whd->bhs", cache, x, wk)
 
 
+def rematerialized(stacked: Any, x: jax.Array) -> Any:
+    saved = jax.checkpoint_policies.dots_with_no_batch_dims_saveable
+
+    def batched(x: jax.Array, w: Any) -> jax.Array:
+        return constrained(block(x, *w), P("data"))
+
+    layer = jax.checkpoint(batched, policy=saved)
+
+    def loss(stacked: Any) -> jax.Array:
+        return jnp.mean(lax.scan(lambda x, w: (layer(x, w), None), x, stacked)[0] ** 2)
+
+    return jax.tree.map(lambda w, g: w - 1e-3 * g, stacked, jax.grad(loss)(stacked))
+
+
+def generate(stacked: Any, cache: jax.Array, x: jax.Array) -> Any:
+    """Decode tokens in a loop, of layers in a loop, with a cache."""
+
+    def token(carry: Any, at: jax.Array) -> Any:
+        def layer(x: jax.Array, of_layer: Any) -> Any:
+            cache, (qkv, out, up, down) = of_layer
+            q, *new = jnp.einsum("bw,cwhd->cbhd", norm(x), qkv)
+            keys, values = cache = lax.dynamic_update_slice(cache, jnp.stack(new)[:, :, None], (0, 0, at, 0, 0))
+            scores = jnp.einsum("bhd,bkhd->bhk", q, keys)
+            x = x + jnp.einsum("bhk,bkhd,hdw->bw", jax.nn.softmax(scores), values, out)
+            return x + jax.nn.gelu(norm(x) @ up) @ down, cache
+
+        x, cache = lax.scan(layer, carry[0], (carry[1], stacked))
+        return (x, cache), None
+
+    return lax.scan(token, (x, cache), jnp.arange(64))[0]
+
+
+def generating(specs: tuple[P, ...], *heads: str) -> Written:
+    cache = tensor(12, 2, 16, 512, 8, 128, split=P(None, None, "data", None, *heads))
+    return Written(generate, (stacked(specs), cache, tensor(16, WIDTH, split=P("data"))), (1,))
+
+
+def gathered_narrow(x: jax.Array, w: jax.Array, scale: jax.Array) -> jax.Array:
+    return x @ (constrained(w, P()).astype("float32") * scale)
+
+
+def cast_without_gather(x: jax.Array, w: jax.Array) -> jax.Array:
+    return x.astype("bfloat16") @ constrained(w, P("data")).astype("bfloat16")
+
+
+LINE = {"data": 8}
+BY_HEADS_STACKED = tuple(P(None, *spec) for spec in BY_HEADS)
+FULLY_STACKED = tuple(P(None, *spec) for spec in FULLY)
+
 PROGRAMS: dict[str, Written] = {
-    "data parallel": Written(train, (weights(EVERYWHERE), rows("data")), (0,), mesh={"data": 8}),
+    "data parallel": Written(train, (weights(EVERYWHERE), rows("data")), (0,), mesh=LINE),
     "Megatron": Written(train, (weights(BY_HEADS), rows("data")), (0,), BY_HEADS),
-    "fully sharded": Written(train, (weights(FULLY), rows("data")), (0,), FULLY, {"data": 8}),
+    "fully sharded": Written(train, (weights(FULLY), rows("data")), (0,), FULLY, LINE),
     "sequence parallel": Written(sequence_parallel, (weights(BY_HEADS), rows("data", "model"))),
     "layers in a loop": Written(scanned, (stacked(BY_HEADS), rows("data"))),
-    "layers in a loop, fully sharded": Written(scanned, (stacked(FULLY), rows("data")), mesh={"data": 8}),
+    "layers in a loop, fully sharded": Written(scanned, (stacked(FULLY), rows("data")), mesh=LINE),
     "experts": Written(
         experts,
         (
@@ -108,7 +158,7 @@ PROGRAMS: dict[str, Written] = {
             tensor(16, WIDTH, HIDDEN, split=P("data")),
             tensor(16, HIDDEN, WIDTH, split=P("data")),
         ),
-        mesh={"data": 8},
+        mesh=LINE,
     ),
     "a state that is split further": Written(
         zero_step,
@@ -119,12 +169,12 @@ PROGRAMS: dict[str, Written] = {
         ),
         (0, 1),
         (P(), P("data")),
-        {"data": 8},
+        LINE,
     ),
     "images": Written(
         convolved,
         ([tensor(64, 32, 3, 3, split=P()), tensor(64, 64, 3, 3, split=P())], tensor(64, 32, 64, 64, split=P("data"))),
-        mesh={"data": 8},
+        mesh=LINE,
     ),
     "decoding": Written(
         decode,
@@ -135,6 +185,23 @@ PROGRAMS: dict[str, Written] = {
             tensor(dtype="int32"),
         ),
         (0,),
+    ),
+    "rematerialized layers": Written(rematerialized, (stacked(BY_HEADS), rows("data")), (0,), BY_HEADS_STACKED),
+    "rematerialized layers, data parallel": Written(
+        rematerialized, (stacked(EVERYWHERE), rows("data")), (0,), EVERYWHERE, LINE
+    ),
+    "rematerialized layers, fully sharded": Written(
+        rematerialized, (stacked(FULLY), rows("data")), (0,), FULLY_STACKED, LINE
+    ),
+    "decoding in a loop": generating(BY_HEADS, "model"),
+    "decoding in a loop, data parallel": replace(generating(EVERYWHERE), mesh=LINE),
+    "weights that are cast after a gather": Written(
+        gathered_narrow,
+        (rows("data"), tensor(WIDTH, HIDDEN, split=P("data"), dtype="int8"), tensor(HIDDEN, split=P())),
+        mesh=LINE,
+    ),
+    "weights that are cast without a gather": Written(
+        cast_without_gather, (rows("data"), tensor(WIDTH, HIDDEN, split=P("data"))), mesh=LINE
     ),
     **projections.GOOD,
 }

@@ -273,6 +273,14 @@ def cast_down(x: jax.Array, w: jax.Array) -> jax.Array:
     return x @ whole.astype("bfloat16")  # mistake
 
 
+def cast_down_transposed(x: jax.Array, w: jax.Array) -> jax.Array:
+    return x @ constrained(w, P()).T.astype("bfloat16")  # mistake
+
+
+def cast_up(x: jax.Array, w: jax.Array) -> jax.Array:
+    return x @ constrained(w.astype("float32"), P())  # mistake
+
+
 def cast_down_loss(params: Any, x: jax.Array) -> jax.Array:
     def gathered(w: jax.Array) -> jax.Array:
         return constrained(w, P()).astype("bfloat16")  # mistake
@@ -528,6 +536,18 @@ MISTAKES: dict[str, Mistake] = {
             (tensor(8192, 4096, split=P("data"), dtype="bfloat16"), tensor(4096, 4096, split=P("data"))),
             mesh=EIGHT,
         ),
+    ),
+    "a gather before a transpose and a cast": Mistake(
+        "late-cast",
+        Written(
+            cast_down_transposed,
+            (tensor(8192, 1024, split=P("data"), dtype="bfloat16"), tensor(4096, 1024, split=P("data"))),
+            mesh=EIGHT,
+        ),
+    ),
+    "a gather after a cast": Mistake(
+        "late-cast",
+        Written(cast_up, (DATA, tensor(1024, 4096, split=P("data"), dtype="int8")), mesh=EIGHT),
     ),
     "gathers before casts, with gradients": Mistake(
         "costly-constraint",

@@ -20,7 +20,6 @@ from xdsl.ir import Operation, SSAValue
 
 from sdy.diagnostics import location_of
 from sdy.dialect.ops import ReshardOp
-from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import is_static_tensor
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.body_edits import GatherFirst
@@ -45,7 +44,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
 
 
 def _suspicions(program: LintedProgram, collective: Collective, candidates: Candidates) -> Iterator[Suspicion]:
-    """Yield the casts before and after a collective of which it moves, or the program gathers, the wide side."""
+    """Yield the casts beside a collective that moves their wide side, or does so in the program as written."""
     before = _through(collective.op.operands[0], backward=True)
     after = _through(collective.op.results[0], backward=False)
     for local, is_before in ((before, True), (after, False)):
@@ -86,9 +85,9 @@ def _suspicions(program: LintedProgram, collective: Collective, candidates: Cand
 def _gather(program: LintedProgram, cast: ConvertOp, collective: Collective) -> ReshardOp | None:
     """Return the constraint on the operand of a cast that gathers it over the axes of a collective."""
     for value in program.use_def.trace(cast.operands[0]):
-        sharding = get_sharding(value)
-        if isinstance(value.owner, ReshardOp) and sharding:
-            if not {axis.name for axis in sharding.axes()} >= {*collective.axes}:
+        if isinstance(value.owner, ReshardOp):
+            kept = {axis.name for axis in value.owner.sharding.data.axes()}
+            if not kept.issuperset(collective.axes):
                 return value.owner
     return None
 

@@ -53,7 +53,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             f"shard it as {suggestion}" if argument else f"jax.lax.with_sharding_constraint(..., {suggestion})",
             [GivenBy(value)],
             held=local - local // num_shards,
-            needs_cure=any(sharding.dim_axes) if sharding else False,
+            needs_cure=argument is None or any(dims_of(sharding, value)),
             cures=candidates.of_argument(argument, dims) if argument else candidates.of_result(value, dims),
         )
 
