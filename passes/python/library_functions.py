@@ -5,8 +5,7 @@ arguments, has the same operations; otherwise the function is printed with its b
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from functools import partial
 from operator import attrgetter
 
@@ -20,6 +19,7 @@ from sdy.ir.walking import operations
 from sdy.passes.common.call_graph import functions, main_function
 from sdy.passes.common.inline import inline_calls
 from sdy.passes.python.literals import optional_dtype_of
+from sdy.passes.python.names import LibraryFunction
 from sdy.text import format, parse
 
 _NAMESPACES = {
@@ -34,14 +34,6 @@ _NAMESPACES = {
 
 _SYMBOL = re.compile(r"_*(.+?)(_\d+)?")
 """The symbol of a function: its name in Python, with underscores before and a number behind."""
-
-
-@dataclass(frozen=True)
-class LibraryFunction:
-    """A function of JAX by its name in the file, and the keyword arguments of its calls."""
-
-    name: str
-    keywords: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 def library_functions(module: ModuleOp, *, x64: bool) -> dict[str, LibraryFunction]:

@@ -6,6 +6,8 @@ import keyword
 import linecache
 import re
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from xdsl.ir import Operation
@@ -18,6 +20,14 @@ _RESERVED = {"P", "base64", "jax", "jnp", "lapack", "lax", "mesh", "np", "total_
 _BUILTINS = frozenset(dir(builtins))
 
 _AMBIGUOUS = {"I", "O", "l"}
+
+
+@dataclass(frozen=True)
+class LibraryFunction:
+    """A function of JAX by its name in the file, and the keyword arguments of its calls."""
+
+    name: str
+    keywords: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 def identifier(text: str, default: str = "value") -> str:

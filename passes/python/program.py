@@ -7,7 +7,8 @@ module becomes a function of whole arrays, with its shardings as constraints.
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
@@ -37,9 +38,8 @@ from sdy.passes.python.elementwise import BROADCASTING, ELEMENTWISE, HELPERS
 from sdy.passes.python.expressions import call, definition, sizes, statement, tuple_of
 from sdy.passes.python.indexing import INDEXING
 from sdy.passes.python.library_calls import LIBRARY_CALLS
-from sdy.passes.python.library_functions import library_functions
 from sdy.passes.python.literals import decoded, optional_dtype_of, type_text
-from sdy.passes.python.names import Names, identifier
+from sdy.passes.python.names import LibraryFunction, Names, identifier
 from sdy.passes.python.products import PRODUCTS
 from sdy.passes.python.ranges import is_narrow, narrow, ranges_of
 from sdy.passes.python.reductions import REDUCTIONS
@@ -127,9 +127,8 @@ class _File:
         self._module = module
         self._main = main
         called = module.sym_name.data.removeprefix("jit_") if module.sym_name is not None else ""
-        library = library_functions(module, x64=_has_wide(module))
         ranges = ranges_of(module, axes.mesh.size)
-        self._writer = Writer(PRINTERS, axes, BROADCASTING, library, ranges=ranges)
+        self._writer = Writer(PRINTERS, axes, BROADCASTING, _library_functions(module), ranges=ranges)
         self._names = self._writer.names
         called = name or called
         self._name = self._names.new("" if called in ("<lambda>", "_lambda_") else called, "program")
@@ -265,6 +264,15 @@ class _File:
 
     def _jitted(self, name: str) -> list[str]:
         return [*statement(f"{name} = ", call("jax.jit", name, donate_argnums=sizes(_donated(self._main))), 0)]
+
+
+def _library_functions(module: ModuleOp) -> Mapping[str, LibraryFunction]:
+    """Return the functions of `module` that are JAX's own; none if JAX, which text does not need, is missing."""
+    if find_spec("jax") is None:
+        return {}
+    from sdy.passes.python.library_functions import library_functions
+
+    return library_functions(module, x64=_has_wide(module))
 
 
 def _symbol_called(op: Operation) -> str:

@@ -25,9 +25,8 @@ from sdy.passes.python.expressions import (
     tuple_of,
 )
 from sdy.passes.python.layers import Layers, layers_of
-from sdy.passes.python.library_functions import LibraryFunction
 from sdy.passes.python.literals import Array, constant, dtype_of, dtype_text, is_listed, known_elements, number
-from sdy.passes.python.names import Names, assigned_name, identifier, place_of
+from sdy.passes.python.names import LibraryFunction, Names, assigned_name, identifier, place_of
 from sdy.passes.python.ranges import Ranges
 from sdy.passes.python.statements import Statements, is_same_line
 from sdy.passes.spmd.local_module import COLLECTIVES
