@@ -8,7 +8,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib.util import find_spec
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
@@ -268,10 +267,10 @@ class _File:
 
 def _library_functions(module: ModuleOp) -> Mapping[str, LibraryFunction]:
     """Return the functions of `module` that are JAX's own; none if JAX, which text does not need, is missing."""
-    if find_spec("jax") is None:
+    try:
+        from sdy.passes.python.library_functions import library_functions
+    except ModuleNotFoundError:
         return {}
-    from sdy.passes.python.library_functions import library_functions
-
     return library_functions(module, x64=_has_wide(module))
 
 
