@@ -16,7 +16,7 @@ from xdsl.passes import ModulePass
 
 from sdy import gc_control
 from sdy.diagnostics import DiagnosticError, Location, error
-from sdy.foreign_dialects import adopt
+from sdy.foreign_dialects import adopt, check_module
 from sdy.ir.editing import AnalysisPreservingPass
 from sdy.ir.walking import cached_walks, invalidate, uncached_walks
 from sdy.passes.common.manual_axes import check_manual_axes
@@ -199,7 +199,9 @@ def run_passes(
 
     Raises:
         DiagnosticError: `passes` cannot be parsed or names an unknown pass, a pass fails, or verification fails.
+        TypeError: `module` is not a module.
     """
+    check_module(module)
     if isinstance(passes, str):
         from sdy.passes.spec import parse_pipeline
 
@@ -246,7 +248,7 @@ def propagate(module: ModuleOp, policy: Policy | None = None, *, unify_meshes: b
 
     Raises:
         DiagnosticError: The module cannot be propagated.
-        TypeError: An option is unknown.
+        TypeError: An option is unknown, or `module` is not a module.
     """
     pipeline = PropagationPipeline(unify_meshes=unify_meshes, **options)
     prepare(module, policy)
@@ -272,6 +274,6 @@ def partition(module: ModuleOp, **options: Any) -> None:
 
     Raises:
         DiagnosticError: An operation cannot be partitioned.
-        TypeError: An option is unknown.
+        TypeError: An option is unknown, or `module` is not a module.
     """
     run_passes(module, [PartitionPipeline(**options)])

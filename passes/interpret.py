@@ -39,7 +39,7 @@ def interpret(module: ModuleOp, *arrays: Any) -> tuple[Array, ...]:
         The results, as full arrays.
 
     Raises:
-        TypeError: The number or the element type of the arguments is wrong.
+        TypeError: The number or the element type of the arguments is wrong, or `module` is not a module.
         ValueError: The shape of an argument is wrong.
         DiagnosticError: An operation cannot be interpreted.
     """

@@ -25,7 +25,9 @@ def adopt(module: ModuleOp) -> None:
 
     Raises:
         DiagnosticError: The printed text is not a valid program.
+        TypeError: `module` is not a module.
     """
+    check_module(module)
     examples = {op.__class__: op for op in operations(module)}.values()
     if not any(map(_is_foreign, examples)):
         return
@@ -37,6 +39,16 @@ def adopt(module: ModuleOp) -> None:
     module.add_region(read.detach_region(read.body))
     module.attributes, module.properties = read.attributes, read.properties
     invalidate()
+
+
+def check_module(program: object) -> None:
+    """Raise if `program` is not a module.
+
+    Raises:
+        TypeError: It is not; the message names `sdy.from_jax`.
+    """
+    if not isinstance(program, ModuleOp):
+        raise TypeError(f"expected a module, not {type(program).__name__}; sdy.from_jax converts a JAX program to one")
 
 
 def _is_foreign(op: Operation) -> bool:

@@ -109,6 +109,7 @@ def auto(
     Raises:
         DiagnosticError: The module cannot be propagated; it has several meshes, none, or another than `mesh`; or the
             hardware is unknown.
+        TypeError: `module` is not a module, such as a JAX program that `sdy.from_jax` has not converted.
         ValueError: `memory` is not a size.
     """
     limits = Limits(time_limit)

@@ -1,9 +1,11 @@
 """Automatic choice of shardings."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import product
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -331,6 +333,14 @@ def test_no_plan_is_faster_than_the_bound() -> None:
 def test_what_cannot_be_is_told(text: str, options: dict[str, object], problem: str) -> None:
     with pytest.raises(sdy.DiagnosticError, match=problem):
         sdy.auto(sdy.parse(text), **options)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("function", [partial(sdy.auto, mesh=MESH), sdy.propagate, sdy.partition, sdy.interpret])
+def test_a_jax_program_instead_of_a_module_is_an_error(function: Callable[[Any], object]) -> None:
+    """The message names the function that converts it."""
+    lowered = jax.jit(jnp.tanh).lower(jax.ShapeDtypeStruct((8, 8), "float32"))
+    with pytest.raises(TypeError, match=r"expected a module, not Lowered; sdy\.from_jax"):
+        function(lowered)
 
 
 def test_axes_that_nothing_can_be_split_over_are_told() -> None:
