@@ -208,6 +208,22 @@ def test_a_sum_is_no_sum_of_sums_where_the_turns_use_it() -> None:
     assert found(Written(running, arguments, mesh={"data": 8})).summary == "no findings"
 
 
+def test_sums_of_gradients_of_different_shapes_are_one_finding() -> None:
+    def step(params: dict[str, jax.Array], batches: jax.Array) -> dict[str, jax.Array]:
+        def loss(params: dict[str, jax.Array], x: jax.Array) -> jax.Array:
+            return jnp.mean((jnp.tanh(x @ params["up"]) @ params["down"] - x) ** 2)
+
+        def add(total: dict[str, jax.Array], x: jax.Array) -> tuple[dict[str, jax.Array], None]:
+            return jax.tree.map(jnp.add, total, jax.grad(loss)(params, x)), None
+
+        return jax.lax.scan(add, jax.tree.map(jnp.zeros_like, params), batches)[0]
+
+    params = {"up": tensor(1024, 4096, split=P()), "down": tensor(4096, 1024, split=P())}
+    (finding,) = found(Written(step, (params, tensor(16, 2048, 1024, split=P(None, "data"))), mesh={"data": 8}))
+    assert finding.rule == "collective-in-loop"
+    assert finding.like == 1
+
+
 def test_loop_invariant_collective_is_reported() -> None:
     """The all-reduce is in a branch of the loop, from which the compiler must not hoist it."""
 

@@ -67,9 +67,14 @@ def _suspicion(collective: Collective, at: Operation, what: str, cure: str) -> S
     is_known = all(loop_trips(loop) is not None for loop in loops_around(collective.op))
     return Suspicion(
         at,
-        f"{collective.kind} over {axes} with result {result} runs {what}",
+        f"{collective.kind} over {axes} runs {what}",
         cure.format(axes=axes),
-        [(location_of(collective.source or collective.op), f"the {collective.kind} is of the value computed here")],
+        [
+            (
+                location_of(collective.source or collective.op),
+                f"the {collective.kind} with result {result} is of the value computed here",
+            )
+        ],
         received=collective.bytes - (collective.bytes / collective.times if is_known else 0),
         collectives=[collective.op],
     )
