@@ -67,10 +67,11 @@ def _equal(function: FuncOp) -> LibraryFunction | None:
     types = [(shape(argument.type), dtype) for argument, dtype in zip(function.args, dtypes, strict=True) if dtype]
     if len(types) != len(dtypes):
         return None
-    # A scalar may be a Python number, which JAX types weakly: the module does not show it.
+    # A scalar may be a Python number, which JAX types weakly: the module does not show it. The file has typed scalars,
+    # which promote as a number does only if all types are equal.
     choices = [
         [jax.ShapeDtypeStruct(dims, dtype, weak_type=weak and not dims) for dims, dtype in types]
-        for weak in (False, True)
+        for weak in ((False, True) if len({dtype for _, dtype in types}) == 1 else (False,))
     ]
     candidates = [*_candidates(function)]
     wanted = _operations_text(function) if candidates else ""

@@ -292,6 +292,17 @@ def test_functions_of_jax_are_those_of_the_mode_of_the_file() -> None:
     np.testing.assert_array_equal(order, [1, 2, 0])
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "bfloat16", "float32"])
+def test_numbers_do_not_widen_arrays(dtype: str) -> None:
+    x = jnp.arange(8).astype(dtype)
+    text = sdy.to_python(sdy.from_jax(jax.jit(lambda x: (x % 3, x // 3, jnp.clip(x, 1, 5))).lower(x)), "program")
+    names: dict[str, Any] = {}
+    exec(text, names)
+    for result, expected in zip(names["program"](x), (x % 3, x // 3, jnp.clip(x, 1, 5)), strict=True):
+        assert result.dtype == expected.dtype
+        np.testing.assert_array_equal(result, expected)
+
+
 def test_other_functions_with_a_name_of_jax_are_printed() -> None:
     @jax.jit
     def cumsum(x: jax.Array) -> jax.Array:
