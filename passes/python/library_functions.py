@@ -63,15 +63,15 @@ def _operations_text(function: FuncOp) -> str:
 
 def _equal(function: FuncOp) -> LibraryFunction | None:
     """Return the function of JAX that has the operations of `function`, whose calls are inlined."""
-    dtypes = [optional_dtype_of(argument) for argument in function.args]
-    types = [(shape(argument.type), dtype) for argument, dtype in zip(function.args, dtypes, strict=True) if dtype]
-    if len(types) != len(dtypes):
+    dtypes = [dtype for argument in function.args if (dtype := optional_dtype_of(argument)) is not None]
+    if len(dtypes) != len(function.args):
         return None
+    types = [(shape(argument.type), dtype) for argument, dtype in zip(function.args, dtypes, strict=True)]
     # A scalar may be a Python number, which JAX types weakly: the module does not show it. The file has typed scalars,
     # which promote as a number does only if all types are equal.
     choices = [
         [jax.ShapeDtypeStruct(dims, dtype, weak_type=weak and not dims) for dims, dtype in types]
-        for weak in ((False, True) if len({dtype for _, dtype in types}) == 1 else (False,))
+        for weak in ((False, True) if len({*dtypes}) == 1 else (False,))
     ]
     candidates = [*_candidates(function)]
     wanted = _operations_text(function) if candidates else ""
