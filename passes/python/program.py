@@ -154,13 +154,14 @@ class _File:
     def _own_functions(self) -> list[FuncOp]:
         """Return the functions, beside the main one, that are called where functions of JAX are not entered."""
         others = {each.sym_name.data: each for each in self._module.ops if isinstance(each, FuncOp)}
-        entered = [self._main]
-        for function in entered:
-            for op in operations(function):
-                symbol = _symbol_called(op)
-                if symbol in others and symbol not in self._writer.library and others[symbol] not in entered:
-                    entered.append(others[symbol])
-        return [each for each in others.values() if each in entered[1:]]
+        entered = {self._main.sym_name.data}
+        pending = [self._main]
+        while pending:
+            for symbol in map(_symbol_called, operations(pending.pop())):
+                if symbol in others and symbol not in self._writer.library and symbol not in entered:
+                    entered.add(symbol)
+                    pending.append(others[symbol])
+        return [each for name, each in others.items() if name in entered and each is not self._main]
 
     def _head(self, body: str, arguments: Iterable[str]) -> Iterator[str]:
         mesh = self._writer.axes.mesh

@@ -56,9 +56,12 @@ def parse(text: str | bytes, filename: str = "<stdin>", ctx: Context | None = No
 
     Raises:
         DiagnosticError: If the text is not MLIR, uses an unregistered dialect, or its module is invalid.
+        TypeError: If `text` is neither text nor bytes.
     """
     if isinstance(text, bytes):
         text = decode_program(text, filename)
+    if not isinstance(text, str):
+        raise TypeError(f"expected MLIR text, not {type(text).__name__}; sdy.from_jax converts a JAX program")
     gc_control.collect_if_grown()
     with gc_control.paused():
         return parse_valid_module(text, filename, ctx or context())
@@ -93,8 +96,11 @@ def format(  # noqa: A001
         for_jaxlib: The version of jaxlib, as `"0.11"`, whose syntax is printed; by default the installed one.
 
     Raises:
+        TypeError: If `op` is not an operation.
         ValueError: If the syntax of that version is unknown.
     """
+    if not isinstance(op, Operation):
+        raise TypeError(f"expected an operation, not {type(op).__name__}; sdy.from_jax converts a JAX program")
     printer = Printer(
         generic=generic,
         debuginfo=debuginfo,

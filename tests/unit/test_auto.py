@@ -335,11 +335,13 @@ def test_what_cannot_be_is_told(text: str, options: dict[str, object], problem: 
         sdy.auto(sdy.parse(text), **options)  # pyright: ignore[reportArgumentType]
 
 
-@pytest.mark.parametrize("function", [partial(sdy.auto, mesh=MESH), sdy.propagate, sdy.partition, sdy.interpret])
+@pytest.mark.parametrize(
+    "function", [partial(sdy.auto, mesh=MESH), sdy.propagate, sdy.partition, sdy.interpret, sdy.format, sdy.parse]
+)
 def test_a_jax_program_instead_of_a_module_is_an_error(function: Callable[[Any], object]) -> None:
     """The message names the function that converts it."""
     lowered = jax.jit(jnp.tanh).lower(jax.ShapeDtypeStruct((8, 8), "float32"))
-    with pytest.raises(TypeError, match=r"expected a module, not Lowered; sdy\.from_jax"):
+    with pytest.raises(TypeError, match=r"expected (a module|an operation|MLIR text), not Lowered; sdy\.from_jax"):
         function(lowered)
 
 
