@@ -3,4 +3,13 @@
 schedules.py     orders of forwards and backwards on each device, and their checks
 simulation.py    execution of a schedule in time
 prediction.py    step time, bubble, memory and bytes of a pipeline: `sdy.mpmd.predict` and `sdy.mpmd.compare`
+timeline.py      a step as text and for Perfetto
+
+Programs that Shardy's MPMD compiler has partitioned:
+
+programs.py          the forms in which they are given, and the function to run
+steps.py             that function as one list of steps
+fragment_modules.py  the functions that it calls, as modules
+step_execution.py    execution of the steps in time, and in memory
+plan.py              their cost: `sdy.mpmd.plan`
 """

@@ -1,6 +1,5 @@
 """Cost of a pipeline before anything runs: `sdy.mpmd.predict` and `sdy.mpmd.compare`."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -10,13 +9,10 @@ from sdy.formatting import columns, format_bytes, format_seconds
 from sdy.mesh import Mesh
 from sdy.passes.mpmd.schedules import SCHEDULES, Schedule
 from sdy.passes.mpmd.schedules import schedule as schedule_of
-from sdy.passes.mpmd.simulation import Execution, StageCost, simulate
+from sdy.passes.mpmd.simulation import Execution, StageCost, StageSlice, simulate
+from sdy.passes.mpmd.timeline import TimelineSlice, format_timeline, perfetto_trace
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
 from sdy.passes.spmd.costs.network import Message, Network
-
-_MICROSECONDS = 1e6
-_WIDTH = 72
-"""Columns of a timeline as text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,40 +61,17 @@ class Prediction:
         """True if no device needs more than its memory."""
         return not self.memory or self.peak <= self.memory
 
-    def timeline(self, width: int = _WIDTH) -> str:
+    def timeline(self, width: int = 72) -> str:
         """Return the step as text: a row for each device, and `F`, `B`, `I`, `W` or a space in each column."""
-        scale = width / self.execution.seconds
-        rows: list[list[str]] = []
-        for device, slices in enumerate(self.execution.devices):
-            row = [" "] * width
-            for each in slices:
-                first = min(int(each.start * scale), width - 1)
-                for column in range(first, max(first + 1, min(int(each.end * scale), width))):
-                    row[column] = each.unit.phase.value
-            rows.append([f"device {device}", "|", "".join(row) + "|"])
-        return "\n".join(columns(rows, gap=1))
+        return format_timeline(self._devices(), self.execution.seconds, width)
 
     def to_perfetto(self) -> str:
         """Return the timeline in the Trace Event Format, which https://ui.perfetto.dev opens."""
-        rows = {f"device {device}": slices for device, slices in enumerate(self.execution.devices)}
-        rows |= {f"device {sender} to {receiver}": each for (sender, receiver), each in self.execution.links.items()}
-        events = [
-            {
-                "ph": "X",
-                "name": str(each.unit),
-                "pid": 1,
-                "tid": thread,
-                "ts": each.start * _MICROSECONDS,
-                "dur": each.seconds * _MICROSECONDS,
-            }
-            for thread, slices in enumerate(rows.values(), 1)
-            for each in slices
-        ]
-        threads = [
-            {"ph": "M", "name": "thread_name", "pid": 1, "tid": thread, "args": {"name": name}}
-            for thread, name in enumerate(rows, 1)
-        ]
-        return json.dumps({"traceEvents": [*threads, *events], "displayTimeUnit": "ns"})
+        links = {f"device {sender} to {receiver}": each for (sender, receiver), each in self.execution.links.items()}
+        return perfetto_trace(self._devices() | {name: [*map(_slice, slices)] for name, slices in links.items()})
+
+    def _devices(self) -> dict[str, list[TimelineSlice]]:
+        return {f"device {number}": [*map(_slice, each)] for number, each in enumerate(self.execution.devices)}
 
     def __str__(self) -> str:
         count = len(self.order.devices)
@@ -127,6 +100,10 @@ class Prediction:
                 *columns([("device", "stages", "computes", "held", "memory", "sends"), *rows], numbers=(0, 2, 3, 4, 5)),
             ]
         )
+
+
+def _slice(each: StageSlice) -> TimelineSlice:
+    return TimelineSlice(str(each.unit), each.unit.phase.value, each.start, each.seconds)
 
 
 def predict(

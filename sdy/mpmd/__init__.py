@@ -8,7 +8,7 @@ canonicalization.py  patterns of `canonicalize`
 topology.py          meshes and callees of a program
 
 `sdy.mpmd.stages` divides a mesh among the stages of a jax function; `sdy.mpmd.run` compiles a partitioned program into
-a function on jax arrays; `sdy.mpmd.predict` simulates a schedule.
+a function on jax arrays, and `sdy.mpmd.plan` predicts its cost; `sdy.mpmd.predict` simulates a schedule.
 """
 
 from typing import TYPE_CHECKING
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     StageCost: Any
     circular: Callable[..., Any]
     compare: Callable[..., Any]
+    plan: Callable[..., Any]
     predict: Callable[..., Any]
     run: Callable[..., Any]
     stages: Callable[..., Any]
@@ -76,6 +77,7 @@ _PIPELINES = {
     "StageCost": "sdy.passes.mpmd.simulation",
     "circular": "sdy.passes.jax.mpmd.circular",
     "compare": "sdy.passes.mpmd.prediction",
+    "plan": "sdy.passes.mpmd.plan",
     "predict": "sdy.passes.mpmd.prediction",
     "run": "sdy.passes.jax.mpmd.run",
     "stages": "sdy.passes.jax.mpmd.front_end",

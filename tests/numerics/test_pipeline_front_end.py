@@ -1,6 +1,7 @@
 """Pipelines of `sdy.mpmd.stages` train as jax does on one device, and run under `jax.jit` without pipeline."""
 
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from typing import Any, Literal
 
@@ -125,6 +126,36 @@ def test_recomputed_and_jitted_losses_are_pipelined():
         received = step.pipeline(weights, *batch()).received_bytes
         assert {*received} == neighbors | {(right, left) for left, right in neighbors}
         assert {*received.values()} == {batch()[0].nbytes * 2}, "both devices of a stage receive all rows"
+
+
+@pytest.mark.parametrize("schedule", ["1f1b", "zb-h1"])
+def test_dropout_drops_the_same_values_as_without_pipeline(schedule: str):
+    """Also in the backward, which draws the mask again if the layer is recomputed."""
+    pp = stages_of(4)
+
+    def loss(weights: list[jax.Array], x: jax.Array, labels: jax.Array, key: jax.Array) -> jax.Array:
+        for index, own in enumerate(weights):
+            layer = jax.checkpoint(dropped) if index % 2 else dropped
+            x = pp.stage(index)(layer)(own, x, jax.random.fold_in(key, index))
+        return pp.stage(3)(squared_error)(x, labels)
+
+    def train(weights: list[jax.Array], x: jax.Array, labels: jax.Array, key: jax.Array) -> Any:
+        gradients_of = jax.value_and_grad(partial(loss, key=key))
+        return *sdy.accumulate(gradients_of, weights, x, labels, microbatches=8), jax.random.split(key)[0]
+
+    arguments = state_of(4)[0], *batch(), jax.random.key(7)
+    step = pp.jit(train, schedule=schedule, in_shardings=(None, P("data"), P("data"), None))
+    value, gradients, key = step(*arguments)
+    want, wanted, new = jax.jit(train)(*arguments)
+    assert_close([value, *gradients, jax.random.key_data(key)], [want, *wanted, jax.random.key_data(new)])
+    undropped, *_ = jax.jit(train)(*arguments[:3], jax.random.key(8))
+    assert abs(float(want - undropped)) > 1e-3, "the key matters"
+
+
+def dropped(weights: jax.Array, x: jax.Array, key: jax.Array) -> jax.Array:
+    """Apply a layer with dropout."""
+    y = block(weights, x)
+    return jnp.where(jax.random.bernoulli(key, 0.8, y.shape), y / 0.8, 0)
 
 
 def test_state_is_on_the_devices_of_its_stage():

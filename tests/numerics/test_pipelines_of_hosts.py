@@ -8,20 +8,22 @@ import numpy as np
 import pytest
 
 import pipeline_hosts
-from host_processes import run_hosts
+from host_processes import run_hosts, started_hosts
 from pipelines import Training
 
 
-@pytest.mark.parametrize("hosts", [2, 4])
-def test_stages_in_processes_train_as_one_device(hosts: int, tmp_path: Path):
+@pytest.mark.parametrize(("hosts", "name"), [(2, "mesh"), (4, "mesh"), (2, "stage"), (4, "stage")])
+def test_stages_in_processes_train_as_one_device(hosts: int, name: str, tmp_path: Path):
+    """Meshes are called `mesh0`, ... in the partitioned program, `stage0`, ... by `sdy.mpmd.stages`."""
     training = Training(corrected=True)
     program = tmp_path / "program.mlir"
     program.write_text(training.partitioned())
-    held = [np.load(output) for output in run_hosts(pipeline_hosts.__file__, tmp_path, hosts, str(program))]
+    given = str(program) if name == "mesh" else ""
+    held = [np.load(output) for output in run_hosts(pipeline_hosts.__file__, tmp_path, hosts, given)]
 
     own = 4 // hosts
     for index, results in enumerate(held):
-        assert [*results["meshes"]] == [f"mesh{mesh}" for mesh in range(own * index, own * (index + 1))]
+        assert [*results["meshes"]] == [f"{name}{mesh}" for mesh in range(own * index, own * (index + 1))]
 
     together: dict[str, Any] = {name: results[name] for results in held for name in results.files if name != "meshes"}
     step, state = jax.jit(training.step()), training.state()
@@ -29,3 +31,17 @@ def test_stages_in_processes_train_as_one_device(hosts: int, tmp_path: Path):
         loss, state = step(state, *training.batch())
         for index, want in enumerate((loss, *jax.tree.leaves(state))):
             np.testing.assert_allclose(together[f"{number}.{index}"], want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dying", [0, 1])
+def test_the_other_process_ends_with_an_error_if_one_dies(dying: int, tmp_path: Path):
+    """Its results raise, and jax ends it after its timeout of a heartbeat."""
+    program = tmp_path / "program.mlir"
+    program.write_text(Training(corrected=True).partitioned())
+    outputs = [tmp_path / f"host{index}.npz" for index in range(2)]
+    with started_hosts(pipeline_hosts.__file__, outputs, str(program), str(dying)) as hosts:
+        assert hosts[dying].wait(120) == pipeline_hosts.DIED
+        assert hosts[1 - dying].wait(9 * pipeline_hosts.HEARTBEAT) != 0
+    assert not outputs[1 - dying].exists()
+    said = outputs[1 - dying].with_suffix(".log").read_text()
+    assert "JaxRuntimeError" in said or "another task died" in said

@@ -1,63 +1,39 @@
-"""The programs of fragments: each function that an MPMD program calls, as a module of its own on one mesh."""
+"""The programs of fragments, compiled for their meshes."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeAlias
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.dialects.func import CallOp, FuncOp
-from xdsl.ir import Operation
+from xdsl.dialects.builtin import ModuleOp
 
-from sdy.dialect.attributes import MeshAttr
-from sdy.dialect.ops import MeshOp
-from sdy.ir.walking import operations_at_top, operations_of
-from sdy.mpmd.attributes import MESH_SHAPE
-from sdy.passes.common.donations import drop_unused_donations
 from sdy.passes.jax.api.compile import CompiledProgram, compile
 from sdy.passes.jax.device_mesh import Device
+from sdy.passes.mpmd.fragment_modules import fragment_module
+from sdy.text import format
 
 Fragment: TypeAlias = tuple[str, str]
 """The names of a function and of the mesh on which it runs."""
 
 
-def fragment_module(module: ModuleOp, name: str) -> ModuleOp:
-    """Return the function `name` of `module` as @main of a new module, with its mesh and its callees.
-
-    Donations that no result can use are dropped: the pipeline releases the arguments after the call.
-    """
-    functions = {op.sym_name.data: op for op in operations_at_top(module) if isinstance(op, FuncOp)}
-    needed = [name]
-    for each in needed:
-        calls = operations_of(functions[each], CallOp)
-        needed += [callee for call in calls if (callee := call.callee.string_value()) not in needed]
-    main, *others = (functions[each].clone() for each in dict.fromkeys(needed))
-    shape = main.attributes.pop(MESH_SHAPE)
-    assert isinstance(shape, MeshAttr), "the verifier of fragment calls checks it"
-    main.sym_name, main.sym_visibility = StringAttr("main"), StringAttr("public")
-    drop_unused_donations(main)
-    for other in others:
-        other.sym_visibility = StringAttr("private")
-    meshes: list[Operation] = [
-        op.clone()
-        for op in operations_at_top(module)
-        if isinstance(op, MeshOp) and (op.mesh.data == shape.data or not op.mesh.data.axes)
-    ]
-    return ModuleOp([*(meshes or [MeshOp("mesh", shape.data)]), main, *others])
-
-
 def compile_fragments(
     module: ModuleOp, fragments: Iterable[Fragment], devices: Mapping[str, Sequence[Device]]
 ) -> dict[Fragment, CompiledProgram]:
-    """Compile fragments of `module`, each for the devices of its mesh, in threads.
+    """Compile fragments of `module`, each for the devices of its mesh, in threads; equal ones of a mesh once.
 
     Raises:
         DiagnosticError: A fragment cannot be partitioned or run.
     """
-    modules = {fragment: fragment_module(module, fragment[0]) for fragment in dict.fromkeys(fragments)}
+    modules: dict[tuple[str, str], ModuleOp] = {}
+    keys: dict[Fragment, tuple[str, str]] = {}
+    for name, mesh in dict.fromkeys(fragments):
+        fragment = fragment_module(module, name)
+        keys[name, mesh] = format(fragment), mesh
+        modules.setdefault(keys[name, mesh], fragment)
 
-    def compiled(fragment: Fragment) -> CompiledProgram:
-        return compile(modules[fragment], devices[fragment[1]], compare_layouts=False)
+    def compiled(key: tuple[str, str]) -> CompiledProgram:
+        return compile(modules[key], devices[key[1]], compare_layouts=False)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return dict(zip(modules, pool.map(compiled, modules), strict=True))
+        programs = dict(zip(modules, pool.map(compiled, modules), strict=True))
+    return {fragment: programs[key] for fragment, key in keys.items()}

@@ -5,14 +5,17 @@ and executed by `sdy.mpmd.run`.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import update_wrapper
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from jax.sharding import AxisType
-from jax.tree_util import tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
+from jax.tree_util import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
+from sdy.mesh import Mesh
+from sdy.passes.auto.auto import auto
 from sdy.passes.jax.api.accumulate import with_pipelined_microbatches
 from sdy.passes.jax.api.auto_jit import type_of
 from sdy.passes.jax.api.given_shardings import GivenShardings, Tree
@@ -22,7 +25,10 @@ from sdy.passes.jax.mpmd.named_computations import as_stage, name_computations, 
 from sdy.passes.jax.mpmd.pipeline import Pipeline
 from sdy.passes.jax.mpmd.run import run
 from sdy.passes.jax.mpmd.shardy_compiler import SCHEDULES, partition
+from sdy.passes.jax.operators.keys import Keys, keys_among, with_data, with_keys
+from sdy.passes.mpmd.plan import PipelinePlan, plan
 from sdy.passes.mpmd.schedules import schedule as schedule_of
+from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.type_helpers import Function
 
 
@@ -58,12 +64,15 @@ class Stages:
     """The stages of a pipeline, each on a mesh of its own; `sdy.mpmd.stages` makes it.
 
     Attributes:
+        mesh: The mesh of all devices.
+        axis: The axis of the mesh along which the stages are.
         meshes: The mesh of each stage, by its name: "stage0", "stage1", ...
     """
 
     def __init__(self, mesh: jax.sharding.Mesh, axis: str):
         if axis not in mesh.axis_names:
             raise ValueError(f"the mesh has no axis '{axis}'; its axes are {', '.join(map(str, mesh.axis_names))}")
+        self.mesh, self.axis = mesh, axis
         position = mesh.axis_names.index(axis)
         types = (AxisType.Auto,) * len(mesh.axis_names)
         self.meshes: Mapping[str, jax.sharding.Mesh] = {
@@ -107,13 +116,16 @@ class Stages:
         """
         if schedule not in SCHEDULES:
             raise ValueError(f"there is no schedule '{schedule}' here; the schedules are {', '.join(SCHEDULES)}")
-        return Pipelined(fun, self.meshes, schedule, in_shardings, options)
+        return Pipelined(fun, self, schedule, in_shardings, options)
 
 
-class _Made(NamedTuple):
-    pipeline: Pipeline
+class _Partitioned(NamedTuple):
+    text: str
+    """The program after the phase PARTITION of Shardy's compiler."""
     results: Any
     """The tree of the results."""
+    keys: Keys
+    """The results that are random keys."""
 
 
 class Pipelined:
@@ -127,62 +139,89 @@ class Pipelined:
     """
 
     def __init__(
-        self,
-        fun: Function[Any],
-        meshes: Mapping[str, jax.sharding.Mesh],
-        schedule: str,
-        in_shardings: Tree,
-        options: Mapping[str, Any],
+        self, fun: Function[Any], stages: Stages, schedule: str, in_shardings: Tree, options: Mapping[str, Any]
     ):
         update_wrapper(self, fun, updated=())
         self._fun = fun
-        self._meshes = meshes
+        self._stages = stages
         self._schedule = schedule
-        self._given = GivenShardings.of(next(iter(meshes.values())), in_shardings, None)
+        self._given = GivenShardings.of(next(iter(stages.meshes.values())), in_shardings, None)
         if self._given.ours:
             raise TypeError("in_shardings of a pipeline must be PartitionSpecs or None, not sdy.Shardings")
         self._options = options
-        self._made: dict[Any, _Made] = {}
+        self._partitioned: dict[Any, _Partitioned] = {}
+        self._pipelines: dict[str, Pipeline] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         call = positional_call(self._fun, args, kwargs, self._options)
-        made = self._compiled(call)
+        program = self._program(call)
         leaves = [
             leaf if isinstance(leaf, jax.Array) else np.asarray(leaf, type_of(leaf).dtype)
             for leaf in tree_leaves(call.arguments)
         ]
-        return tree_unflatten(made.results, made.pipeline(*leaves))
+        results = self._pipeline(program)(*with_data(leaves, keys_among(leaves)))
+        return tree_unflatten(program.results, with_keys(results, program.keys))
 
     def pipeline(self, *args: Any, **kwargs: Any) -> Pipeline:
         """Return the program for arguments of these types, arrays or `jax.ShapeDtypeStruct`s.
 
         It has the list of steps, and the bytes that each stage receives.
         """
-        return self._compiled(positional_call(self._fun, args, kwargs, self._options)).pipeline
+        return self._pipeline(self._program(positional_call(self._fun, args, kwargs, self._options)))
 
-    def _compiled(self, call: PositionalCall) -> _Made:
+    def plan(
+        self, *args: Any, hardware: str | Hardware = "h100-hosts", unpipelined: bool = True, **kwargs: Any
+    ) -> PipelinePlan:
+        """Predict the time, bubble, memory and bytes of a step; nothing is compiled or run.
+
+        Args:
+            *args: The arguments of the function, arrays or `jax.ShapeDtypeStruct`s.
+            hardware: The name of a preset or of a hardware file.
+            unpipelined: Whether to search a layout of the same program on all devices without a pipeline, as `sdy.auto`
+                does, and say its cost.
+            **kwargs: The keyword arguments of the function.
+
+        Raises:
+            DiagnosticError: As when it is called, or the hardware is unknown.
+        """
+        call = positional_call(self._fun, args, kwargs, self._options)
+        mesh = Mesh.of(dict(self._stages.mesh.shape))
+        own = plan(self._program(call).text, hardware, mesh=mesh, axis=self._stages.axis)
+        if not unpipelined:
+            return own
+        module = from_jax(jax.jit(call.function, **call.options), *tree_map(type_of, call.arguments))
+        return replace(own, unpipelined=auto(module, mesh=mesh, hardware=own.hardware).cost)
+
+    def _pipeline(self, program: _Partitioned) -> Pipeline:
+        if program.text not in self._pipelines:
+            self._pipelines[program.text] = run(program.text, self._stages.meshes)
+        return self._pipelines[program.text]
+
+    def _program(self, call: PositionalCall) -> _Partitioned:
         leaves, tree = tree_flatten(call.arguments)
         key = tree, tuple([(leaf.shape, leaf.dtype) for leaf in map(type_of, leaves)]), call.static
-        if key not in self._made:
-            self._made[key] = self._compile(call)
-        return self._made[key]
+        if key not in self._partitioned:
+            self._partitioned[key] = self._partition(call)
+        return self._partitioned[key]
 
-    def _compile(self, call: PositionalCall) -> _Made:
+    def _partition(self, call: PositionalCall) -> _Partitioned:
         options = {**call.options, **self._given.for_jax()}
         donated = _leaf_numbers(call.arguments, options.pop("donate_argnums", ()))
         jitted: Any = jax.jit(with_pipelined_microbatches(call.function), keep_unused=True, **options)
         types = tree_map(type_of, call.arguments)
         module = from_jax(jitted, *types)
         microbatches = name_computations(module)
-        schedule_of(self._schedule, len(self._meshes), microbatches)
+        meshes = self._stages.meshes
+        schedule_of(self._schedule, len(meshes), microbatches)
         text = partition(
             module,
-            {name: dict(mesh.shape) for name, mesh in self._meshes.items()},
-            {name: (name, index) for index, name in enumerate(self._meshes)},
+            {name: dict(mesh.shape) for name, mesh in meshes.items()},
+            {name: (name, index) for index, name in enumerate(meshes)},
             donated=donated,
             schedule=self._schedule,
         )
-        return _Made(run(text, self._meshes), tree_structure(jax.eval_shape(jitted, *types)))
+        results, tree = tree_flatten(jax.eval_shape(jitted, *types))
+        return _Partitioned(text, tree, keys_among(results))
 
 
 def _leaf_numbers(arguments: tuple[Any, ...], numbers: Any) -> list[int]:

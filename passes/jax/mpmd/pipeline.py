@@ -5,17 +5,16 @@ from typing import Any
 
 import jax
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 
 from sdy.diagnostics import error
-from sdy.ir.walking import operations_at_top
-from sdy.mpmd.topology import is_entry_point, is_mpmd_function, topology_of
+from sdy.mpmd.topology import topology_of
 from sdy.passes.common.argument_names import argument_names
 from sdy.passes.common.donations import is_donated
 from sdy.passes.jax.mpmd.fragments import compile_fragments
-from sdy.passes.jax.mpmd.steps import Call, Free, StepList, Transfer
 from sdy.passes.jax.mpmd.value_places import Place, devices_of_meshes, places_of
 from sdy.passes.jax.program.interface import WithPorts, result_names
+from sdy.passes.mpmd.programs import entry_point
+from sdy.passes.mpmd.steps import Call, Free, StepList, Transfer
 
 _CPU_TRANSFERS = "jax_cross_host_transfer_socket_address"
 
@@ -36,7 +35,7 @@ class Pipeline(WithPorts):
     """
 
     def __init__(self, module: ModuleOp, meshes: Mapping[str, jax.sharding.Mesh] | None = None):
-        main = _entry_point(module)
+        main = entry_point(module)
         topology = topology_of(main)
         plan = StepList.of(main)
         devices = devices_of_meshes(topology, meshes, module)
@@ -157,11 +156,3 @@ class Pipeline(WithPorts):
                 f"CPU processes transfer arrays only if each sets jax.config's {_CPU_TRANSFERS} to its own "
                 "HOST:PORT before jax.distributed.initialize",
             )
-
-
-def _entry_point(module: ModuleOp) -> FuncOp:
-    functions = (op for op in operations_at_top(module) if isinstance(op, FuncOp))
-    for function in functions:
-        if is_mpmd_function(function) and is_entry_point(function):
-            return function
-    raise error(module, "there is no public function with a topology to run")

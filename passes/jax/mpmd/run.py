@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax
-from xdsl.dialects.builtin import ModuleOp
 
 from sdy.passes.jax.mpmd.pipeline import Pipeline
-from sdy.text import parse
+from sdy.passes.mpmd.programs import partitioned_module
 
 
 def run(program: Any, meshes: Mapping[str, jax.sharding.Mesh] | None = None) -> Pipeline:
@@ -31,14 +30,4 @@ def run(program: Any, meshes: Mapping[str, jax.sharding.Mesh] | None = None) -> 
         loss, *weights = step(*weights, *batch)
         ```
     """
-    partitioned = getattr(program, "partitioning_result", program)
-    module = getattr(partitioned, "mpmd_module", partitioned)
-    return Pipeline(_parsed(module), getattr(program, "topology", None) if meshes is None else meshes)
-
-
-def _parsed(module: Any) -> ModuleOp:
-    if isinstance(module, ModuleOp):
-        return module
-    if isinstance(module, str):
-        return parse(module, "<mpmd>")
-    return parse(module.operation.get_asm(enable_debug_info=True), "<mpmd>")
+    return Pipeline(partitioned_module(program), getattr(program, "topology", None) if meshes is None else meshes)

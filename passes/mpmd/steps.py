@@ -1,6 +1,6 @@
 """A partitioned MPMD function as a list of steps, which every process walks in the same order.
 
-    %0 = mpmd.fragment_call<mesh="m1", origin=["f"]> @f(%arg0)      Call("f", "m1", (0,), (1,))
+    %0 = mpmd.fragment_call<mesh="m1", origin=["f"]> @f(%arg0)      Call("f", "m1", "F", (0,), (1,))
     %1 = mpmd.transfer %0                                           Transfer((1,), (2,))
                                                                     Free((1,))
     return %1
@@ -23,10 +23,15 @@ from sdy.mpmd import FragmentCallOp, MeshTensorType, TransferOp
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of the function `callee` on the mesh `mesh`."""
+    """A call of the function `callee` on the mesh `mesh`.
+
+    Attributes:
+        phase: "F" for the forward of a stage, "B" for its backward, "U" for operations outside of stages.
+    """
 
     callee: str
     mesh: str
+    phase: str
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
 
@@ -91,7 +96,7 @@ class StepList:
             match op:
                 case FragmentCallOp():
                     results = define(op.results, op)
-                    steps.append(Call(op.callee.string_value(), op.mesh_name.data, operands, results))
+                    steps.append(Call(op.callee.string_value(), op.mesh_name.data, _phase(op), operands, results))
                 case TransferOp():
                     steps.append(Transfer(operands, define(op.results, op)))
                 case ReturnOp():
@@ -99,6 +104,12 @@ class StepList:
                 case _:
                     raise op_error(op, f"cannot be executed; {_PARTITION_FIRST}")
         return cls(tuple(types), inputs, outputs, tuple(_with_frees(_batched(steps), inputs, outputs)))
+
+
+def _phase(op: FragmentCallOp) -> str:
+    """Return "B" if a computation of the fragment is transposed, "F" if none is, "U" if it has none."""
+    counts = [origin.data.transpose_count for origin in op.origin]
+    return "B" if any(counts) else "F" if counts else "U"
 
 
 _PARTITION_FIRST = "the phase PARTITION of Shardy's compiler leaves calls of fragments and transfers alone"
