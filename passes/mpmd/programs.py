@@ -24,7 +24,7 @@ def entry_point(module: ModuleOp) -> FuncOp:
     """Return the public function with a topology.
 
     Raises:
-        DiagnosticError: There is none.
+        DiagnosticError: The module has no such function.
     """
     functions = (op for op in operations_at_top(module) if isinstance(op, FuncOp))
     for function in functions:

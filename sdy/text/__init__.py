@@ -60,11 +60,15 @@ def parse(text: str | bytes, filename: str = "<stdin>", ctx: Context | None = No
     """
     if isinstance(text, bytes):
         text = decode_program(text, filename)
-    if not isinstance(text, str):
-        raise TypeError(f"expected MLIR text, not {type(text).__name__}; sdy.from_jax converts a JAX program")
+    _check_type(text, str, "MLIR text")
     gc_control.collect_if_grown()
     with gc_control.paused():
         return parse_valid_module(text, filename, ctx or context())
+
+
+def _check_type(value: object, type_: type, expected: str) -> None:
+    if not isinstance(value, type_):
+        raise TypeError(f"expected {expected}, not {type(value).__name__}; sdy.from_jax converts a JAX program")
 
 
 def parse_verified(text: str, filename: str) -> ModuleOp:
@@ -99,8 +103,7 @@ def format(  # noqa: A001
         TypeError: If `op` is not an operation.
         ValueError: If the syntax of that version is unknown.
     """
-    if not isinstance(op, Operation):
-        raise TypeError(f"expected an operation, not {type(op).__name__}; sdy.from_jax converts a JAX program")
+    _check_type(op, Operation, "an operation")
     printer = Printer(
         generic=generic,
         debuginfo=debuginfo,

@@ -84,13 +84,17 @@ def test_time_of_a_step_has_the_closed_form(schedule: str, microbatches: int):
     assert execute(steps, costs, [0] * len(steps.types), lambda _: 0.0).period == 3 * (microbatches + 4 - 1)
 
 
+def block(weights: jax.Array, x: jax.Array) -> jax.Array:
+    return jnp.tanh(x @ weights)
+
+
 def planned(rows: int, **options: Any) -> Any:
     """Return the plan of a training step of four stages on 4 x 2 devices."""
     pp = sdy.mpmd.stages(jax.make_mesh((4, 2), ("stage", "data"), axis_types=(AxisType.Auto,) * 2))
 
     def loss(weights: list[jax.Array], x: jax.Array) -> jax.Array:
         for index, own in enumerate(weights):
-            x = pp.stage(index)(lambda w, x: jnp.tanh(x @ w))(own, x)
+            x = pp.stage(index)(block)(own, x)
         return pp.stage(3)(jnp.mean)(x)
 
     def train(weights: list[jax.Array], x: jax.Array) -> Any:

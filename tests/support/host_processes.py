@@ -5,7 +5,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -53,10 +53,10 @@ def run_hosts(script: str, folder: Path, count: int, *arguments: str) -> list[Pa
 
 
 @contextmanager
-def started_hosts(script: str, outputs: Sequence[Path], *arguments: str) -> Iterator[list[subprocess.Popen[bytes]]]:
+def started_hosts(script: str, outputs: Sequence[Path], *arguments: str) -> Generator[list[subprocess.Popen[bytes]]]:
     """Start `script COORDINATOR COUNT INDEX OUTPUT.npz ARGUMENTS` for each output; processes are killed at the end.
 
-    What a process prints is in a log beside its output.
+    The log of a process is beside its output.
     """
     coordinator = f"127.0.0.1:{free_port()}"
     environment = {name: value for name, value in os.environ.items() if name != "JAX_PLATFORMS"}

@@ -4,4 +4,5 @@ def initialize(
     process_id: int | None = ...,
     *,
     initialization_timeout: int = ...,
+    heartbeat_timeout_seconds: int = ...,
 ) -> None: ...
