@@ -27,6 +27,7 @@ FOLDERS = (
     "propagation",
     "exporting",
     "partitioning",
+    "communication",
     "for_xla",
     "operators",
     "blocks",

@@ -82,11 +82,8 @@ _FOLDERS = {
         sdy-expand-split-operations
         sdy-fold-empty-tensors
         sdy-fold-single-elements
-        sdy-hoist-invariant-collectives
         sdy-inline-functions
         sdy-inline-operators
-        sdy-merge-equal-collectives
-        sdy-merge-overlapping-permutes
         sdy-nest-input-output-sub-axes
         sdy-pad-for-divisibility
         sdy-per-instruction-partitioning
@@ -99,6 +96,13 @@ _FOLDERS = {
         sdy-rewrite-as-slices-and-pads
         sdy-scatter-in-stages
         sdy-top-k-in-stages
+    """,
+    "communication": """
+        sdy-end-row-loops
+        sdy-hoist-invariant-collectives
+        sdy-mark-row-loops
+        sdy-merge-equal-collectives
+        sdy-merge-overlapping-permutes
     """,
     "for_xla": """
         sdy-combine-small-reductions

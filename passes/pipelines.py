@@ -332,6 +332,11 @@ class PartitionPipeline(Pipeline):
     hardware: str = ""
 
     def passes(self, module: ModuleOp) -> Iterator[ModulePass]:
+        from sdy.passes.communication.end_row_loops import EndRowLoopsPass
+        from sdy.passes.communication.hoist_invariant_collectives import HoistInvariantCollectivesPass
+        from sdy.passes.communication.mark_row_loops import MarkRowLoopsPass
+        from sdy.passes.communication.merge_equal_collectives import MergeEqualCollectivesPass
+        from sdy.passes.communication.merge_overlapping_permutes import MergeOverlappingPermutesPass
         from sdy.passes.partitioning.accumulate_in_stages import AccumulateInStagesPass
         from sdy.passes.partitioning.compose_slices_and_pads import ComposeSlicesAndPadsPass
         from sdy.passes.partitioning.convert_global_to_local import ConvertGlobalToLocalPass
@@ -339,11 +344,8 @@ class PartitionPipeline(Pipeline):
         from sdy.passes.partitioning.expand_split_operations import ExpandSplitOperationsPass, expands
         from sdy.passes.partitioning.fold_empty_tensors import FoldEmptyTensorsPass
         from sdy.passes.partitioning.fold_single_elements import FoldSingleElementsPass
-        from sdy.passes.partitioning.hoist_invariant_collectives import HoistInvariantCollectivesPass
         from sdy.passes.partitioning.inline_functions import InlineFunctionsPass
         from sdy.passes.partitioning.inline_operators import InlineOperatorsPass
-        from sdy.passes.partitioning.merge_equal_collectives import MergeEqualCollectivesPass
-        from sdy.passes.partitioning.merge_overlapping_permutes import MergeOverlappingPermutesPass
         from sdy.passes.partitioning.nest_input_output_sub_axes import NestInputOutputSubAxesPass
         from sdy.passes.partitioning.pad_for_divisibility import PadForDivisibilityPass
         from sdy.passes.partitioning.reduce_in_stages import ReduceInStagesPass
@@ -373,6 +375,7 @@ class PartitionPipeline(Pipeline):
         yield AccumulateInStagesPass()
         yield from insert_reshards(True, self.dump_directory, least_communication=True)
         yield DropShardingRulesPass()
+        yield MarkRowLoopsPass()
         yield PadForDivisibilityPass(least_communication=True)
         yield ResolveSingleDeviceShardingPass()
         yield ConvertGlobalToLocalPass(
@@ -383,6 +386,7 @@ class PartitionPipeline(Pipeline):
         )
         yield InlineOperatorsPass()
         yield HoistInvariantCollectivesPass()
+        yield EndRowLoopsPass()
         yield MergeEqualCollectivesPass()
         yield MergeOverlappingPermutesPass()
         yield SymbolDcePass()

@@ -144,8 +144,8 @@ def carry_less(loop: WhileOp) -> None:
     assert body.last_op is not None
     assert test is not None
     needed = {result.index for result in loop.results if result.first_use is not None}
-    needed |= _arguments_behind(test.operands, loop.cond.block)
-    while more := _arguments_behind([body.last_op.operands[index] for index in needed], body) - needed:
+    needed |= arguments_behind(test.operands, loop.cond.block)
+    while more := arguments_behind([body.last_op.operands[index] for index in needed], body) - needed:
         needed |= more
     if len(needed) < len(loop.results):
         for index in {*range(len(loop.results))} - needed:
@@ -153,7 +153,7 @@ def carry_less(loop: WhileOp) -> None:
         carry_only(loop, sorted(needed))
 
 
-def _arguments_behind(values: Iterable[SSAValue], block: Block) -> set[int]:
+def arguments_behind(values: Iterable[SSAValue], block: Block) -> set[int]:
     """Return the numbers of the arguments of `block` that `values`, which it computes, depend on."""
     seen: set[SSAValue] = set()
     pending = [*values]

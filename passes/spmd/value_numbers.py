@@ -16,8 +16,9 @@ class ValueNumbers:
     """Value numbers: two values with the same number are equal wherever both are defined.
 
     Results of pure operations with equal attributes, types and operands have the same number, as have a loop-invariant
-    loop argument and its initial value. The results of an optimization barrier have numbers of their own, because it
-    asks for the operations behind it to be computed again.
+    loop argument and its initial value, and the arguments of a loop's condition and body for the same iteration. The
+    results of an optimization barrier have numbers of their own, because it asks for the operations behind it to be
+    computed again.
     """
 
     def __init__(self) -> None:
@@ -31,7 +32,9 @@ class ValueNumbers:
         # Operation classes are ABCs, for which a failing isinstance is slow.
         if type(op) is WhileOp:
             unchanged = carried_unchanged(op)
-            self._of_value.update({each: self._of_value.get(begin, begin) for each, begin in unchanged.items()})
+            self._of_value.update({each: self.number_of(begin) for each, begin in unchanged.items()})
+            for tested, carried in zip(op.cond.block.args, op.body.block.args, strict=True):
+                self._of_value[carried] = self.number_of(tested)
         elif op.results and is_pure(op) and type(op) is not OptimizationBarrierOp:
             key = self.key(op)
             if key is not None:

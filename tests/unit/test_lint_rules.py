@@ -278,3 +278,22 @@ def test_edits_that_add_little_to_a_fix_are_left_out() -> None:
     program: Any = None
     match, cure, *_ = smallest_part(program, best, fixes, _KnownCosts(9))
     assert (match, cure.edits) == ("both", (first, second))
+
+
+def test_a_loop_that_goes_on_while_any_row_does_says_why() -> None:
+    """The count of iterations is returned, which is that of the slowest row."""
+
+    def counted(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        def active(x: jax.Array) -> jax.Array:
+            return x.sum(1) < 9
+
+        def step(carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+            count, x = carry
+            return count + 1, jnp.where(active(x)[:, None], x + 1, x)
+
+        return jax.lax.while_loop(lambda carry: active(carry[1]).any(), step, (jnp.int32(0), x))
+
+    program = Written(counted, (tensor(1024, 64, split=P("data")),), mesh={"data": 8})
+    findings = sdy.lint(program.lowered(), lint_options=sdy.LintOptions(large="1"))
+    (finding,) = [each for each in findings if each.rule == "collective-in-loop"]
+    assert "because it goes on while any row does: carried value 0, which is read after the loop" in finding.what

@@ -15,17 +15,22 @@ _FEW = 3
 """Number of kinds of collectives that are named."""
 
 
-def headline(groups: Groups, footprint: Footprint, recomputed: str = "", cost: StepCost | None = None) -> list[str]:
+def headline(
+    groups: Groups, footprint: Footprint, recomputed: str = "", row_loops: int = 0, cost: StepCost | None = None
+) -> list[str]:
     """Summarize a program in sentences.
 
     Args:
         groups: The collectives, grouped and sorted by bytes received.
         footprint: The memory of a device over time.
         recomputed: A description of the recomputed values; empty without any.
+        row_loops: The number of loops that each device ends with its own rows.
         cost: The predicted cost of a step, if hardware was given.
     """
     again = [f"Devices recompute {recomputed}."] if recomputed else []
-    return [*_communication(groups), _memory(footprint), *again, *(_time(cost) if cost else ())]
+    loops = f"{row_loops} loops" if row_loops > 1 else "a loop"
+    alone = [f"Each device ends {loops} with its own rows, without an all-reduce per iteration."] if row_loops else []
+    return [*_communication(groups), *alone, _memory(footprint), *again, *(_time(cost) if cost else ())]
 
 
 def _communication(groups: Groups) -> Iterator[str]:

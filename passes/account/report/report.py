@@ -36,6 +36,7 @@ from sdy.passes.account.report.sources import source_lines
 from sdy.passes.account.report.timeline import perfetto_trace, timeline_as_json
 from sdy.passes.account.unsharded import unsharded_hint
 from sdy.passes.common.call_graph import main_function
+from sdy.passes.communication.end_row_loops import num_row_loops
 from sdy.passes.driver import write
 from sdy.passes.layouts import is_propagated
 from sdy.passes.propagation.provenance.explain import Explainer
@@ -214,7 +215,7 @@ def _page_data(
     cost = times.cost(memory) if times else None
     data: Json = {
         "title": _title(module),
-        "headline": headline(groups, memory, describe_recomputed(traced.local), cost),
+        "headline": headline(groups, memory, describe_recomputed(traced.local), num_row_loops(traced.local), cost),
         "notes": notes,
         "meshes": [
             {"name": escape_line(name), "axes": [(escape_line(axis), size) for axis, size in mesh.axes]}

@@ -3,6 +3,9 @@
 Either its operand is loop-invariant, or it is an all-reduce whose results are only accumulated over the iterations. A
 sum is linear: each device can accumulate its partial sums, and one all-reduce after the loop adds them.
 
+Or a loop goes on while any row does. Devices then leave it when their own rows have ended, unless they communicate in
+its body, or values that change in rows that have ended are read later. The finding says which.
+
 Before::
 
     def add(total, batch):
@@ -21,9 +24,11 @@ After::
 
 from collections.abc import Container, Iterator
 
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from sdy.diagnostics import location_of
+from sdy.dialect.attributes import ROW_LOOP
 from sdy.dialect.constants import constant_number
 from sdy.ir.walking import captured_values
 from sdy.passes.account.collectives import Collective
@@ -46,6 +51,11 @@ _SUM = (
     "accumulate a partial sum on each device, in a dimension that is sharded over {axes} or in jax.shard_map, and sum "
     "over devices once after the loop",
 )
+_ROWS = (
+    "{iterations}, because it goes on while any row does: {reason}",
+    "return only values that do not change in rows that have ended, and communicate outside of the loop; each device "
+    "then ends with its own rows",
+)
 
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
@@ -59,11 +69,15 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             yield _suspicion(collective, at, *_INVARIANT)
         elif collective.kind == "all-reduce" and (sum_ := _accumulation(collective.op.results[0], loop)):
             yield _suspicion(collective, program.traced.sources.get(sum_, at), *_SUM)
+        elif collective.op.parent is loop.cond.block and isinstance(
+            reason := loop.attributes.get(ROW_LOOP), StringAttr
+        ):
+            yield _suspicion(collective, at, *_ROWS, reason.data)
 
 
-def _suspicion(collective: Collective, at: Operation, what: str, cure: str) -> Suspicion:
+def _suspicion(collective: Collective, at: Operation, what: str, cure: str, reason: str = "") -> Suspicion:
     axes, result = quoted_axes(collective.axes), collective.op.results[0].type
-    what = what.format(iterations=in_iterations(collective))
+    what = what.format(iterations=in_iterations(collective), reason=reason)
     is_known = all(loop_trips(loop) is not None for loop in loops_around(collective.op))
     return Suspicion(
         at,
