@@ -9,7 +9,9 @@ from sdy.ir.editing import AnalysisPreservingPass, replace
 from sdy.ir.walking import innermost_first, operations, operations_of
 from sdy.passes.common.properties import is_pure
 from sdy.passes.spmd.local_module import COLLECTIVES
+from sdy.rules.call_targets import KERNELS
 from sdy.stablehlo.control_flow import WhileOp
+from sdy.stablehlo.custom_call import CustomCallOp
 from sdy.stablehlo.reducing_collectives import AllReduceOp
 
 _PROVEN = StringAttr("")
@@ -42,8 +44,8 @@ class EndRowLoopsPass(AnalysisPreservingPass):
         }
 
     Each device then iterates until its own rows have ended. Devices with the same rows iterate equally often. A loop
-    with another collective, or with a side effect such as a callback, is unchanged, because the devices have to meet
-    there, and its attribute gets this reason.
+    with another collective, with a side effect such as a callback, or with a kernel is unchanged, because the devices
+    may have to meet there, and its attribute gets this reason.
     """
 
     name = "sdy-end-row-loops"
@@ -70,4 +72,6 @@ def _is_obstacle(op: Operation, reductions: list[AllReduceOp]) -> bool:
     """Return whether the devices have to execute `op` equally often, except for the condition's only all-reduce."""
     if [op] == reductions:
         return False
+    if isinstance(op, CustomCallOp) and op.call_target_name.data in KERNELS:  # it may signal other devices
+        return True
     return isinstance(op, COLLECTIVES) or not is_pure(op)
