@@ -1,0 +1,138 @@
+"""Constraints and `out_specs` that replicate what was sharded, and casts on the wrong side of a gather."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+from lint_programs.mistake import DATA, EIGHT, SQUARE, Mistake, constrained, descend, mlp
+from lint_programs.planted import Written, tensor
+
+
+def replicated_activation(x: jax.Array, w: jax.Array) -> jax.Array:
+    h = constrained(jnp.tanh(x @ w), P())  # mistake
+    return h @ w
+
+
+def replicated_in_loss(params: Any, x: jax.Array) -> jax.Array:
+    h = jnp.tanh(x @ params["up"])
+    h = constrained(h, P(None, "model"))  # mistake
+    return jnp.mean((h @ params["down"]) ** 2)
+
+
+def replicated_logits(x: jax.Array, w: jax.Array, labels: jax.Array) -> jax.Array:
+    logits = constrained(x @ w, P())  # mistake
+    chosen = jnp.take_along_axis(jax.nn.log_softmax(logits), labels[:, None], 1)
+    return -chosen.mean()
+
+
+def replicated_under_vmap(x: jax.Array, w: jax.Array) -> jax.Array:
+    def one(x: jax.Array, w: jax.Array) -> jax.Array:
+        return constrained(jnp.tanh(x @ w), P(None, None)) @ w.T  # mistake
+
+    return jax.vmap(one)(x, w)
+
+
+def replicated_images(images: jax.Array, kernel: jax.Array) -> jax.Array:
+    def convolved(x: jax.Array) -> jax.Array:
+        return lax.conv_general_dilated(x, kernel, (1, 1), "SAME")
+
+    h = constrained(jax.nn.relu(convolved(images)), P())  # mistake
+    return convolved(h).mean((2, 3))
+
+
+def cast_down(x: jax.Array, w: jax.Array) -> jax.Array:
+    whole = constrained(w, P())
+    return x @ whole.astype("bfloat16")  # mistake
+
+
+def cast_down_transposed(x: jax.Array, w: jax.Array) -> jax.Array:
+    return x @ constrained(w, P()).T.astype("bfloat16")  # mistake
+
+
+def cast_up(x: jax.Array, w: jax.Array) -> jax.Array:
+    return x @ constrained(w.astype("float32"), P())  # mistake
+
+
+def cast_down_loss(params: Any, x: jax.Array) -> jax.Array:
+    def gathered(w: jax.Array) -> jax.Array:
+        return constrained(w, P()).astype("bfloat16")  # mistake
+
+    return jnp.mean((jnp.tanh(x @ gathered(params["up"])) @ gathered(params["down"])).astype("float32") ** 2)
+
+
+def replicated_before_product(params: Any, x: jax.Array) -> jax.Array:
+    h = constrained(jax.nn.gelu(x @ params["up"]), P())  # mistake
+    return h @ params["down"]
+
+
+MISTAKES: dict[str, Mistake] = {
+    "a constraint whose removal costs as little as another one": Mistake(
+        "costly-constraint",
+        Written(
+            replicated_before_product,
+            (
+                {"up": tensor(2048, 8192, split=P(None, "model")), "down": tensor(8192, 2048, split=P("model"))},
+                tensor(16384, 2048, split=P("data")),
+            ),
+        ),
+    ),
+    "an activation that is replicated": Mistake(
+        "costly-constraint", Written(replicated_activation, (tensor(8192, 4096, split=P("data")), SQUARE))
+    ),
+    "a batch axis that a constraint forgets": Mistake(
+        "costly-constraint",
+        Written(descend(replicated_in_loss), (mlp(P(None, "model"), P("model")), DATA)),
+        at=replicated_in_loss,
+    ),
+    "logits that are replicated": Mistake(
+        "costly-constraint",
+        Written(
+            replicated_logits,
+            (DATA, tensor(1024, 8192, split=P(None, "model")), tensor(8192, split=P("data"), dtype="int32")),
+        ),
+    ),
+    "a replicating constraint under vmap": Mistake(
+        "costly-constraint",
+        Written(
+            replicated_under_vmap,
+            (tensor(4, 4096, 1024, split=P(None, "data")), tensor(4, 1024, 1024)),
+            mesh=EIGHT,
+        ),
+    ),
+    "images that are replicated": Mistake(
+        "costly-constraint",
+        Written(replicated_images, (tensor(64, 32, 64, 64, split=P("data")), tensor(32, 32, 3, 3)), mesh=EIGHT),
+    ),
+    "a gather before a cast": Mistake(
+        "late-cast",
+        Written(
+            cast_down,
+            (tensor(8192, 4096, split=P("data"), dtype="bfloat16"), tensor(4096, 4096, split=P("data"))),
+            mesh=EIGHT,
+        ),
+    ),
+    "a gather before a transpose and a cast": Mistake(
+        "late-cast",
+        Written(
+            cast_down_transposed,
+            (tensor(8192, 1024, split=P("data"), dtype="bfloat16"), tensor(4096, 1024, split=P("data"))),
+            mesh=EIGHT,
+        ),
+    ),
+    "a gather after a cast": Mistake(
+        "late-cast",
+        Written(cast_up, (DATA, tensor(1024, 4096, split=P("data"), dtype="int8")), mesh=EIGHT),
+    ),
+    "gathers before casts, with gradients": Mistake(
+        "costly-constraint",
+        Written(
+            descend(cast_down_loss),
+            (mlp(P("data"), P("data")), tensor(8192, 1024, split=P("data"), dtype="bfloat16")),
+            mesh=EIGHT,
+        ),
+        at=cast_down_loss,
+    ),
+}

@@ -1,0 +1,156 @@
+"""Loops over a dimension that is sharded, and carries that change their layout."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+from lint_programs.mistake import DATA, EIGHT, SQUARE, Mistake, constrained, descend
+from lint_programs.planted import Written, tensor
+
+
+def microbatches(w: jax.Array, batch: jax.Array) -> jax.Array:
+    def add(total: jax.Array, x: jax.Array) -> tuple[jax.Array, None]:
+        return total + jax.grad(lambda w: jnp.sum(jnp.tanh(x @ w) ** 2))(w), None
+
+    parts = batch.reshape(8, -1, batch.shape[1])  # mistake
+    return lax.scan(add, jnp.zeros_like(w), parts)[0]
+
+
+def over_pairs(params: Any, x: jax.Array) -> Any:
+    def layer(x: jax.Array, each: Any) -> tuple[jax.Array, None]:
+        return x + jnp.tanh(x @ each["up"]) @ each["down"], None
+
+    def loss(params: Any) -> jax.Array:
+        return jnp.mean(lax.scan(layer, x, params)[0] ** 2)
+
+    return jax.tree.map(lambda p, g: p - 0.1 * g, params, jax.grad(loss)(params))
+
+
+def over_layers(ws: jax.Array, x: jax.Array) -> jax.Array:
+    return lax.scan(lambda x, w: (jnp.tanh(x @ w), None), x, ws)[0]
+
+
+def layers_mean(ws: jax.Array, x: jax.Array) -> jax.Array:
+    return jnp.mean(over_layers(ws, x) ** 2)
+
+
+def over_time(w: jax.Array, xs: jax.Array) -> jax.Array:
+    def cell(h: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        h = jnp.tanh(h @ w + x)
+        return h, h
+
+    return lax.scan(cell, jnp.zeros_like(xs[0]), xs)[1]
+
+
+def over_time_loss(params: Any, xs: jax.Array) -> jax.Array:
+    return jnp.mean(over_time(params["w"], jnp.transpose(xs @ params["in"], (1, 0, 2))) ** 2)
+
+
+def over_chunks(x: jax.Array, w: jax.Array) -> jax.Array:
+    def one(index: int, total: jax.Array) -> jax.Array:
+        part = lax.dynamic_slice_in_dim(x, index * 512, 512, 0)
+        return total + part.T @ part @ w
+
+    return lax.fori_loop(0, 16, one, jnp.zeros((1024, 1024)))
+
+
+def nested_loops(ws: jax.Array, xs: jax.Array) -> jax.Array:
+    def outer(total: jax.Array, x: jax.Array) -> tuple[jax.Array, None]:
+        return total + over_layers(ws, x), None
+
+    return lax.scan(outer, jnp.zeros_like(xs[0]), xs)[0]
+
+
+def carry_back_and_forth(x: jax.Array, w: jax.Array) -> jax.Array:
+    def turn(x: jax.Array, _: None) -> tuple[jax.Array, None]:
+        x = constrained(x, P("data", None))
+        return constrained(jnp.tanh(x @ w), P(None, "model")), None  # mistake
+
+    return lax.scan(turn, x, None, length=16)[0]
+
+
+def carry_until(x: jax.Array, w: jax.Array) -> jax.Array:
+    def turn(x: jax.Array) -> jax.Array:
+        x = constrained(x, P("data", None))
+        return constrained(jnp.tanh(x * w), P(None, "data"))  # mistake
+
+    return lax.while_loop(lambda x: jnp.sum(x) > 1, turn, x)
+
+
+MISTAKES: dict[str, Mistake] = {
+    "microbatches of a sharded batch": Mistake(
+        "loop-over-sharded-dimension",
+        Written(microbatches, (tensor(1024, 1024), tensor(32768, 1024, split=P("data"))), mesh=EIGHT),
+    ),
+    "stacked layers sharded by layer": Mistake(
+        "loop-over-sharded-dimension",
+        Written(
+            over_layers, (tensor(16, 2048, 2048, split=P("data")), tensor(2048, 2048, split=P("data"))), mesh=EIGHT
+        ),
+        "ws",
+    ),
+    "two stacks of layers sharded by layer": Mistake(
+        "loop-over-sharded-dimension",
+        Written(
+            over_pairs,
+            (
+                {"up": tensor(16, 1024, 4096, split=P("data")), "down": tensor(16, 4096, 1024, split=P("data"))},
+                tensor(8192, 1024, split=P("data")),
+            ),
+            mesh=EIGHT,
+        ),
+        "params['down']",
+    ),
+    "layers sharded by layer, their gradients": Mistake(
+        "loop-over-sharded-dimension",
+        Written(
+            descend(layers_mean),
+            (tensor(16, 1024, 1024, split=P("data")), DATA),
+            mesh=EIGHT,
+        ),
+        "params",
+    ),
+    "a recurrence over a sharded sequence": Mistake(
+        "loop-over-sharded-dimension",
+        Written(over_time, (tensor(1024, 1024), tensor(512, 64, 1024, split=P("data"))), mesh=EIGHT),
+        "xs",
+    ),
+    "gradients of a recurrence over a sharded sequence": Mistake(
+        "loop-over-sharded-dimension",
+        Written(
+            descend(over_time_loss),
+            ({"w": tensor(512, 512), "in": tensor(512, 512)}, tensor(64, 512, 512, split=P(None, "data"))),
+            mesh=EIGHT,
+        ),
+        "batch[0]",
+    ),
+    "chunks of sharded rows": Mistake(
+        "loop-over-sharded-dimension",
+        Written(over_chunks, (tensor(8192, 1024, split=P("data")), tensor(1024, 1024)), mesh=EIGHT),
+        "x",
+    ),
+    "layers sharded by layer in two loops": Mistake(
+        "loop-over-sharded-dimension",
+        Written(
+            nested_loops,
+            (tensor(8, 1024, 1024, split=P("data")), tensor(4, 4096, 1024, split=P(None, "data"))),
+            mesh=EIGHT,
+        ),
+        "ws",
+    ),
+    "a carry that goes to and fro": Mistake(
+        "carry-changes-layout",
+        Written(carry_back_and_forth, (tensor(4096, 4096, split=P("data")), SQUARE)),
+        at=carry_back_and_forth,
+        has_cure=False,
+    ),
+    "a carry of an unknown number of turns": Mistake(
+        "carry-changes-layout",
+        Written(carry_until, (tensor(4096, 4096, split=P("data")), tensor(4096)), mesh=EIGHT),
+        at=carry_until,
+        has_cure=False,
+    ),
+}

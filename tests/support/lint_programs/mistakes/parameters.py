@@ -1,0 +1,124 @@
+"""Parameters and state of optimizers that are sharded differently from their siblings."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+from lint_programs.mistake import DATA, EIGHT, Mistake, constrained, descend, layers, layers_loss, mlp, mlp_loss
+from lint_programs.planted import Written, tensor
+
+
+def momentum(params: Any, state: Any, x: jax.Array) -> Any:
+    gradients = jax.grad(layers_loss)(params, x)
+    state = jax.tree.map(lambda m, g: 0.9 * m + g, state, gradients)
+    return jax.tree.map(lambda p, m: p - 0.1 * m, params, state), state
+
+
+def adam(params: Any, mu: Any, nu: Any, x: jax.Array) -> Any:
+    gradients = jax.grad(layers_loss)(params, x)
+    mu = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, mu, gradients)
+    nu = jax.tree.map(lambda v, g: 0.99 * v + 0.01 * g * g, nu, gradients)
+    return jax.tree.map(lambda p, m, v: p - 0.1 * m / (jnp.sqrt(v) + 1e-8), params, mu, nu), mu, nu
+
+
+def parallel(up: P, down: P) -> list[dict[str, Any]]:
+    """Return the parameters of layers with large weights."""
+    return [{"up": tensor(2048, 8192, split=up), "down": tensor(8192, 2048, split=down)}] * 4
+
+
+def rows_loss(params: Any, x: jax.Array) -> jax.Array:
+    """Return a loss of fully sharded layers, whose activations are constrained to the batch's axis."""
+    for layer in params:
+        x = constrained(jax.nn.relu(constrained(x @ layer["weight"], P("data"))), P("data"))
+    return jnp.mean(x**2)
+
+
+def table_loss(params: Any, tokens: jax.Array) -> jax.Array:
+    return jnp.mean((params["table"][tokens].mean(1) @ params["out"]) ** 2)
+
+
+def momentum_of_table(params: Any, state: Any, tokens: jax.Array) -> Any:
+    gradients = jax.grad(table_loss)(params, tokens)
+    state = jax.tree.map(lambda m, g: 0.9 * m + g, state, gradients)
+    return jax.tree.map(lambda p, m: p - 0.1 * m, params, state), state
+
+
+MISTAKES: dict[str, Mistake] = {
+    "parameters that come out replicated": Mistake(
+        "state-changes-layout",
+        Written(
+            descend(mlp_loss),
+            (mlp(P("data"), P(None, "data")), DATA),
+            results={"up": P(), "down": P(None, "data")},
+            mesh=EIGHT,
+        ),
+        "params['up']",
+    ),
+    "a layer that is replicated": Mistake(
+        "siblings-differ", Written(descend(layers_loss), (layers({"up": P(), "down": P()}), DATA)), "params[2]['up']"
+    ),
+    "a weight with its axes exchanged": Mistake(
+        "siblings-differ", Written(descend(layers_loss), (layers({"up": P("model", "data")}), DATA)), "params[2]['up']"
+    ),
+    "a weight that lacks an axis": Mistake(
+        "siblings-differ",
+        Written(descend(layers_loss), (layers({"down": P("model")}, 0, 3), DATA)),
+        "params[0]['down']",
+    ),
+    "momentum on every device": Mistake(
+        "optimizer-state",
+        Written(
+            momentum,
+            (
+                layers({}),
+                [{name: tensor(*shape, split=P()) for name, shape in (("up", (1024, 4096)), ("down", (4096, 1024)))}]
+                * 4,
+                DATA,
+            ),
+        ),
+        "state[0]['up']",
+    ),
+    "a replicated layer among fully sharded ones": Mistake(
+        "siblings-differ",
+        Written(
+            descend(rows_loss),
+            (
+                [{"weight": tensor(4096, 4096, split=P() if index == 3 else P("data"))} for index in range(5)],
+                tensor(8192, 4096, split=P("data")),
+            ),
+            mesh=EIGHT,
+        ),
+        "params[3]['weight']",
+    ),
+    "both moments on every device, tensor-parallel parameters": Mistake(
+        "optimizer-state",
+        Written(
+            adam,
+            (
+                parallel(P(None, "model"), P("model")),
+                *[parallel(P(), P())] * 2,
+                tensor(16384, 2048, split=P("data")),
+            ),
+        ),
+        "mu[0]['up']",
+    ),
+    "momentum of a table on every device": Mistake(
+        "optimizer-state",
+        Written(
+            momentum_of_table,
+            (
+                {"table": tensor(131072, 1024, split=P("model")), "out": tensor(1024, 4096, split=P(None, "model"))},
+                {"table": tensor(131072, 1024, split=P()), "out": tensor(1024, 4096, split=P(None, "model"))},
+                tensor(1024, 32, split=P("data"), dtype="int32"),
+            ),
+        ),
+        "state['table']",
+    ),
+    "momentum without an axis": Mistake(
+        "siblings-differ",
+        Written(momentum, (layers({}), layers({"up": P("data"), "down": P("model")}, 2, 4), DATA)),
+        "state[2]['up']",
+    ),
+}
