@@ -127,11 +127,18 @@ def test_the_headline_names_the_costliest_finding() -> None:
     assert not [*avoidable(Findings())]
 
 
-def test_a_large_program_has_no_findings(mesh: Mesh, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_program_has_findings_without_tried_fixes(mesh: Mesh, monkeypatch: pytest.MonkeyPatch) -> None:
+    step = sdy.jit(lambda x, w: jnp.tanh(x @ w), mesh=mesh, in_shardings=(P("data"), P()))
+    arguments = tensor(64, 32768), tensor(32768, 32768)
+    (tried,) = sdy.report(step, *arguments).data["findings"]["items"]
     monkeypatch.setattr("sdy.passes.account.report.findings.MOST_OPERATIONS", 1)
-    found = sdy.report(sdy.jit(jnp.tanh, mesh=mesh, in_shardings=P("data")), tensor(64))
-    assert found.data["findings"] is None
-    assert "sdy-lint finds its avoidable costs" in found.data["notes"][-1]
+    found = sdy.report(step, *arguments).data
+    finding, *_ = found["findings"]["items"]
+    assert finding["rule"] == "replicated-tensor"
+    assert tried["compared"]
+    assert not finding["compared"]
+    assert finding["notes"][-1][0].endswith("other layouts were not tried")
+    assert "sdy-lint tries fixes" in found["notes"][-1]
 
 
 def test_findings_can_be_left_out(mesh: Mesh) -> None:

@@ -1,34 +1,31 @@
 """The report's avoidable costs: the findings of lint, with the line to write for each."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
 
 from sdy.formatting import escape_line, format_bytes
 from sdy.ir.walking import operations
-from sdy.passes.account.causes import TracedProgram
 from sdy.passes.account.lint.findings import Finding, Findings, cost_text
 from sdy.passes.account.lint.lint import lint_program
 from sdy.passes.account.lint.options import LintOptions
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.thresholds import Thresholds
-from sdy.passes.account.lint.written import WrittenProgram
+from sdy.passes.account.lint.written import Trials
 from sdy.passes.account.report.numbering import Json, Numbers
 
-if TYPE_CHECKING:
-    from sdy.passes.jax.stages import LoweredProgram
-
 MOST_OPERATIONS = 20_000
-"""Size of a program above which a report has no findings: their rules take as long as half of the report."""
+"""Size of a program above which a report tries no fixes: each takes as long as a third of the report."""
 
 
-def findings_of(program: "ModuleOp | LoweredProgram", traced: TracedProgram) -> Findings | None:
-    """Return the findings of lint in a program, which is `traced`; None if it is large."""
-    if len(operations(traced.module)) > MOST_OPERATIONS:
-        return None
-    options = LintOptions()
-    return lint_program(LintedProgram(traced, options.thresholds, WrittenProgram.of(program)), options)
+def findings_of(linted: LintedProgram) -> Findings:
+    """Return the findings of lint in a program; without the fixes that have to be tried if it is large."""
+    return lint_program(linted, LintOptions(), Trials(0) if is_large(linted.module) else None)
+
+
+def is_large(module: ModuleOp) -> bool:
+    """Return whether a module has more than `MOST_OPERATIONS` operations."""
+    return len(operations(module)) > MOST_OPERATIONS
 
 
 def avoidable(found: Findings) -> Iterator[str]:

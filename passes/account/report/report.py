@@ -14,18 +14,19 @@ from sdy import gc_control
 from sdy.diagnostics import Location, error, location_of
 from sdy.dialect.meshes import main_mesh, named_meshes
 from sdy.formatting import escape_line
-from sdy.ir.walking import operations
 from sdy.passes.account.causes import TracedProgram, traced_program
-from sdy.passes.account.collectives import collectives
 from sdy.passes.account.cost_tables import ALONE, BESIDE
 from sdy.passes.account.keywords import check_keywords
 from sdy.passes.account.lint.callers import library_line
 from sdy.passes.account.lint.findings import Findings
+from sdy.passes.account.lint.program import LintedProgram
+from sdy.passes.account.lint.thresholds import Thresholds
+from sdy.passes.account.lint.written import WrittenProgram
 from sdy.passes.account.partitioned_program import Program, memory_limit_of, program_of, propagated_program
 from sdy.passes.account.report.arrays import arrays_as_json, largest_intermediates
 from sdy.passes.account.report.badges import BADGES, Arguments
 from sdy.passes.account.report.exchanges import group_equal, groups_as_json, under_as_json
-from sdy.passes.account.report.findings import MOST_OPERATIONS, findings_as_json, findings_of
+from sdy.passes.account.report.findings import MOST_OPERATIONS, findings_as_json, findings_of, is_large
 from sdy.passes.account.report.headline import headline
 from sdy.passes.account.report.listing import Listing
 from sdy.passes.account.report.memory import memory_as_json
@@ -43,7 +44,6 @@ from sdy.passes.propagation.provenance.explain import Explainer
 from sdy.passes.propagation.provenance.history import history_of
 from sdy.passes.propagation.provenance.present_names import PresentNames
 from sdy.passes.python.program import to_python
-from sdy.passes.spmd.costs.footprint import footprint
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
 from sdy.passes.spmd.costs.network import Network
 from sdy.passes.spmd.costs.step_time import StepTimes
@@ -143,7 +143,7 @@ def report(
         *args: The positional arguments of a function: arrays or `jax.ShapeDtypeStruct`s.
         hardware: The name of a preset or of a hardware file; adds predicted times.
         compiled: Compile the program with XLA, and add its bytes received and memory.
-        findings: Include the findings of `sdy.lint`, in a program of at most 20,000 operations.
+        findings: Include the findings of `sdy.lint`; without trials above 20,000 operations.
         under: "jax.jit" adds the collectives and the costs of the program as XLA's partitioner compiles it.
         **kwargs: The keyword arguments of a function.
 
@@ -159,13 +159,14 @@ def report(
     traced = traced_program(propagated_program(program), memory_limit_of(program))
     costs = _compiled(program, traced.local) if compiled else None
     other = _under(under, program) if under else None
-    found = findings_of(program, traced) if findings else None
+    linted = LintedProgram(traced, Thresholds(), WrittenProgram.of(program) if findings else None)
+    found = findings_of(linted) if findings else None
     title, notes = _title(traced.module), _notes(traced.module, was_propagated)
-    if findings and found is None:
-        notes.append(f"The program has more than {MOST_OPERATIONS:,} operations: sdy-lint finds its avoidable costs.")
+    if findings and is_large(traced.module):
+        notes.append(f"The program has more than {MOST_OPERATIONS:,} operations: sdy-lint tries fixes of its findings.")
     times = StepTimes(traced.local, main_mesh(traced.local), device) if device else None
     trace = perfetto_trace(title, times.timeline(), traced) if times else None
-    return Report(title, _page_data(traced, device, times, costs, other, notes, found), trace)
+    return Report(title, _page_data(linted, device, times, costs, other, notes, found), trace)
 
 
 def _compiled(program: "ModuleOp | LoweredProgram", local: ModuleOp) -> "Compiled | None":
@@ -193,7 +194,7 @@ def check_replaceable(path: str | Path) -> None:
 
 
 def _page_data(
-    traced: TracedProgram,
+    linted: LintedProgram,
     hardware: Hardware | None,
     times: StepTimes | None,
     compiled: "Compiled | None",
@@ -201,15 +202,12 @@ def _page_data(
     notes: Sequence[str],
     found: Findings | None,
 ) -> Json:
-    module = traced.module
-    main = main_function(module)
+    traced, module, main, memory = linted.traced, linted.module, linted.main, linted.footprint
     numbers = Numbers(module)
     listing = Listing(module, PresentNames(module, main), numbers)
     listed = listing.as_json()
-    local_collectives = collectives(traced)
     network = Network(main_mesh(traced.local), hardware) if hardware else None
-    groups = group_equal(local_collectives, listing)
-    memory = footprint(traced.local)
+    groups = group_equal(linted.collectives, listing)
     largest = largest_intermediates(listing)
     seconds = _seconds(times, traced, listing) if times else []
     cost = times.cost(memory) if times else None
@@ -249,7 +247,7 @@ def _reasons(module: ModuleOp, explained: Sequence[SSAValue], listing: Listing, 
 
 def _python(local: ModuleOp) -> str | None:
     """Return the program of one device as Python, if it has at most 20,000 operations."""
-    return to_python(local) if len(operations(local)) <= MOST_OPERATIONS else None
+    return None if is_large(local) else to_python(local)
 
 
 def _libraries(listing: Listing, numbers: Numbers) -> dict[int, int]:
