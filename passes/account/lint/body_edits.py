@@ -4,11 +4,12 @@ An edit names its target by the source line. It changes all operations of that l
 line several times.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import cast
+from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from sdy.axes import AxisRef
@@ -22,11 +23,15 @@ from sdy.passes.account.lint.edits import Dims, Edit, sharding_with
 from sdy.passes.account.lint.places import python_line
 from sdy.passes.account.lint.wording import spec
 from sdy.passes.account.name_lists import joined
+from sdy.passes.common.loops import carried_unchanged
 from sdy.passes.common.properties import element_bytes
+from sdy.passes.spmd.remat.recomputed import is_in_backward_pass, name_path
 from sdy.sharding import DimSharding, TensorSharding
 from sdy.stablehlo.collectives import AllGatherOp
-from sdy.stablehlo.control_flow import WhileOp
+from sdy.stablehlo.control_flow import OptimizationBarrierOp, WhileOp
 from sdy.stablehlo.elementwise import ConvertOp
+from sdy.stablehlo.shape import ReshapeOp
+from sdy.stablehlo.slicing import DynamicSliceOp
 
 
 @dataclass(frozen=True)
@@ -94,11 +99,12 @@ class Results:
     def of(cls, value: SSAValue) -> "Results | None":
         """Return the line of the operation that computes `value`; None without one, or where it may have no name.
 
-        A loop returns values that JAX saves for the gradient, which no line of Python names.
+        A loop returns values that JAX saves for the gradient, which no line of Python names; nor does one name a
+        gradient.
         """
         op = value.owner
         where = location_of(op) if isinstance(op, Operation) else None
-        if not isinstance(op, Operation) or isinstance(op, WhileOp) or where is None:
+        if not isinstance(op, Operation) or isinstance(op, WhileOp) or where is None or computes_gradient(op):
             return None
         return cls(where, op.name, op.results.index(value), value.type)
 
@@ -108,37 +114,75 @@ class Results:
             op.results[self.index]
             for op in operations(module)
             if op.name == self.operation
+            and not computes_gradient(op)
             and self.index < len(op.results)
             and op.results[self.index].type == self.type_
             and location_of(op) == self.where
         ]
 
+    def gradients(self, of_line: Iterable[Operation]) -> list[SSAValue]:
+        """Return the gradients with respect to the values, by the operations of the backward pass of the line.
+
+        They are the operands that other lines compute. JAX constrains the gradient of a constrained value alike.
+        """
+        operands = dict.fromkeys(
+            value for op in of_line for value in op.operands if value.type == self.type_ and self._is_gradient(value)
+        )
+        return [*operands]
+
+    def _is_gradient(self, value: SSAValue) -> bool:
+        """Return whether a value is computed in the backward pass, by another line, from more than a saved value."""
+        if isinstance(value, BlockArgument):
+            loop = value.owner.parent_op()
+            return isinstance(loop, WhileOp) and is_in_backward_pass(loop) and value not in carried_unchanged(loop)
+        op = value.owner
+        while isinstance(op, ReshapeOp) and isinstance(op.operand.owner, Operation):
+            op = op.operand.owner
+        is_saved = isinstance(op, DynamicSliceOp | OptimizationBarrierOp)
+        return isinstance(op, Operation) and not is_saved and computes_gradient(op) and location_of(op) != self.where
+
+
+def computes_gradient(op: Operation) -> bool:
+    """Return whether `op` is in the backward pass and computes nothing of the forward pass again."""
+    return is_in_backward_pass(op) and _RECOMPUTED not in name_path(op)
+
+
+_RECOMPUTED = "rematted_computation"
+"""The name scope of operations of the forward pass that `jax.checkpoint` computes again."""
+
 
 @dataclass(frozen=True)
 class AddConstraint(Edit):
-    """Constrain the results of the operations of a line.
+    """Constrain the results of the operations of a line, and their gradients.
 
     Attributes:
         results: The results.
         dims: The axes of each dimension.
+        lacks_gradient: True if the program computes gradients of the line, but none of the results is found.
     """
+
+    adds_constraint: ClassVar[bool] = True
 
     results: Results
     dims: Dims
+    lacks_gradient: bool = False
 
     def apply(self, module: ModuleOp) -> bool:
-        values = self.results.values(module)
-        for value in values:
+        of_line = [op for op in operations(module) if location_of(op) == self.results.where and computes_gradient(op)]
+        gradients, values = self.results.gradients(of_line), self.results.values(module)
+        for value in (*values, *gradients):
             constraint = ShardingConstraintOp(value, sharding_with(module, value.type, self.dims, None))
-            assert isinstance(value.owner, Operation)
-            insert_for_other_uses(value, constraint, InsertPoint.after(value.owner))
+            owner = value.owner
+            at = InsertPoint.after(owner) if isinstance(owner, Operation) else InsertPoint.at_start(owner)
+            insert_for_other_uses(value, constraint, at)
         return bool(values)
 
     @property
     def text(self) -> str:
+        tried = " (tried for the values alone, not for their gradients)" if self.lacks_gradient else ""
         return (
             f"constrain the {self.results.type_} computed at {self.results.where.short} with "
-            f"jax.lax.with_sharding_constraint(..., {spec(self.dims)})"
+            f"jax.lax.with_sharding_constraint(..., {spec(self.dims)}){tried}"
         )
 
 

@@ -7,13 +7,19 @@ from itertools import product, zip_longest
 
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
-from sdy.axes import AxisRef, total_size
+from sdy.axes import Axes, AxisRef, total_size
 from sdy.diagnostics import Location, location_of
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import rank, shape_of
 from sdy.passes.account.causes import Cause
-from sdy.passes.account.lint.body_edits import AddConstraint, ChangeConstraint, Constraint, Results
+from sdy.passes.account.lint.body_edits import (
+    AddConstraint,
+    ChangeConstraint,
+    Constraint,
+    Results,
+    computes_gradient,
+)
 from sdy.passes.account.lint.edits import Cure, Dims, ShardArgument, dims_of, next_value
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.auto.state import find_state
@@ -60,7 +66,7 @@ class Candidates:
         if not any(before):
             dims += self.extended(argument, before)
         constraints = self._constraints_like(argument, before)
-        alike, layers = self._alike(argument), self._same_in_layers(argument)
+        alike, layers = self.alike(argument), self._same_in_layers(argument)
         groups: list[tuple[list[BlockArgument], list[Constraint]]]
         groups = [(alike, constraints), ([argument], constraints), (alike, []), (layers, []), ([argument], [])]
         cures = (
@@ -92,7 +98,18 @@ class Candidates:
         before = dims_of(get_sharding(value), value)
         given = [wanted] if wanted is not None else []
         layouts = dict.fromkeys([*given, *self._batch_layouts(value), *self.moved(value, before)])
-        return [Cure((AddConstraint(results, dims),)) for dims in layouts if dims != before]
+        of_line = self._backward.get(results.where, [])
+        lacks_gradient = bool(of_line) and not results.gradients(of_line)
+        return [Cure((AddConstraint(results, dims, lacks_gradient),)) for dims in layouts if dims != before]
+
+    @cached_property
+    def _backward(self) -> Mapping[Location, Sequence[Operation]]:
+        """The operations of the backward pass of each line."""
+        found: dict[Location, list[Operation]] = {}
+        for op in self._program.operations:
+            if computes_gradient(op) and (where := location_of(op)):
+                found.setdefault(where, []).append(op)
+        return found
 
     def moved(self, value: SSAValue, before: Dims) -> Iterator[Dims]:
         """Yield layouts that move the axes of a dimension of a value to another one."""
@@ -129,16 +146,27 @@ class Candidates:
 
     def siblings_layouts(self, argument: BlockArgument) -> list[Dims]:
         """Return the layouts of arguments with the same path in other layers."""
-        return [*dict.fromkeys(dims_of(get_sharding(each), each) for each in self.siblings(argument))]
+        return [*dict.fromkeys(self._dims[each] for each in self.siblings(argument))]
 
     def siblings(self, argument: BlockArgument) -> list[BlockArgument]:
         """Return the arguments with the same path in other layers, and this one."""
         return self._by_pattern.get(self.pattern(argument), [argument])
 
+    @property
+    def families(self) -> Iterable[Sequence[BlockArgument]]:
+        """The arguments of each path in all layers."""
+        return self._by_pattern.values()
+
     def pattern(self, argument: BlockArgument) -> tuple[object, Attribute]:
         """Return the path of an argument without numbers, or else the operations that use it, and its type."""
-        name = given_name(argument)
-        return re.sub(r"\d+", "*", name) if name else self._users[argument], argument.type
+        return self._patterns[argument], argument.type
+
+    @cached_property
+    def _patterns(self) -> Mapping[BlockArgument, object]:
+        return {
+            each: re.sub(r"\d+", "*", name) if (name := given_name(each)) else self._users[each]
+            for each in self._program.main.args
+        }
 
     @cached_property
     def _state(self) -> Mapping[int, int]:
@@ -151,7 +179,7 @@ class Candidates:
             found.setdefault(self.pattern(argument), []).append(argument)
         return found
 
-    def _alike(self, argument: BlockArgument) -> list[BlockArgument]:
+    def alike(self, argument: BlockArgument) -> list[BlockArgument]:
         """Return the arguments of the type and layout of an argument that are used like it, and the argument.
 
         They are arguments whose paths begin alike, or arguments of state, such as the keys and the values of a cache,
@@ -191,6 +219,15 @@ class Candidates:
     def _constraints_like(self, argument: BlockArgument, dims: Dims) -> list[Constraint]:
         """Return the constraints of values of the type of an argument to its layout."""
         return self._constraints.get((argument.type, dims), [])
+
+    def with_batch_axis(self, axes: Axes, axis: AxisRef) -> list[ChangeConstraint]:
+        """Return the edits that add an axis to the constraints whose first dimension `axes` split."""
+        return [
+            ChangeConstraint(constraint, ((*axes, axis), *dims[1:]))
+            for (_, dims), constraints in self._constraints.items()
+            if dims and dims[0] == axes and not any(each.overlaps(axis) for dim in dims for each in dim)
+            for constraint in constraints
+        ]
 
     @cached_property
     def _constraints(self) -> Mapping[tuple[Attribute, Dims], list[Constraint]]:

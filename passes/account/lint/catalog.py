@@ -29,6 +29,7 @@ from sdy.passes.account.lint.rules import (
     reshard_through_replication,
     siblings_differ,
     state_changes_layout,
+    sum_over_sharded_state,
     unused_axis,
 )
 
@@ -44,6 +45,8 @@ class Rule:
         least: The threshold that the total of equal matches must reach: its bytes, or for `many` its count.
         severity: The severity of its findings.
         needs_cure: True if a match is a finding only where a fix that was tried helps.
+        saves_arguments: True if a fix helps that saves only memory of the arguments, also if not at the peak.
+        slowdown: The part by which the predicted time may grow while fewer bytes are received: it is not more exact.
         share: The smallest part of the bytes or the time of a step that a fix saves.
         is_unmeasured: True if the costs of a match are a guess, and only those of its fix are known.
     """
@@ -55,6 +58,8 @@ class Rule:
     severity: Severity = Severity.WARNING
     needs_cure: bool = False
     is_unmeasured: bool = False
+    saves_arguments: bool = False
+    slowdown: float = 0.02
     share: float = 0.01
 
     def size(self, suspicion: Suspicion) -> float:
@@ -78,7 +83,15 @@ class Rule:
 
 
 _RULES = (
-    Rule("siblings-differ", siblings_differ.__doc__, siblings_differ.check, needs_cure=True, is_unmeasured=True),
+    Rule(
+        "siblings-differ",
+        siblings_differ.__doc__,
+        siblings_differ.check,
+        needs_cure=True,
+        is_unmeasured=True,
+        saves_arguments=True,
+        slowdown=0.05,
+    ),
     Rule("late-cast", late_cast.__doc__, late_cast.check),
     Rule("loop-over-sharded-dimension", loop_over_sharded_dimension.__doc__, loop_over_sharded_dimension.check),
     Rule("manual-computation-gathers", manual_computation_gathers.__doc__, manual_computation_gathers.check),
@@ -89,17 +102,24 @@ _RULES = (
         needs_cure=True,
     ),
     Rule("batch-not-sharded", batch_not_sharded.__doc__, batch_not_sharded.check, needs_cure=True, is_unmeasured=True),
+    Rule("optimizer-state", optimizer_state.__doc__, optimizer_state.check),
     Rule("replicated-tensor", replicated_tensor.__doc__, replicated_tensor.check, least="replicated"),
     Rule("indivisible-dimension", indivisible_dimension.__doc__, indivisible_dimension.check),
     Rule("unused-axis", unused_axis.__doc__, unused_axis.check),
-    Rule("optimizer-state", optimizer_state.__doc__, optimizer_state.check),
     Rule("state-changes-layout", state_changes_layout.__doc__, state_changes_layout.check, needs_cure=True),
     Rule("donated-not-reused", donated_not_reused.__doc__, donated_not_reused.check),
     Rule("gather-before-custom-call", gather_before_custom_call.__doc__, gather_before_custom_call.check),
     Rule("chunks-cross-devices", chunks_cross_devices.__doc__, chunks_cross_devices.check),
+    Rule(
+        "sum-over-sharded-state",
+        sum_over_sharded_state.__doc__,
+        sum_over_sharded_state.check,
+        needs_cure=True,
+        share=0.05,
+    ),
     Rule("carry-changes-layout", carry_changes_layout.__doc__, carry_changes_layout.check),
     Rule("lost-constraint", lost_constraint.__doc__, lost_constraint.check),
-    Rule("conflict-by-order", conflict_by_order.__doc__, conflict_by_order.check),
+    Rule("conflict-by-order", conflict_by_order.__doc__, conflict_by_order.check, share=0.05),
     Rule("reshard-through-replication", reshard_through_replication.__doc__, reshard_through_replication.check),
     Rule("costly-constraint", costly_constraint.__doc__, costly_constraint.check, needs_cure=True, share=0.05),
     Rule("avoidable-reshard", avoidable_reshard.__doc__, avoidable_reshard.check, needs_cure=True, share=0.05),

@@ -1,6 +1,6 @@
 """Backward trace of tensor dimensions through sharding rules, to the arguments that they come from."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -33,14 +33,23 @@ class Dimension:
         return dims_of(get_sharding(self.tensor), self.tensor)[self.index]
 
 
-def sources(program: LintedProgram, dimension: Dimension) -> Iterator[Dimension]:
-    """Yield `dimension` and the dimensions that its major factor comes from, back to the arguments of `main`."""
+def sources(
+    program: LintedProgram, dimension: Dimension, known: Container[Dimension] = (), *, through_products: bool = True
+) -> Iterator[Dimension]:
+    """Yield `dimension` and the dimensions that its major factor comes from, back to the arguments of `main`.
+
+    Args:
+        program: The program.
+        dimension: The dimension to start from.
+        known: Dimensions that are not followed.
+        through_products: Follow the operands of products and convolutions too.
+    """
     bodies = {function.sym_name.data: function for function in functions(program.module)}
     seen: set[Dimension] = set()
     pending = [dimension]
     while pending:
         at = pending.pop()
-        if at not in seen:
+        if at not in seen and at not in known and (through_products or not at.is_behind_product):
             seen.add(at)
             yield at
             pending += _before(program, at, bodies)

@@ -1,7 +1,10 @@
 """Edits of the arguments and results of a program before propagation, and fixes that consist of them."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, overload
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -28,6 +31,9 @@ Dims = tuple[tuple[AxisRef, ...], ...]
 
 class Edit(ABC):
     """An edit of a module that has not been propagated."""
+
+    adds_constraint: ClassVar[bool] = False
+    """True if the program has no line yet for what it adds."""
 
     @abstractmethod
     def apply(self, module: ModuleOp) -> bool:
@@ -123,6 +129,27 @@ def sharding_with(
     return TensorSharding(mesh, tuple(map(DimSharding, dims)))
 
 
+class LazyCures(Sequence["Cure"]):
+    """Fixes that are listed when they are first read: most matches of a large program are too small for a fix."""
+
+    def __init__(self, cures: Callable[[], Sequence["Cure"]]) -> None:
+        self._list = cures
+
+    @cached_property
+    def _cures(self) -> Sequence["Cure"]:
+        return self._list()
+
+    def __len__(self) -> int:
+        return len(self._cures)
+
+    @overload
+    def __getitem__(self, index: int) -> "Cure": ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence["Cure"]: ...
+    def __getitem__(self, index: int | slice) -> "Cure | Sequence[Cure]":
+        return self._cures[index]
+
+
 @dataclass(frozen=True)
 class Cure:
     """A suggested fix: edits that belong together."""
@@ -134,9 +161,19 @@ class Cure:
         return all(edit.apply(module) for edit in self.edits)
 
     @property
+    def arguments(self) -> frozenset[int]:
+        """The indices of the arguments that the edits shard."""
+        return frozenset(edit.index for edit in self.edits if isinstance(edit, ShardArgument))
+
+    @property
     def is_open(self) -> bool:
         """True if an edit leaves the layout of an argument to propagation, rather than naming it."""
         return any(isinstance(edit, ShardArgument) and edit.dims is None for edit in self.edits)
+
+    @property
+    def adds_constraint(self) -> bool:
+        """True if an edit adds a constraint to the program."""
+        return any(edit.adds_constraint for edit in self.edits)
 
     @property
     def text(self) -> str:

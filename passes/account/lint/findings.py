@@ -55,6 +55,8 @@ class Suspicion:
     """Fixes to try, the most likely first: the best is suggested, and none if none helps."""
     needs_cure: bool = False
     """True if it is a problem only where one of `cures` helps."""
+    cause: object = None
+    """The key of a cause that matches with different problems share, which are then one; None if the problem is it."""
 
     @property
     def cost(self) -> float:

@@ -1,6 +1,7 @@
 """The choice of a fix: the one that saves most of those that are tried on copies of a program."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from sdy.passes.account.lint.edits import Cure, Edit
 from sdy.passes.account.lint.matches import Match
@@ -19,11 +20,11 @@ _LEAST_FASTER = 0.2
 _MOST_GROWTH = 0.05
 """The part by which one cost may grow while another one shrinks."""
 
-_MOST_SLOWDOWN = 0.02
-"""The part by which the predicted time may grow while fewer bytes are received: it is not more exact."""
-
 _TRADED = 1 / 8
 """The bytes of memory that may be taken for each byte that is not received in a step, and the reverse."""
+
+_NEARLY = 0.03
+"""The part of the costs by which a simpler fix may cost more than the best one."""
 
 _LEAST_ADDED = 0.1
 """The smallest part of what a fix saves that some of its edits add to the others."""
@@ -35,15 +36,21 @@ ChosenFix = tuple[Match, Cure, Costs, Costs]
 """A match, its fix, and the costs before and after the fix."""
 
 
-def best_cure(program: LintedProgram, candidates: Sequence[Match], trials: Trials) -> ChosenFix | None:
+def best_cure(program: LintedProgram, candidates: Sequence[Match], trials: Trials, step: Costs) -> ChosenFix | None:
     """Return the match and its fix that save most, the first of equals, and the costs before and after it.
 
     Edits of the fix that save little of that are left out: another mistake may be their cause.
+
+    Args:
+        program: The program, with the fixes that are chosen already.
+        candidates: The matches, the most specific first.
+        trials: The budget.
+        step: The costs without any fix, to which the shares of the rules refer.
     """
     if program.written is None:
         return None
-    before, thresholds = program.costs, program.thresholds
-    fixes_of = [(match, match.worst.cures) for match in candidates if match.is_share(before, match.rule.share)]
+    before = program.costs
+    fixes_of = [(match, match.worst.cures) for match in candidates if match.is_share(step, match.rule.share)]
     # The first fix of each match, then the second of each, within the budget.
     fixes = [
         (match, cures[number]) for number in range(_MOST_TRIES) for match, cures in fixes_of if number < len(cures)
@@ -52,17 +59,43 @@ def best_cure(program: LintedProgram, candidates: Sequence[Match], trials: Trial
     helping: list[ChosenFix] = []
     for match, cure in fixes:
         after = None if match in solved else trials.costs(program.written, cure)
-        if after is None or not is_better(before, after, thresholds.large, match.rule.share):
+        if after is None or not is_better(before, after, Least.of(match, step)):
             continue
         if _is_reduced(match, before, after, _LEAST_PART):
             helping.append((match, cure, before, after))
             if _is_reduced(match, before, after, _SOLVED) and after.received <= (1 - _SOLVED) * before.received:
                 solved.add(match)
     order = {match: number for number, match in enumerate(candidates)}
-    best = min(
-        helping, key=lambda each: (each[3].rank, each[1].is_open, order[each[0]], len(each[1].edits)), default=None
+    helping.sort(key=lambda each: (each[3].rank, each[1].is_open, order[each[0]], len(each[1].edits)))
+    if not helping:
+        return None
+    best = _most_specific(_without_new_constraints(helping), helping, order)
+    parts = [(match, cure) for match, cure in fixes if order[match] <= order[best[0]]]
+    return smallest_part(program.written, best, parts, trials)
+
+
+def _without_new_constraints(helping: Sequence[ChosenFix]) -> ChosenFix:
+    """Return the best fix, or one that adds no constraint and costs nearly the same: it edits what is written."""
+    best = helping[0]
+    written = (each for each in helping if not each[1].adds_constraint and _is_near(each, best))
+    return next(written, best) if best[1].adds_constraint else best
+
+
+def _most_specific(best: ChosenFix, helping: Sequence[ChosenFix], order: Mapping[Match, int]) -> ChosenFix:
+    """Return the best fix, or that of a more specific rule that shards its arguments and others."""
+    wider = [each for each in helping if order[each[0]] < order[best[0]] and each[1].arguments > best[1].arguments]
+    return min(wider, key=lambda each: order[each[0]], default=best) if best[1].arguments else best
+
+
+def _is_near(fix: ChosenFix, best: ChosenFix) -> bool:
+    """Return whether a fix costs at most a few percent of the costs without it more than the best one."""
+    _, _, before, after = fix
+    least = best[3]
+    return (
+        after.received - least.received <= _NEARLY * before.received
+        and after.memory - least.memory <= _NEARLY * before.memory
+        and after.seconds - least.seconds <= _NEARLY * before.seconds
     )
-    return best and smallest_part(program.written, best, fixes, trials)
 
 
 def smallest_part(
@@ -78,7 +111,7 @@ def smallest_part(
     for other, part in sorted(parts.values(), key=lambda each: -len(each[1].edits))[:_MOST_PARTS]:
         costs = trials.costs(program, part) if {*part.edits} < {*cure.edits} else None
         is_enough = costs is not None and _saved(before, costs) >= least
-        if costs is not None and is_enough and costs.seconds <= (1 + _MOST_SLOWDOWN) * after.seconds:
+        if costs is not None and is_enough and costs.seconds <= (1 + _NEARLY) * after.seconds:
             match, cure, after = other, part, costs
     return match, cure, before, after
 
@@ -95,22 +128,35 @@ def _is_reduced(match: Match, before: Costs, after: Costs, part: float) -> bool:
     return (part < _SOLVED and (match.rule.is_unmeasured or is_faster)) or is_enough
 
 
-def is_better(before: Costs, after: Costs, least: int, share: float) -> bool:
-    """Return whether a fix saves bytes, memory or time, and takes little of the others.
+@dataclass(frozen=True)
+class Least:
+    """The least that a fix of a match saves, and the most that it costs."""
 
-    Args:
-        before: The costs without the fix.
-        after: The costs with it.
-        least: The fewest bytes that it saves.
-        share: The smallest part of the bytes or the time of a step that it saves.
-    """
+    received: float
+    memory: float
+    seconds: float
+    slowdown: float
+    is_of_arguments: bool = False
+    """True if memory that the arguments take is saved, even if not at the peak."""
+
+    @classmethod
+    def of(cls, match: Match, step: Costs) -> "Least":
+        """Return the share of the costs of a step that the rule has, and at least the bytes of the threshold."""
+        rule, large = match.rule, match.program.thresholds.large
+        received, memory = (max(large, rule.share * bytes_) for bytes_ in (step.received, step.memory))
+        return cls(received, memory, rule.share * step.seconds, rule.slowdown, rule.saves_arguments)
+
+
+def is_better(before: Costs, after: Costs, least: Least) -> bool:
+    """Return whether a fix saves at least `least` bytes, memory or time, and takes little of the others."""
     received, memory = before.received - after.received, before.memory - after.memory
     if after.compute > (1 + _MOST_GROWTH) * before.compute:
         return False
     if -memory > max(_MOST_GROWTH * before.memory, _TRADED * received):
         return False
-    if received >= max(least, share * before.received):
-        return after.seconds <= (1 + _MOST_SLOWDOWN) * before.seconds
+    if received >= least.received:
+        return after.seconds <= (1 + least.slowdown) * before.seconds
     if -received > max(_MOST_GROWTH * before.received, _TRADED * memory):
-        return before.compute - after.compute > share * before.seconds and after.seconds < before.seconds
-    return memory >= max(least, share * before.memory) and after.seconds <= (1 + _MOST_GROWTH) * before.seconds
+        return before.compute - after.compute > least.seconds and after.seconds < before.seconds
+    saved = max(memory, before.arguments - after.arguments) if least.is_of_arguments else memory
+    return saved >= least.memory and after.seconds <= (1 + _MOST_GROWTH) * before.seconds

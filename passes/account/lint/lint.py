@@ -15,7 +15,7 @@ from sdy.passes.account.lint.matches import Match
 from sdy.passes.account.lint.options import OPTIONS, LintOptions
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.sources import Sources
-from sdy.passes.account.lint.written import written_program
+from sdy.passes.account.lint.written import Trials, written_program
 from sdy.passes.account.partitioned_program import Program, program_of
 from sdy.passes.account.unsharded import unsharded_hint
 
@@ -64,8 +64,13 @@ def lint(
     return replace(found, costs=account(stage, under=under))
 
 
-def lint_program(linted: LintedProgram, options: LintOptions) -> Findings:
+def lint_program(linted: LintedProgram, options: LintOptions, trials: Trials | None = None) -> Findings:
     """Return the findings in a propagated and partitioned program, the costliest first.
+
+    Args:
+        linted: The program.
+        options: The rules and thresholds.
+        trials: The budget of fixes to try; by default that of the program's size.
 
     Raises:
         DiagnosticError: A comment names an unknown rule.
@@ -76,7 +81,7 @@ def lint_program(linted: LintedProgram, options: LintOptions) -> Findings:
         return match.rule.name in names and match.rule.name not in _allowed(match.finding, options, sources)
 
     # Run all rules, also those that are not selected: a collective that one rule explains is not reported by another.
-    found = findings(linted, [*RULES.values()], is_wanted)
+    found = findings(linted, [*RULES.values()], is_wanted, Trials.of(linted.written) if trials is None else trials)
     for finding in found:
         for note in finding.diagnostic.notes:
             if note.location is not None:

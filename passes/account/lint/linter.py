@@ -25,18 +25,22 @@ _LEAST_BELOW = 1 / 64
 """The smallest part of the bytes of a step that a match below the threshold is mentioned for."""
 
 
-def findings(program: LintedProgram, rules: Sequence[Rule], is_wanted: Callable[[Match], bool]) -> Findings:
+def findings(
+    program: LintedProgram, rules: Sequence[Rule], is_wanted: Callable[[Match], bool], trials: Trials
+) -> Findings:
     """Return the findings of `rules` in a program, the costliest first.
 
-    The match whose fix saves most is a finding, together with all matches that the fix removes. The search then goes on
-    in the fixed program, until no match is left that a fix helps.
+    The match whose fix saves most is a finding, together with all matches that the fix removes; the most specific of
+    those that concern the same arguments names the cause. The search then goes on in the fixed program, among the
+    collectives that no reported match explains, until no match is left that a fix helps.
     """
-    trials = Trials.of(program.written)
+    step = program.costs
     every = matches(program, rules)
     left = _wanted([each for each in every if each.is_large], is_wanted)
     found: list[Finding] = []
+    reported: set[object] = set()
     original, known = program.collectives, {each.key: frozenset(each.collectives) for each in left}
-    while (best := best_cure(program, [each for each in left if not each.worst.avoided], trials)) is not None:
+    while (best := best_cure(program, [each for each in left if not each.worst.avoided], trials, step)) is not None:
         match, cure, before, after = best
         cured = _cured(program, cure)
         cure = _named(program, cured, cure, after, trials)
@@ -44,31 +48,39 @@ def findings(program: LintedProgram, rules: Sequence[Rule], is_wanted: Callable[
         program = cured
         every = matches(program, rules)
         remaining = _wanted([each for each in every if each.is_large and each.key in known], is_wanted)
-        keys = {each.key for each in remaining} | {match.key}
-        folded = [each for each in left if each.key not in keys and not each.needs_cure]
+        keys = {each.key for each in remaining} - {match.key}
+        removed = [each for each in left if each.key not in keys]
+        headline = next(each for each in removed if each is match or each.has_fix_of_arguments(cure))
+        folded = [each for each in removed if each is not headline and not each.needs_cure]
         finding = replace(
-            match.finding,
+            headline.finding,
             cure=cure.text,
             edits=tuple(dict.fromkeys(edit.text for edit in cure.edits)),
             compared=after.compared(before),
             received=max(before.received - after.received, 0.0),
-            held=max(before.memory - after.memory, 0),
+            held=max(before.memory - after.memory, 0) or _argument_bytes(match, before, after),
             removes=tuple(each.finding for each in folded),
             collectives=_removed(original, program).intersection(
-                op for each in (match, *folded) for op in known[each.key]
+                op for each in (headline, match, *folded) for op in known[each.key]
             ),
         )
         found.append(finding)
-        left = [each for each in remaining if each.key != match.key]
-    costs = program.costs
+        reported |= {headline.key, match.key}
+        explained = {op for each in every if each.key in reported for op in each.collectives}
+        left = [each for each in remaining if each.key not in reported and not each.is_within(explained)]
     for each in left:
         finding = _avoiding(each, program, trials)
-        if finding is None and not each.needs_cure and each.is_share(costs, _LEAST_UNCURED):
-            finding = _uncured(each, trials.skipped)
+        if finding is None and not each.needs_cure and each.is_share(step, _LEAST_UNCURED):
+            finding = _uncured(each, trials)
         if finding is not None:
             found.append(replace(finding, collectives=known[each.key]))
     found.sort(key=lambda each: -each.cost)
-    return Findings(found, _below(program, [each for each in every if is_wanted(each)]))
+    return Findings(found, _below(program, every, is_wanted))
+
+
+def _argument_bytes(match: Match, before: Costs, after: Costs) -> int:
+    """Return the memory of arguments that a fix saves, for rules that count it."""
+    return max(before.arguments - after.arguments, 0) if match.rule.saves_arguments else 0
 
 
 def _removed(before: Sequence[Collective], cured: LintedProgram) -> frozenset[Operation]:
@@ -95,13 +107,14 @@ def _avoiding(match: Match, program: LintedProgram, trials: Trials) -> Finding |
     return None
 
 
-def _uncured(match: Match, skipped: int) -> Finding:
+def _uncured(match: Match, trials: Trials) -> Finding:
     """Return the finding of a match that none of the fixes helps, except maybe those that were skipped."""
     finding = match.finding
     if not match.worst.cures or match.program.written is None:
         return finding
-    left = f"; {skipped:,} were not tried" if skipped else ""
-    note = Diagnostic(Severity.NOTE, finding.where, f"no other layout that was tried costs less{left}")
+    tried = [] if trials.is_empty else ["no other layout that was tried costs less"]
+    untried = [f"{trials.skipped:,} other layouts were not tried"] if trials.skipped else []
+    note = Diagnostic(Severity.NOTE, finding.where, "; ".join([*tried, *untried]))
     return replace(finding, reasons=(*finding.reasons, note))
 
 
@@ -117,13 +130,14 @@ def _wanted(found: Sequence[Match], is_wanted: Callable[[Match], bool]) -> list[
     return [each for each in wanted if not each.overlaps(allowed | rewritten if each.needs_cure else allowed)]
 
 
-def _below(program: LintedProgram, every: Sequence[Match]) -> Below | None:
-    """Return the matches below the threshold that are a part of the bytes of a step."""
+def _below(program: LintedProgram, every: Sequence[Match], is_wanted: Callable[[Match], bool]) -> Below | None:
+    """Return the wanted matches below the threshold that are a part of the bytes of a step."""
     least = max(_LEAST_BELOW * max(program.costs.received, program.costs.memory), 1)
     sizes = [
         each.size
         for each in every
-        if each.rule.least == "large" and not each.needs_cure and not each.is_large and each.size >= least
+        if each.rule.least == "large" and not each.rule.needs_cure and not each.is_large and each.size >= least
+        if is_wanted(each)
     ]
     if not sizes:
         return None

@@ -9,6 +9,7 @@ from xdsl.ir import BlockArgument, Operation
 
 from sdy.diagnostics import Diagnostic, Location, Severity
 from sdy.passes.account.lint.catalog import Rule
+from sdy.passes.account.lint.edits import Cure
 from sdy.passes.account.lint.findings import Finding, GivenBy, Reason, Suspicion, without_numbers
 from sdy.passes.account.lint.places import python_line
 from sdy.passes.account.lint.program import LintedProgram
@@ -46,6 +47,14 @@ class Match:
         """Return whether the matches explain one of `collectives`."""
         return not self.collectives.isdisjoint(collectives)
 
+    def is_within(self, collectives: Set[Operation]) -> bool:
+        """Return whether the matches explain some of `collectives` and no others."""
+        return bool(self.collectives) and self.collectives <= collectives
+
+    def has_fix_of_arguments(self, cure: Cure) -> bool:
+        """Return whether a fix of the matches shards the arguments that `cure` does."""
+        return bool(cure.arguments) and any(each.arguments == cure.arguments for each in self.worst.cures)
+
     @property
     def needs_cure(self) -> bool:
         """Return whether it is a finding only where a fix that was tried helps."""
@@ -57,10 +66,14 @@ class Match:
         return max(self.alike, key=lambda each: each.cost)
 
     def is_share(self, costs: Costs, share: float) -> bool:
-        """Return whether the cost is at least this part of the bytes of a step, or is not one of layouts."""
+        """Return whether the cost is at least this part of the bytes of a step, or is not one of layouts.
+
+        Memory for which no fix is known is reported whatever its part.
+        """
         received, held = sum(each.received for each in self.alike), sum(each.held for each in self.alike)
-        is_measured = bool(self.worst.cures) and not self.rule.is_unmeasured and not self.worst.avoided
-        return not is_measured or received >= share * costs.received > 0 or held >= share * costs.memory
+        is_measured = self.rule.least != "many" and not self.rule.is_unmeasured and not self.worst.avoided
+        least_held = share * costs.memory if self.worst.cures else 1
+        return not is_measured or received >= share * costs.received > 0 or held >= least_held
 
     @cached_property
     def finding(self) -> Finding:
@@ -113,10 +126,12 @@ def matches(program: LintedProgram, rules: Iterable[Rule]) -> list[Match]:
 
 
 def _kind(suspicion: Suspicion, program: LintedProgram) -> object:
-    """Return the grouping key of matches: the problem without indices, and its line if the source is Python.
+    """Return the grouping key of matches: their cause, or the problem without indices and its line in Python.
 
     A line of Python can stand for many operations, since a loop traces it repeatedly; a line of MLIR is one operation.
     """
+    if suspicion.cause is not None:
+        return suspicion.cause
     where = python_line(program.place(suspicion.at))
     return without_numbers(suspicion.what), where and (where.filename, where.line)
 

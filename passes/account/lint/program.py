@@ -45,7 +45,7 @@ class LintedProgram:
     @cached_property
     def costs(self) -> Costs:
         """The predicted costs of a step."""
-        return Costs.of(self.local)
+        return Costs.of(self.local, self.footprint)
 
     @property
     def module(self) -> ModuleOp:

@@ -4,17 +4,29 @@ from collections.abc import Iterator, Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp
-from xdsl.ir import BlockArgument, OpResult, SSAValue
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from sdy.dialect.ops import ReshardOp
 from sdy.passes.common.call_graph import calls_in
 from sdy.passes.common.loops import carried_unchanged
 from sdy.stablehlo.control_flow import OptimizationBarrierOp, WhileOp
 from sdy.stablehlo.elementwise import ConvertOp
+from sdy.stablehlo.scatter import ScatterOp
 from sdy.stablehlo.shape import ReshapeOp, TransposeOp
-from sdy.stablehlo.slicing import DynamicSliceOp, SliceOp
+from sdy.stablehlo.slicing import DynamicSliceOp, DynamicUpdateSliceOp, SliceOp
 
 _MOVES = ConvertOp | DynamicSliceOp | ReshapeOp | ReshardOp | SliceOp | TransposeOp
+
+
+def is_updated_in_place(value: SSAValue) -> bool:
+    """Return whether a slice of a value is updated, or a loop begins with it and changes it."""
+    return any(_updates(use.operation, use.index) for use in value.uses)
+
+
+def _updates(op: Operation, index: int) -> bool:
+    if isinstance(op, WhileOp):
+        return op.body.block.args[index] not in carried_unchanged(op)
+    return isinstance(op, DynamicUpdateSliceOp | ScatterOp) and index == 0
 
 
 class UseDefChains:

@@ -14,11 +14,14 @@ from sdy.ir.companions import clone
 from sdy.ir.walking import operations
 from sdy.passes.account.lint.edits import Cure
 from sdy.passes.account.partitioned_program import propagated_program
+from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.inline import inline_calls
+from sdy.passes.common.properties import value_bytes
 from sdy.passes.layouts import PropagatedLayout, cheapest, is_propagated, propagated_layouts
 from sdy.passes.policy import Policy
-from sdy.passes.spmd.costs.communication import bytes_received
+from sdy.passes.spmd.costs.footprint import Footprint
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
+from sdy.passes.spmd.costs.host_memory import host_values
 from sdy.passes.spmd.costs.step_time import StepCost, StepTimes
 
 if TYPE_CHECKING:
@@ -95,12 +98,16 @@ class Costs:
     """Seconds of computation."""
     seconds: float
     """The step time."""
+    arguments: int = 0
+    """Bytes of the arguments, which a device holds between steps too."""
 
     @classmethod
-    def of(cls, local: ModuleOp) -> "Costs":
-        """Predict the costs of a partitioned module."""
-        cost: StepCost = StepTimes(local, main_mesh(local), _hardware()).cost()
-        return cls(bytes_received(local), cost.memory, cost.compute, cost.seconds)
+    def of(cls, local: ModuleOp, memory: Footprint | None = None) -> "Costs":
+        """Predict the costs of a partitioned module; `memory` is its footprint if it is known."""
+        cost: StepCost = StepTimes(local, main_mesh(local), _hardware()).cost(memory)
+        host = host_values(local)
+        arguments = sum(value_bytes(each) for each in main_function(local).args if each not in host)
+        return cls(cost.received, cost.memory, cost.compute, cost.seconds, arguments)
 
     @property
     def rank(self) -> tuple[float, float, float]:
@@ -114,6 +121,8 @@ class Costs:
             f"needs {_change(before.memory, self.memory, format_bytes)} of memory",
             f"takes {_change(before.seconds, self.seconds, format_seconds)} (predicted for {HARDWARE})",
         ]
+        if self.arguments < before.arguments and self.memory >= before.memory:
+            changes.insert(2, f"holds {_change(before.arguments, self.arguments, format_bytes)} in arguments")
         return f"with it, a device {', '.join(changes[:-1])} and {changes[-1]}"
 
 
@@ -147,6 +156,8 @@ class Trials:
     def __init__(self, left: int) -> None:
         self.left = left
         """The number of fixes that may still be tried."""
+        self.is_empty = not left
+        """True if no fix may be tried."""
         self.skipped = 0
         """The number of fixes that were not tried."""
         self._known: dict[tuple[ModuleOp, Cure], Costs | None] = {}

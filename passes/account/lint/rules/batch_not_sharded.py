@@ -1,8 +1,8 @@
 """The batch is not sharded over a mesh axis, so that devices along the axis repeat the same computation.
 
 The rule finds axes over which most of the arithmetic of a step is repeated, or that are named after a batch, but shard
-no argument that is data: one of integers, or the first operand of a product. It tries to shard their first dimension,
-or another one.
+no argument that is data: one of integers, or an operand of a product, though not of one with an activation, as
+parameters are. It tries to shard their first dimension, or another one.
 
 Before::
 
@@ -13,22 +13,24 @@ After::
     x = jax.device_put(x, P("data"))
 """
 
+from collections import Counter
 from collections.abc import Iterator
 
 from xdsl.dialects.builtin import IntegerType
-from xdsl.ir import BlockArgument, Operation
+from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.utils.type import get_element_type_or_self
 
 from sdy.axes import AxisRef
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import is_static_tensor, shape_of
 from sdy.passes.account.lint.candidates import Candidates, tree
-from sdy.passes.account.lint.edits import Cure, Dims, dims_of
+from sdy.passes.account.lint.edits import Cure, Dims, dims_of, next_value
 from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.name_lists import several
 from sdy.passes.auto.state import find_state
 from sdy.passes.spmd.costs.arithmetic import arithmetic_of
+from sdy.passes.spmd.remat.recomputed import is_in_backward_pass, name_path
 from sdy.stablehlo.convolution import ConvolutionOp
 from sdy.stablehlo.dot import DotGeneralOp
 
@@ -56,13 +58,15 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
         for index, arguments in _batches(program, data, AxisRef(name)):
             names = several([program.names[each.index] for each in arguments])
             edits = tuple(candidates.shard(each, _with(each, index, AxisRef(name))) for each in arguments)
+            before = dims_of(get_sharding(arguments[0]), arguments[0])[index]
+            constraints = candidates.with_batch_axis(before, AxisRef(name)) if before and not index else []
             yield Suspicion(
                 arguments[0],
                 f'dimension {index} of {names} is not sharded over axis "{name}", along which devices repeat '
                 f"{repeated / total:.0%} of the arithmetic",
                 "",
                 held=program.thresholds.large,
-                cures=[Cure(edits)],
+                cures=[*dict.fromkeys((Cure((*edits, *constraints)), Cure(edits)))],
             )
 
 
@@ -74,25 +78,56 @@ def _axes(op: Operation) -> set[str]:
 def _data(program: LintedProgram) -> dict[str, list[BlockArgument]]:
     """Return the arguments that are data rather than parameters or state, by their tree.
 
-    Without state, data are the trees with integers, or with the first operand of a product.
+    Without state, data are the trees with integers, or with an operand of a product.
     """
     state = find_state(program.main)
-    firsts = {
-        at
-        for op in program.operations
-        if isinstance(op, DotGeneralOp | ConvolutionOp)
-        for at in program.use_def.trace(op.operands[0])
-    }
+    factors = set[str]() if state else _factors(program)
     trees: dict[str, list[BlockArgument]] = {}
     for argument in program.main.args:
         if is_static_tensor(argument.type) and shape_of(argument):
-            trees.setdefault(tree(argument) or str(argument.index), []).append(argument)
+            trees.setdefault(_tree(argument), []).append(argument)
     return {
         name: arguments
         for name, arguments in trees.items()
         if not any(each.index in state for each in arguments)
-        and (state or any(_is_integer(each) or each in firsts for each in arguments))
+        and (state or name in factors or any(map(_is_integer, arguments)))
     }
+
+
+def _tree(argument: BlockArgument) -> str:
+    return tree(argument) or str(argument.index)
+
+
+def _factors(program: LintedProgram) -> set[str]:
+    """Return the trees of the operands of products that are not parameters.
+
+    Parameters are multiplied by activations, or returned. They are the second operand of `x @ w`, and the first one
+    where a layer that computes `w @ x` is mapped over the batch. Of two arguments, data is the one that is a single
+    array rather than a part of a tree, then the one that is no parameter, then the first one.
+    """
+    products = [op for op in program.operations if isinstance(op, DotGeneralOp | ConvolutionOp)]
+    operands = {op: [_argument(program, operand) for operand in op.operands] for op in products}
+    forward = [op for op in products if name_path(op) and not is_in_backward_pass(op)]
+    parameters = {_tree(each) for op in forward if None in operands[op] for each in operands[op] if each}
+    sizes = Counter(map(_tree, program.main.args))
+    found: set[str] = set()
+    for arguments in operands.values():
+        known = [each for each in arguments if each]
+        data = [each for each in known if _tree(each) not in parameters]
+        if len(known) == len(arguments):
+            kept = {each for each in known if each not in data or next_value(program.main, each.index) is not None}
+            found.add(_tree(min(known, key=lambda each: (sizes[_tree(each)] > 1, each in kept))))
+        elif arguments[0]:
+            found.update(map(_tree, data))
+    return found
+
+
+def _argument(program: LintedProgram, value: SSAValue) -> BlockArgument | None:
+    """Return the argument that a value is, or is a slice or a copy of."""
+    for at in program.use_def.trace(value):
+        if isinstance(at, BlockArgument) and at.owner is program.main.body.block:
+            return at
+    return None
 
 
 def _is_integer(argument: BlockArgument) -> bool:

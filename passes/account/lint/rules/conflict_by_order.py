@@ -4,8 +4,9 @@ They shard the same factor over different axes, or different factors over the sa
 to move decide which of them is resharded, not an annotation.
 
 Unavoidable and intended conflicts are not reported: a tensor times its own transpose; a parameter that is all-gathered
-because the rows of the other operand are sharded over its axis, as in fully sharded data parallelism; and a tensor that
-is all-gathered from a sharding constraint, as in sequence parallelism.
+because the rows of the other operand are sharded over its axis, as in fully sharded data parallelism; a tensor that is
+all-gathered from a sharding constraint, as in sequence parallelism; and one for which every layout that was tried costs
+more.
 
 Before::
 
@@ -17,10 +18,10 @@ After::
     return hidden @ down          # down is sharded as P("model", None), along the contracting dimension
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from sdy.axes import AxisRef
 from sdy.dialect.axis_syntax import axes_text
@@ -130,4 +131,12 @@ def _suspicion(
         received=sum(each.bytes for each in collectives),
         collectives=[each.op for each in collectives],
         cures=Candidates(program).of_cause(cause),
+        needs_cure=True,
+        cause=_origin(program, cause.tensor, conflict.axes),
     )
+
+
+def _origin(program: LintedProgram, value: SSAValue, axes: Sequence[AxisRef]) -> object:
+    """Return the origin of axes of a value, which all conflicts that it leads to share; None if it is unknown."""
+    chains = (chain for chain in program.chains(value) if any(chain.axis.overlaps(axis) for axis in axes))
+    return next(((chain.origin.text, chain.origin.where) for chain in chains), None)

@@ -2,7 +2,8 @@
 
 Memory decides whether a model fits. A tensor that is replicated over an axis takes as many times its shard as the axis
 has devices. The rule reports arguments, and tensors that are live at peak memory. It reports none below `--replicated`
-bytes per device, since good layouts replicate all but very large tensors. It does not report a tensor that is sharded
+bytes per device, summed over layers, and over the keys and the values of a cache, since good layouts replicate all but
+very large tensors. It does not report a tensor that is sharded
 over other axes where every layout that was tried costs more, such as a batch along an axis of tensor parallelism.
 
 Before::
@@ -14,7 +15,8 @@ After::
     table = jax.ShapeDtypeStruct((128_000, 1024), "float32", sharding=NamedSharding(mesh, P("model", None)))
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from math import prod
 
 from xdsl.ir import BlockArgument, SSAValue
@@ -23,9 +25,10 @@ from sdy.axes import AxisRef, total_size
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import is_static_tensor, shape, shape_of
 from sdy.passes.account.lint.candidates import Candidates
-from sdy.passes.account.lint.edits import Dims, dims_of
+from sdy.passes.account.lint.edits import Cure, Dims, LazyCures, dims_of
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram, is_in_manual_computation
+from sdy.passes.account.lint.use_def import is_updated_in_place
 from sdy.passes.account.lint.wording import quoted_axes, spec
 from sdy.stablehlo.constants import ConstantOp
 
@@ -54,8 +57,18 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             [GivenBy(value)],
             held=local - local // num_shards,
             needs_cure=argument is None or any(dims_of(sharding, value)),
-            cures=candidates.of_argument(argument, dims) if argument else candidates.of_result(value, dims),
+            cures=LazyCures(partial(_cures, candidates, value, dims)),
+            cause=_cache(candidates, argument) if argument else None,
         )
+
+
+def _cures(candidates: Candidates, value: SSAValue, dims: Dims) -> Sequence[Cure]:
+    return candidates.of_value(value, dims) or candidates.of_result(value, dims)
+
+
+def _cache(candidates: Candidates, argument: BlockArgument) -> object:
+    """Return the indices of the arguments of a cache, such as its keys and values, which are one cause."""
+    return frozenset(each.index for each in candidates.alike(argument)) if is_updated_in_place(argument) else None
 
 
 def _at_peak(program: LintedProgram) -> Iterator[SSAValue]:

@@ -35,14 +35,14 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
     """Find the arguments of a layer with other layouts than most of their siblings."""
     candidates = Candidates(program)
     layers: dict[tuple[str, ...], dict[BlockArgument, Dims]] = {}
-    for argument in program.main.args:
-        siblings = candidates.siblings(argument)
-        dims = _dims(argument)
+    for siblings in candidates.families:
         counts = Counter(map(_dims, siblings))
-        usual = max(counts, key=lambda each: (counts[each], each != dims))
-        if dims != usual:
-            other = next(each for each in siblings if _dims(each) == usual)
-            layers.setdefault(_layer(argument, other), {})[argument] = usual
+        for argument in siblings if len(counts) > 1 else ():
+            dims = _dims(argument)
+            usual = max(counts, key=lambda each: (counts[each], each != dims))
+            if dims != usual:
+                other = next(each for each in siblings if _dims(each) == usual)
+                layers.setdefault(_layer(argument, other), {})[argument] = usual
     for arguments in layers.values():
         first, *_ = arguments
         names = several([program.names[each.index] for each in arguments])
