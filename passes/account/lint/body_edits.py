@@ -292,10 +292,13 @@ class FreeManualAxes(Edit):
 
     @property
     def text(self) -> str:
+        free = joined([AxisRef(axis) for axis in self.axes])
+        if not self.kept:
+            return f"name {free} in the specs of the jax.shard_map{_at(self.where)}"
         axes = ", ".join(f'"{axis}"' for axis in self.kept)
         return (
             f"give the jax.shard_map{_at(self.where)} axis_names={{{axes}}}, so that "
-            f"{joined([AxisRef(axis) for axis in self.axes])} shards the tensors inside too, or name it in its specs"
+            f"{free} shards the tensors inside too, or name it in its specs"
         )
 
 

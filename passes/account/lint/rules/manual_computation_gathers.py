@@ -14,10 +14,12 @@ After::
 
 from collections.abc import Iterator
 
+from xdsl.ir import SSAValue
+
 from sdy.diagnostics import location_of
-from sdy.dialect.ops import ManualComputationOp
+from sdy.dialect.ops import ManualComputationOp, ReshardOp
 from sdy.ir.walking import operations_of
-from sdy.passes.account.causes import Purpose
+from sdy.passes.account.causes import Cause, Purpose
 from sdy.passes.account.lint.body_edits import FreeManualAxes
 from sdy.passes.account.lint.edits import Cure
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
@@ -29,17 +31,15 @@ from sdy.sharding import TensorSharding
 def check(program: LintedProgram) -> Iterator[Suspicion]:
     """Find manual computations whose operands are all-gathered."""
     for manual in operations_of(program.module, ManualComputationOp):
-        found = {
-            cause: collectives
-            for cause, collectives in program.collectives_by_cause.items()
-            if cause.purpose is Purpose.RESHARD
-            and cause.tensor in {*manual.operands}
-            and (cause.operation is manual or cause.tensor in cause.operation.results)
-        }
-        collectives = [each for alike in found.values() for each in alike]
+        found = [
+            (operand, alike)
+            for cause, alike in program.collectives_by_cause.items()
+            if cause.purpose is Purpose.RESHARD and (operand := _operand(cause, manual)) is not None
+        ]
+        collectives = [each for _, alike in found for each in alike]
         if not collectives:
             continue
-        tensors = [cause.tensor for cause in found if cause.tensor is not None]
+        tensors = [operand for operand, _ in found]
         axes = sorted({axis for each in collectives for axis in each.axes})
         named = [axis.name for sharding in _shardings(manual) for dim in sharding.dims for axis in dim.axes]
         free = tuple(axis for axis in manual.manual_axes.data if axis not in named)
@@ -56,6 +56,15 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             cures=[Cure((FreeManualAxes(where, free, kept),))] if free else [],
             needs_cure=bool(free),
         )
+
+
+def _operand(cause: Cause, manual: ManualComputationOp) -> SSAValue | None:
+    """Return the operand of a manual computation that a reshard is for; in a loop, it can be the reshard's result."""
+    op, tensor = cause.operation, cause.tensor
+    if tensor in manual.operands and (op is manual or tensor in op.results):
+        return tensor
+    is_inserted = isinstance(op, ReshardOp) and location_of(op) == location_of(manual)
+    return next((each for each in op.results if is_inserted and each in manual.operands), None)
 
 
 def _shardings(manual: ManualComputationOp) -> list[TensorSharding]:

@@ -32,6 +32,10 @@ from sdy.passes.account.lint.use_def import is_updated_in_place
 from sdy.passes.account.lint.wording import quoted_axes, spec
 from sdy.stablehlo.constants import ConstantOp
 
+_LEAST_TEMPORARY = 1 / 16
+"""The part of the peak memory for which a tensor other than an argument is reported: tensor parallelism replicates
+activations."""
+
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
     """Find arguments, and tensors live at peak memory, that are replicated over axes that could shard them."""
@@ -48,14 +52,17 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
         num_shards = prod(program.mesh.axis_size(name) for name in axes)
         dims = _with_axes(value, axes)
         suggestion = spec(dims)
+        held = local - local // num_shards
         argument = value if isinstance(value, BlockArgument) and value.owner is program.main.body.block else None
+        if argument is None and held < _LEAST_TEMPORARY * program.footprint.bytes:
+            continue
         yield Suspicion(
             value,
             f"{program.called(value)}, {value.type}, is replicated over {quoted_axes(list(axes))}, which could shard "
             f"dimension {', '.join(map(str, sorted({*axes.values()})))}",
             f"shard it as {suggestion}" if argument else f"jax.lax.with_sharding_constraint(..., {suggestion})",
             [GivenBy(value)],
-            held=local - local // num_shards,
+            held=held,
             needs_cure=argument is None or any(dims_of(sharding, value)),
             cures=LazyCures(partial(_cures, candidates, value, dims)),
             cause=_cache(candidates, argument) if argument else None,

@@ -26,6 +26,14 @@ def mapped_in_scan(ws: jax.Array, x: jax.Array) -> jax.Array:
     return lax.scan(layer, x, ws)[0]
 
 
+def mapped_whole(ws: jax.Array, x: jax.Array) -> jax.Array:
+    def layer(x: jax.Array, w: jax.Array) -> tuple[jax.Array, None]:
+        y = jax.shard_map(jnp.dot, in_specs=(P(), P()), out_specs=P())(x, w)  # mistake
+        return jnp.tanh(y), None
+
+    return lax.scan(layer, x, ws)[0]
+
+
 def mapped_with_gather(x: jax.Array, w: jax.Array) -> jax.Array:
     def local(x: jax.Array) -> jax.Array:
         return lax.all_gather(jnp.tanh(x), "data", tiled=True)
@@ -63,6 +71,11 @@ MISTAKES: dict[str, Mistake] = {
             mapped_in_scan, (tensor(8, 1024, split=P(None, "model")), tensor(8192, 1024, split=P("data", "model")))
         ),
         at=mapped_in_scan,
+    ),
+    "shard_map without any axis, in a scan": Mistake(
+        "manual-computation-gathers",
+        Written(mapped_whole, (tensor(8, 1024, 1024), tensor(8192, 1024, split=P("data"))), mesh=EIGHT),
+        at=mapped_whole,
     ),
     "shard_map whose result is gathered": Mistake(
         "manual-computation-returns-whole", Written(mapped_with_gather, (DATA, tensor(1024, 1024)), mesh=EIGHT)
