@@ -25,6 +25,7 @@ from sdy.passes.spmd.plan.collective_steps import (
     CollectivePermute,
 )
 from sdy.passes.spmd.plan.common_sharding import common_axes
+from sdy.passes.spmd.plan.searched_plan import least_elements
 from sdy.rule import OpShardingRule
 
 X, Y, Z = AxisRef("x"), AxisRef("y"), AxisRef("z")
@@ -97,6 +98,15 @@ def test_plans_lead_from_source_to_target(
             assert not any(a.overlaps(b) for a, b in itertools.combinations(used, 2))
             current = step.after
         assert current == target, (source, target)
+
+
+@covering
+@pytest.mark.parametrize(("mesh", "pieces", "shape"), SAMPLES)
+def test_no_plan_receives_fewer_elements_than_the_bound(mesh: Mesh, pieces: list[AxisRef], shape: tuple[int, ...]):
+    for source, target in sampled_pairs(pieces, len(shape), mesh, 500 if is_thorough() else 100):
+        least = least_elements(source, target, shape, mesh)
+        assert least <= elements_received(cheapest_plan(source, target, shape, mesh), source, shape, mesh)
+        assert least_elements(((),) * len(shape), target, shape, mesh) == 0
 
 
 def test_the_cost_of_each_collective():

@@ -81,7 +81,7 @@ from sdy.passes.spmd.plan.operation_plan import (
     plan_with_axes,
     summed_axes,
 )
-from sdy.passes.spmd.plan.rematerialize import bytes_received
+from sdy.passes.spmd.plan.rematerialize import bytes_received, least_bytes_received
 from sdy.passes.spmd.plan.reshard_cost import (
     before_reshards,
     elements_behind,
@@ -89,6 +89,7 @@ from sdy.passes.spmd.plan.reshard_cost import (
     is_on_all_devices,
     iterations,
     iterations_of_operand,
+    least_elements_behind,
     shardings_of_uses,
 )
 from sdy.passes.spmd.plan.sharded_operation import ShardedOperation, shardings_around
@@ -250,8 +251,19 @@ def _cheapest_reshape(
     """Return the cheapest plan of a reshape: `plan`, one that splits shared factors, or one with an exchange."""
     if not any(plan.shardings) and not _received_in_reshape(op, tensors.shardings, mesh):
         return plan
-    plans = plans_of_reshape(tensors, mesh_name, mesh) + plans_of_exchanged_reshape(tensors, mesh_name, mesh)
-    return min((plan, *plans), key=lambda each: _cost(op, tensors, each, mesh))
+    best, cost = plan, _cost(op, tensors, plan, mesh)
+    for each in (*plans_of_reshape(tensors, mesh_name, mesh), *plans_of_exchanged_reshape(tensors, mesh_name, mesh)):
+        if _least_cost_of_reshape(op, tensors, each, mesh) < cost and (other := _cost(op, tensors, each, mesh)) < cost:
+            best, cost = each, other
+    return best
+
+
+def _least_cost_of_reshape(op: ReshapeOp, tensors: Tensors, plan: OperationShardings, mesh: Mesh) -> float:
+    """Return a lower bound of the cost of a plan, without the search for its reshards."""
+    before, behind = (new or old for new, old in zip(plan.shardings, tensors.shardings, strict=True))
+    received = least_elements_behind(op.result, behind) * element_bytes(op.result.type)
+    operand = 0.0 if before is None else least_bytes_received(before_reshards(op.operand), before, op)
+    return operand + iterations(op) * (received + _work_of_plan(op, tensors, plan, mesh))
 
 
 def _received_in_reshape(op: ReshapeOp, shardings: Sequence[TensorSharding | None], mesh: Mesh) -> int:
@@ -298,9 +310,14 @@ def _cost(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh,
         summed += elements_exchanged_in_windows(op, layouts) * element_bytes(op.operands[0].type)
     if isinstance(op, ReshapeOp):
         summed += _received_in_reshape(op, shardings, mesh)
-    devices = mesh.size / _num_parts(plan, mesh)
-    work = devices * math.prod(tensors.rule.factor_sizes) * _widest(op) / _WORK
+    work = _work_of_plan(op, tensors, plan, mesh)
     return _received_in_reshards(op, shardings, mesh, copies) + iterations(op) * (summed + work)
+
+
+def _work_of_plan(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh) -> float:
+    """Return the compute time of all devices as bytes received."""
+    devices = mesh.size / _num_parts(plan, mesh)
+    return devices * math.prod(tensors.rule.factor_sizes) * _widest(op) / _WORK
 
 
 def _num_parts(plan: OperationShardings, mesh: Mesh) -> int:

@@ -74,6 +74,14 @@ def cheapest_path(
     return None
 
 
+def least_received(source: Layout, target: Layout, shape: tuple[int, ...], sizes: tuple[int, ...]) -> int:
+    """Return a lower bound of the elements that all devices receive on any path from `source` to `target`.
+
+    The arguments are those of `cheapest_path`.
+    """
+    return _Graph(shape, _grid(sizes), source, target).missing(source)
+
+
 def _path(end: Layout, previous: dict[Layout, Layout]) -> list[Layout]:
     path = [end]
     while path[-1] in previous:

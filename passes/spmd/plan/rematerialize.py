@@ -26,7 +26,13 @@ from sdy.ir.fast_access import has_trait
 from sdy.ir.shapes import is_scalar, num_elements, shape_of
 from sdy.passes.common.properties import num_bytes
 from sdy.passes.common.reshard_reuse import layout_before
-from sdy.passes.spmd.plan.reshard_cost import elements_resharded, is_on_all_devices, is_substitute, shardings_of_copies
+from sdy.passes.spmd.plan.reshard_cost import (
+    elements_resharded,
+    is_on_all_devices,
+    is_substitute,
+    least_elements_resharded,
+    shardings_of_copies,
+)
 from sdy.sharding import DimSharding, TensorSharding
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.constants import ConstantOp, IotaOp
@@ -66,6 +72,14 @@ def bytes_received(value: SSAValue, sharding: TensorSharding, anchor: Operation)
     """Return the bytes that all devices receive to reshard `value`, an operand of `anchor`, or rematerialize it."""
     copies = partial(shardings_of_copies, anchor=anchor)
     return _RecipeSearch(anchor, copies).cheapest(value, sharding, _MOST_OPERATIONS).received
+
+
+def least_bytes_received(value: SSAValue, sharding: TensorSharding, anchor: Operation) -> float:
+    """Return a lower bound of `bytes_received` in much less time: 0 for values with other users or an operation."""
+    count = num_elements(value)
+    if isinstance(value.owner, Operation) or not value.has_one_use() or not count:
+        return 0.0
+    return least_elements_resharded(value, get_sharding(value), sharding, anchor) * num_bytes(value.type) / count
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,12 @@ from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import func_result_sharding, get_sharding
 from sdy.ir.fast_access import has_trait
 from sdy.ir.shapes import is_scalar, rank, shape
+from sdy.mesh import Mesh
 from sdy.passes.common.loops import LoopInvariants, loop_trips, loops_around
 from sdy.passes.spmd.plan.cheapest_plan import cheapest_plan
 from sdy.passes.spmd.plan.collective_cost import elements_received
+from sdy.passes.spmd.plan.collective_steps import AxesPerDim
+from sdy.passes.spmd.plan.searched_plan import least_elements
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.control_flow import WhileOp
 
@@ -72,6 +75,12 @@ def elements_behind(value: OpResult, sharding: TensorSharding | None) -> int:
     return sum(elements_resharded(value, sharding, target, value.op) for target in wanted)
 
 
+def least_elements_behind(value: OpResult, sharding: TensorSharding | None) -> int:
+    """Return a lower bound of `elements_behind` in much less time."""
+    wanted = dict.fromkeys(shardings_of_uses(value))
+    return sum(least_elements_resharded(value, sharding, target, value.op) for target in wanted)
+
+
 def elements_resharded(
     value: SSAValue, source: TensorSharding | None, target: TensorSharding | None, anchor: Operation
 ) -> int:
@@ -79,13 +88,31 @@ def elements_resharded(
 
     A value without a sharding, or on a single device, counts as replicated.
     """
+    reshard = _reshard(value, source, target, anchor)
+    if reshard is None:
+        return 0
+    before, _, sizes, mesh = reshard
+    return elements_received(cheapest_plan(*reshard), before, sizes, mesh)
+
+
+def least_elements_resharded(
+    value: SSAValue, source: TensorSharding | None, target: TensorSharding | None, anchor: Operation
+) -> int:
+    """Return a lower bound of `elements_resharded` in much less time: the elements that devices do not hold."""
+    reshard = _reshard(value, source, target, anchor)
+    return 0 if reshard is None else least_elements(*reshard)
+
+
+def _reshard(
+    value: SSAValue, source: TensorSharding | None, target: TensorSharding | None, anchor: Operation
+) -> tuple[AxesPerDim, AxesPerDim, tuple[int, ...], Mesh] | None:
+    """Return the axes of each dimension before and after a reshard, the sizes and the mesh; None without shardings."""
     over_devices = [sharding for sharding in (source, target) if sharding is not None and sharding.dims]
     if not over_devices:
-        return 0
+        return None
     replicated = ((),) * rank(value.type)
     before, after = (sharding.dim_axes if sharding in over_devices else replicated for sharding in (source, target))
-    sizes, mesh = shape(value.type), mesh_of(over_devices[0], anchor)
-    return elements_received(cheapest_plan(before, after, sizes, mesh), before, sizes, mesh)
+    return before, after, shape(value.type), mesh_of(over_devices[0], anchor)
 
 
 def before_reshards(value: SSAValue) -> SSAValue:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from sdy.axes import AxisRef, merge_sub_axes, mesh_order, subtract, total_size
 from sdy.mesh import Mesh
 from sdy.passes.spmd.plan.collective_cost import elements_received
-from sdy.passes.spmd.plan.collective_search import cheapest_path
+from sdy.passes.spmd.plan.collective_search import cheapest_path, least_received
 from sdy.passes.spmd.plan.collective_state import CollectivePlan, prime_pieces
 from sdy.passes.spmd.plan.collective_steps import (
     AllGather,
@@ -71,6 +71,19 @@ def cheaper_plan(
     if path is None:
         return None
     return tuple(_steps([tuple(tuple(pieces[i] for i in dim) for dim in layout) for layout in path], mesh))
+
+
+def least_elements(source: AxesPerDim, target: AxesPerDim, shape: tuple[int, ...], mesh: Mesh) -> int:
+    """Return a lower bound of the elements that all devices receive in any plan: 0 if axes overlap in part."""
+    first, last = (
+        [[part for axis in axes for part in prime_pieces(axis, mesh)] for axes in each] for each in (source, target)
+    )
+    pieces = sorted(set(itertools.chain(*first, *last)), key=mesh_order(mesh))
+    if not pieces or any(one.conflicts_with(other) for one, other in itertools.combinations(pieces, 2)):
+        return 0
+    begin, end = (tuple([tuple(map(pieces.index, parts)) for parts in each]) for each in (first, last))
+    sizes = tuple([piece.size_in(mesh) for piece in pieces])
+    return least_received(begin, end, shape, sizes) * mesh.size // math.prod(sizes)
 
 
 def _steps(path: Sequence[AxesPerDim], mesh: Mesh) -> Iterator[Collective]:
