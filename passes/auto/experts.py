@@ -57,14 +57,19 @@ def _in_another_dim(
 ) -> Iterator[tuple[str, Assignment]]:
     """Yield the layouts that shard data as `parallel`, and a dimension behind `dim` over all other axes.
 
-    Images are sharded by batch and by rows, and sequences by batch and by position.
+    Images are sharded by batch and by rows, and sequences by batch and by position. Beside images, data of a lower rank
+    may have features in that dimension.
     """
-    for other in range(dim + 1, max(len(choice.shape) for choice in data)):
-        if added := _with_axes(data, parallel, mesh.axis_names, [other]):
-            layout = {**parallel, **added}
-            both = f"{over}, and over all others in dimension {other}"
-            yield f"data parallel over {both}", layout
-            yield f"fully sharded over {both}", {**_with_axes(state, {}, mesh.axis_names), **layout}
+    rank = max(len(choice.shape) for choice in data)
+    largest = [choice for choice in data if len(choice.shape) == rank]
+    for other in range(dim + 1, rank):
+        of_all, of_largest = (_with_axes(each, parallel, mesh.axis_names, [other]) for each in (data, largest))
+        for which, added in {"": of_all, f" of {rank}": of_largest}.items():
+            if added and not (which and added == of_all):
+                layout = {**parallel, **added}
+                both = f"{over}, and over all others in dimension {other}{which}"
+                yield f"data parallel over {both}", layout
+                yield f"fully sharded over {both}", {**_with_axes(state, {}, mesh.axis_names), **layout}
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,9 @@ class Candidate:
 _BEGINS = 4
 """Number of layouts that the search starts from."""
 
+_VARIED = 3
+"""Number of them with different shardings of the data."""
+
 _WORTH_A_START = 1.25
 """The search starts from no layout that is slower than another one by this factor."""
 
@@ -121,9 +124,7 @@ class Search:
         candidates = [*starts]
         with self._limits.obeyed():
             begins = [*candidates, *map(self.settled, self._single_choices(min(candidates, key=self.rank)))]
-            candidates.extend(
-                self.settled(self.descend(begin, self._choices)) for begin in self.different(begins)[:_BEGINS]
-            )
+            candidates.extend(self.settled(self.descend(begin, self._choices)) for begin in self._varied(begins))
             candidates.append(
                 self.settled(self.descend(self._best_pair_change(min(candidates, key=self.rank)), self._choices))
             )
@@ -136,6 +137,21 @@ class Search:
             with self._limits.lifted():
                 candidates.append(self.settled(self._best))
         return sorted(candidates, key=self.rank)
+
+    def _varied(self, begins: Sequence[Candidate]) -> Sequence[Candidate]:
+        """Return the layouts to start from, the best first: those with different shardings of the data before others.
+
+        Descent changes one choice after the other, which seldom leads from one layout of the data to another one.
+        """
+        ranked = self.different(begins)
+        worth = self.rank_of(ranked[0].cost, _WORTH_A_START)
+        data = [choice for choice in self._choices if not choice.is_state]
+        best_of_each: dict[tuple[TensorSharding, ...], Candidate] = {}
+        for each in ranked:
+            if self.rank(each) < worth:
+                best_of_each.setdefault(tuple([self.final(choice, each) for choice in data]), each)
+        varied = [*best_of_each.values()][:_VARIED]
+        return [*varied, *(each for each in ranked if each not in varied)][:_BEGINS]
 
     def _fastest(self, candidates: Sequence[Candidate]) -> Candidate:
         """Return the best layout without the memory limit; sharding intermediate values may make it fit."""
