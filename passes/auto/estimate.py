@@ -7,7 +7,7 @@ as after `sdy-merge-equal-collectives`.
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from operator import itemgetter
 
@@ -20,6 +20,7 @@ from sdy.dialect.meshes import named_meshes
 from sdy.ir.shapes import shape_of
 from sdy.mesh import Mesh
 from sdy.passes.auto.folded_program import FoldedOperation, FoldedProgram
+from sdy.passes.auto.loop_cycles import LoopCycles, Place, hidden_in_loops
 from sdy.passes.auto.operation_cost import OperandReshard, OperationCost, OperationCosts, Seconds, Shardings
 from sdy.passes.auto.overlap import Overlap, Spread, exposed_seconds
 from sdy.passes.auto.shared_propagation import Layout, SharedPropagation
@@ -30,6 +31,7 @@ from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.network import AxisNames
 from sdy.passes.spmd.costs.step_time import StepCost
 from sdy.passes.spmd.costs.work import OperationWork
+from sdy.passes.spmd.plan.reshard_cost import iterations, iterations_of_operand
 from sdy.sharding import TensorSharding, equivalent
 
 Floats = npt.NDArray[np.float64]
@@ -87,6 +89,7 @@ class Estimator:
         """For each operation, the times in `alive` at which it can run."""
         self._alive = program.alive.counts.astype(np.float64)  # products of one type are fast
         self._overlap = Overlap(program.module)
+        self._loops = LoopCycles(program.module)
         results = ((each, each.nodes[len(each.operation.operands) :]) for each in program.operations)
         self._made_at = {node: each.span for each, nodes in results for node in nodes}
         """The first and the last position of the operations that compute the values of a node."""
@@ -157,9 +160,20 @@ class Estimator:
         if cost is None:
             return None
         is_local = not (cost.communication or cost.reshards or cost.scratch)
-        is_behind = not is_local and self._overlap.runs_behind(each.operation)
-        ahead = tuple([self._overlap.runs_ahead(each.operation, reshard.operand) for reshard in cost.reshards])
-        total = _GroupCost(each, self._rows[index], cost, each.times * cost.compute, is_local, ahead, is_behind)
+        op, operands = each.operation, [reshard.operand for reshard in cost.reshards]
+        is_behind = not is_local and self._overlap.runs_behind(op)
+        ahead = tuple([self._overlap.runs_ahead(op, operand) for operand in operands])
+        hoisted = [iterations_of_operand(op, op.operands[operand]) / iterations(op) for operand in operands]
+        cost = replace(cost, reshards=tuple(map(_repeated, cost.reshards, hoisted)))
+        places = tuple(
+            [
+                self._loops.place_of_operand(op, operand) if share == 1 else None
+                for operand, share in zip(operands, hoisted, strict=True)
+            ]
+        )
+        place = self._loops.place(op)
+        compute = each.times * cost.compute
+        total = _GroupCost(each, self._rows[index], cost, compute, is_local, ahead, is_behind, place, places)
         self._known[index][self._numbers_of[index](numbers)] = total
         return total
 
@@ -221,6 +235,10 @@ class _GroupCost:
     """For each reshard of an operand, true if it can run beside products."""
     is_behind: bool
     """True if their communication can run beside products that follow."""
+    place: Place | None
+    """The place of the operations in a loop."""
+    places: tuple[Place | None, ...]
+    """For each reshard of an operand, its place in a loop."""
 
 
 class _Sum:
@@ -238,6 +256,8 @@ class _Sum:
         self._behind: list[Spread] = []
         """The communication that can run beside products that follow it."""
         self._computation: list[Spread] = []
+        self._in_loops: list[tuple[Place, float, Seconds]] = []
+        """The seconds of computation, and of communication by axes, of operations in loops."""
         self._received = 0.0
         """The bytes that a device receives."""
         self._communication: dict[AxisNames, float] = defaultdict(float)
@@ -248,16 +268,22 @@ class _Sum:
     def add(self, costs: Sequence[_GroupCost]) -> None:
         """Add the costs of operations."""
         self._compute += sum([each.compute for each in costs])
-        self._computation += [(each.operation.span, each.compute) for each in costs]
+        self._computation += [(each.operation.span, each.compute) for each in costs if each.place is None]
+        self._in_loops += [(each.place, each.compute, {}) for each in costs if each.place is not None]
         for each in [each for each in costs if not each.is_local]:
             cost = each.cost
-            behind = each.operation.span if each.is_behind else None
+            if each.place is not None:
+                self._in_loops.append((each.place, 0.0, _times(each.operation.times, cost.communication)))
+            behind = each.operation.span if each.is_behind and each.place is None else None
             self.send(each.operation.times, cost.communication, cost.received, behind)
             self._scratch[each] = each.cost.scratch
-            for reshard, is_ahead in zip(each.cost.reshards, each.ahead, strict=True):
+            for reshard, is_ahead, place in zip(each.cost.reshards, each.ahead, each.places, strict=True):
                 key = each.operation.nodes[reshard.operand], reshard.steps
-                if is_ahead and key not in self._reshards:
-                    self._ahead.add(key)
+                if key not in self._reshards:
+                    if place is not None:
+                        self._in_loops.append((place, 0.0, _times(each.operation.times, reshard.communication)))
+                    elif is_ahead:
+                        self._ahead.add(key)
                 self._reshards[key].append((each, reshard))
 
     def send(self, times: int, seconds: Seconds, received: float, behind: tuple[int, int] | None) -> None:
@@ -283,16 +309,19 @@ class _Sum:
             if key in self._ahead:
                 ahead.append((users[0][0].operation.span, times * sum(users[0][1].communication.values())))
         compute = self._compute + self.least
-        overlap = min(self._hidden(ahead), compute) if self._is_asynchronous else 0.0
+        overlap = self._hidden(ahead, compute) if self._is_asynchronous else 0.0
         return StepCost(compute, dict(communication), self._peak_memory(), overlap=overlap, received=received)
 
-    def _hidden(self, ahead: Sequence[Spread]) -> float:
+    def _hidden(self, ahead: Sequence[Spread], compute: float) -> float:
         """Return the seconds of communication that run beside computation: all that could if some costs are unknown."""
-        hidden = sum([seconds for _, seconds in (*ahead, *self._behind)])
-        if self.least or not hidden:
-            return hidden
-        exposed = exposed_seconds(ahead, self._computation, ahead=True)
-        return hidden - exposed - exposed_seconds(self._behind, self._computation, ahead=False)
+        outside = sum([seconds for _, seconds in (*ahead, *self._behind)])
+        if self.least:
+            in_loops = sum([sum(seconds.values()) for _, _, seconds in self._in_loops])
+            return min(outside, compute) + in_loops
+        if outside:
+            outside -= exposed_seconds(ahead, self._computation, ahead=True)
+            outside -= exposed_seconds(self._behind, self._computation, ahead=False)
+        return min(outside, compute) + hidden_in_loops(self._in_loops)
 
     def _peak_memory(self) -> int:
         """Return the peak memory in bytes, including temporaries of operations and resharded copies of values.
@@ -315,6 +344,15 @@ class _Sum:
         for user, bytes_ in while_running.items():
             most[user.rows] = np.maximum(most[user.rows], bytes_)
         return int((memory + most).max())
+
+
+def _repeated(reshard: OperandReshard, share: float) -> OperandReshard:
+    """Return a reshard that only a share of the runs repeat: one of an invariant operand is hoisted out of the loop."""
+    return replace(reshard, communication=_times(share, reshard.communication), received=share * reshard.received)
+
+
+def _times(times: float, seconds: Seconds) -> Seconds:
+    return {axes: times * each for axes, each in seconds.items()}
 
 
 def _rows(times: Ints, span: tuple[int, int]) -> slice:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
 
 from sdy.axes import AxisRef, total_size
 from sdy.diagnostics import DiagnosticError, capture
@@ -24,8 +25,11 @@ from sdy.mesh import Mesh
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.manual_axes import ManualAxes
 from sdy.passes.common.properties import value_bytes
-from sdy.passes.driver import partition
+from sdy.passes.driver import run_passes
 from sdy.passes.exporting.close_shardings import close_sharding
+from sdy.passes.partitioning.convert_global_to_local import ConvertGlobalToLocalPass
+from sdy.passes.partitioning.pad_for_divisibility import PadForDivisibilityPass
+from sdy.passes.pipelines import PartitionPipeline, insert_reshards
 from sdy.passes.spmd import planner_of
 from sdy.passes.spmd.costs.communication import received
 from sdy.passes.spmd.costs.footprint import peak_bytes
@@ -33,18 +37,26 @@ from sdy.passes.spmd.costs.fusion import FusedValues
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.network import AxisNames, Message, Network
 from sdy.passes.spmd.costs.step_time import axes_of, compute_seconds, message_of
+from sdy.passes.spmd.costs.traffic import Times, times_in_memory
 from sdy.passes.spmd.costs.work import OperationWork, padding, seconds_of
 from sdy.passes.spmd.outline import outline
 from sdy.passes.spmd.plan.operation_plan import Tensors, plan_operation
 from sdy.passes.spmd.plan.sharded_operation import ShardedOperation
 from sdy.rules import sharding_rule
 from sdy.sharding import TensorSharding
-from sdy.stablehlo import AllGatherOp, AllToAllOp, CollectivePermuteOp, DynamicSliceOp
+from sdy.stablehlo import AllGatherOp, AllToAllOp, CollectivePermuteOp, DynamicSliceOp, SliceOp
 from sdy.stablehlo.control_flow import OptimizationBarrierOp
 from sdy.stablehlo.shape import ReshapeOp
 
-_RESHARDING = AllGatherOp | AllToAllOp | CollectivePermuteOp | DynamicSliceOp | ReshapeOp
-"""Operations that reshard an operand before it is used."""
+_RESHARDING = AllGatherOp | AllToAllOp | CollectivePermuteOp | DynamicSliceOp | ReshapeOp | SliceOp
+"""Operations that reshard an operand, or exchange its halos, before it is used."""
+
+_MOVE = (
+    *insert_reshards(explicit_collectives=True, least_communication=True),
+    PadForDivisibilityPass(least_communication=True),
+    ConvertGlobalToLocalPass(combine_multi_dimension_reduce_scatter=True, compute_whole=True, least_communication=True),
+)
+"""The passes of `sdy-partition-pipeline` that change a barrier of one value."""
 
 _PLANNER = planner_of(least_communication=True)
 
@@ -218,7 +230,7 @@ class OperationCosts:
         work = replace(work, times=tuple(map(max, work.times, in_memory)))
         cost = self.of_unpartitioned(op, key, work, planned)
         if cost is None:
-            cost = self._costs[key, work, planned] = self._of_partitioned(op, planned)
+            cost = self._costs[key, work, planned] = self._of_partitioned(op, planned, work.times)
         total = _Sum(cost)
         for index, (value, given, new) in enumerate(zip(values, shardings, planned, strict=True)):
             if given == new:
@@ -251,22 +263,30 @@ class OperationCosts:
         key = value.type, shardings
         if key not in self._moves:
             barrier = OptimizationBarrierOp.build(operands=[[value]], result_types=[[value.type]])
-            self._moves[key] = self._of_partitioned(barrier, shardings)
+            self._moves[key] = self._of_partitioned(barrier, shardings, (), _MOVE)
             barrier.drop_all_references()
         return self._moves[key]
 
-    def _of_partitioned(self, op: Operation, shardings: Shardings) -> OperationCost:
-        """Partition `op` in a function of its own and return its cost."""
+    def _of_partitioned(
+        self, op: Operation, shardings: Shardings, times: Times, passes: Sequence[ModulePass] = (PartitionPipeline(),)
+    ) -> OperationCost:
+        """Partition `op` in a function of its own by `passes` and return its cost.
+
+        `times` are its memory reads and writes in the program: an operand that it does not read is fused into it.
+        """
         self.partitioned += 1
         copy = self._outlined(op, self._replicated_unless_sharded(op, shardings))
+        alone = times_in_memory(copy, FusedValues())
+        reads = zip(range(len(op.operands)), alone, times, strict=False)
+        fused = [index for index, read_alone, read in reads if read_alone and not read]
         local = enclosing_module(copy)
         assert local is not None
         try:
             with capture():
-                partition(local)
+                run_passes(local, passes)
         except DiagnosticError:
             return OperationCost(math.inf, {})
-        return self._read(local)
+        return self._read(local, fused)
 
     def _outlined(self, op: Operation, shardings: Sequence[TensorSharding]) -> Operation:
         """Return a copy of `op` in a function of its own."""
@@ -286,8 +306,8 @@ class OperationCosts:
             ]
         )
 
-    def _read(self, local: ModuleOp) -> OperationCost:
-        """Compute the cost of a partitioned function of one operation."""
+    def _read(self, local: ModuleOp, fused: Sequence[int]) -> OperationCost:
+        """Compute the cost of a partitioned function of one operation, given the operands that are fused into it."""
         operands: dict[SSAValue, int] = {value: index for index, value in enumerate(main_function(local).args)}
         steps: dict[int, list[Operation]] = defaultdict(list)
         sent: dict[int, dict[AxisNames, float]] = defaultdict(lambda: defaultdict(float))
@@ -307,7 +327,8 @@ class OperationCosts:
                     bytes_of[operand] += traffic.bytes
         reshards = tuple([_reshard(index, steps[index], seconds, bytes_of[index]) for index, seconds in sent.items()])
         scratch = max(_temporary_bytes(local) - sum(each.bytes for each in reshards), 0)
-        compute = compute_seconds(local, self._hardware)
+        arguments = main_function(local).args
+        compute = compute_seconds(local, self._hardware, FusedValues([arguments[index] for index in fused]))
         return OperationCost(compute, dict(communication), reshards, scratch, bytes_of[None])
 
 

@@ -1,6 +1,6 @@
 """Fused values: values that XLA computes inside the fusion of their users and never writes to memory."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
@@ -21,10 +21,13 @@ class FusedValues:
     """The set of values that are fused into all of their users, computed lazily.
 
     Answers are memoized, because some constants have a use in every layer. The module must not change meanwhile.
+
+    Args:
+        arguments: Arguments of the program that are fused: a larger program, which contains it, computes them.
     """
 
-    def __init__(self) -> None:
-        self._is_fused: dict[SSAValue, bool] = {}
+    def __init__(self, arguments: Iterable[SSAValue] = ()) -> None:
+        self._is_fused = dict.fromkeys(arguments, True)
 
     def __contains__(self, value: SSAValue) -> bool:
         value = before_ordering(value)

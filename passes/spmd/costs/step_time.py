@@ -139,9 +139,9 @@ def message_of(each: CollectiveBytes, axes: AxisNames) -> Message:
     return Message(each.collective.name.rpartition(".")[2], axes, each.devices, each.bytes, each.times)
 
 
-def compute_seconds(local: ModuleOp, hardware: Hardware) -> float:
-    """Return the compute time in seconds of one step of the per-device program `local`."""
-    return _total(_Compute(local, hardware).times())
+def compute_seconds(local: ModuleOp, hardware: Hardware, fused: FusedValues | None = None) -> float:
+    """Return the compute time in seconds of one step of the per-device program `local`, given its fused values."""
+    return _total(_Compute(local, hardware, fused).times())
 
 
 def compute_times(local: ModuleOp, hardware: Hardware) -> "list[OperationSeconds]":
@@ -192,11 +192,11 @@ class _Runs(NamedTuple):
 class _Compute:
     """Sums compute times over a program; of several branches, the slowest counts."""
 
-    def __init__(self, module: ModuleOp, hardware: Hardware):
+    def __init__(self, module: ModuleOp, hardware: Hardware, fused: FusedValues | None = None):
         self._module = module
         self._hardware = hardware
         self._symbols = Symbols(module)
-        self._fused = FusedValues()
+        self._fused = FusedValues() if fused is None else fused
 
     def times(self) -> list[_Runs]:
         return self._block(main_function(self._module).body.block)

@@ -1,0 +1,103 @@
+"""Estimated costs of layouts beside the costs of the partitioned programs."""
+
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.numpy as jnp
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.rewriter import InsertPoint
+
+import sdy
+from sdy.dialect.ops import MeshOp
+from sdy.ir.editing import insert
+from sdy.passes.auto.auto import prepared
+from sdy.passes.auto.estimate import Estimator
+from sdy.passes.auto.folded_program import fold
+from sdy.passes.auto.truth import LayoutOfModule, truth_of
+from sdy.passes.spmd.costs.hardware import hardware_of
+from sdy.passes.spmd.costs.step_time import StepCost
+from sdy.sharding import DimSpec
+
+TPU = hardware_of("tpu-v5p")
+Specs = Sequence[Sequence[DimSpec]]
+
+
+def float_array(*shape: int) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(shape, "float32")
+
+
+def costs(module: ModuleOp, *specs: Sequence[DimSpec]) -> tuple[StepCost, StepCost]:
+    """Return the estimated and the true cost of a layout of the arguments over 4 x 2 devices."""
+    insert(MeshOp("mesh", sdy.Mesh.of({"x": 4, "y": 2})), InsertPoint.at_start(module.body.block))
+    program = fold(prepared(module))
+    shardings = {index: sdy.Sharding.of(*spec) for index, spec in enumerate(specs)}
+    layout = {node: shardings[indices[0]] for node, indices in program.arguments.items()}
+    estimated = Estimator(program, "mesh", TPU).estimate(layout).cost
+    return estimated, truth_of(module, LayoutOfModule(shardings), "mesh", TPU).cost
+
+
+def stacked_products() -> ModuleOp:
+    """Return a loop over layers whose activations are summed over devices while parameters are sliced."""
+
+    def loss(up: jax.Array, down: jax.Array, x: jax.Array) -> jax.Array:
+        def layer(x: jax.Array, w: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
+            return x + jnp.tanh(x @ w[0]) @ w[1], None
+
+        return jax.lax.scan(layer, x, (up, down))[0]
+
+    return sdy.from_jax(loss, float_array(8, 2048, 8192), float_array(8, 8192, 2048), float_array(64, 2048))
+
+
+def gradient_of_scan() -> ModuleOp:
+    """Return the gradient of a recurrence with a parameter that every iteration reads and adds a gradient to."""
+
+    def loss(w: jax.Array, xs: jax.Array) -> jax.Array:
+        def step(h: jax.Array, x: jax.Array) -> tuple[jax.Array, None]:
+            return h * jnp.exp(w)[None] + x[..., None], None
+
+        return jax.lax.scan(step, jnp.zeros((64, 4096, 16)), xs)[0].sum()
+
+    return sdy.from_jax(jax.grad(loss), float_array(4096, 16), float_array(32, 64, 4096))
+
+
+def convolutions() -> ModuleOp:
+    """Return the gradients of convolutions whose rows are sharded, so that they exchange halos."""
+
+    def convolved(x: jax.Array, w: jax.Array) -> jax.Array:
+        return jax.lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+    def loss(v: jax.Array, w: jax.Array, scale: jax.Array, x: jax.Array) -> jax.Array:
+        return jnp.square(convolved(jax.nn.relu(convolved(x, v) * scale), w)).sum()
+
+    parameters = float_array(3, 3, 64, 64), float_array(3, 3, 64, 64), float_array(64)
+    return sdy.from_jax(jax.grad(loss, (0, 1, 2)), *parameters, float_array(8, 64, 64, 64))
+
+
+@pytest.mark.parametrize(
+    ("program", "specs"),
+    [
+        (stacked_products, [[None, None, ("x", "y")], [None, ("x", "y"), None], [None, None]]),
+        (stacked_products, [[None, "x", "y"], [None, "y", "x"], ["x", None]]),
+        (gradient_of_scan, [["y", "x"], [None, "x", "y"]]),
+        (convolutions, [[None] * 4, [None] * 4, [None], ["y", "x", None, None]]),
+    ],
+)
+def test_estimates_agree_with_partitioned_programs(program: Callable[[], ModuleOp], specs: Specs) -> None:
+    """The first iteration of a loop has none before it, so that less overlaps than the estimate says."""
+    estimated, true = costs(program(), *specs)
+    assert estimated.communication == pytest.approx(true.communication, rel=0.02)
+    assert estimated.compute == pytest.approx(true.compute, rel=0.12)
+    assert estimated.overlap == pytest.approx(true.overlap, rel=0.15, abs=0.07 * true.seconds)
+
+
+def test_collectives_of_a_cycle_are_exposed() -> None:
+    """Each iteration waits for the sum of the previous one, and nothing else can run meanwhile."""
+
+    def power(w: jax.Array, x: jax.Array) -> jax.Array:
+        return jax.lax.fori_loop(0, 16, lambda _, x: x @ w, x)
+
+    module = sdy.from_jax(power, float_array(8192, 8192), float_array(4096, 8192))
+    estimated, true = costs(module, ["x", None], [None, "x"])
+    assert estimated.overlap < 0.05 * estimated.seconds
+    assert estimated.seconds == pytest.approx(true.seconds, rel=0.05)
