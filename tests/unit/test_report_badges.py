@@ -139,6 +139,10 @@ def test_a_large_program_has_findings_without_tried_fixes(mesh: Mesh, monkeypatc
     assert not finding["compared"]
     assert finding["notes"][-1][0].endswith("other layouts were not tried")
     assert "sdy-lint tries fixes" in found["notes"][-1]
+    monkeypatch.setattr("sdy.passes.account.report.findings.MOST_WITH_FINDINGS", 1)
+    without = sdy.report(step, *arguments).data
+    assert without["findings"] is None
+    assert "sdy-lint finds its avoidable costs" in without["notes"][-1]
 
 
 def test_findings_can_be_left_out(mesh: Mesh) -> None:

@@ -26,7 +26,7 @@ from sdy.passes.account.partitioned_program import Program, memory_limit_of, pro
 from sdy.passes.account.report.arrays import arrays_as_json, largest_intermediates
 from sdy.passes.account.report.badges import BADGES, Arguments
 from sdy.passes.account.report.exchanges import group_equal, groups_as_json, under_as_json
-from sdy.passes.account.report.findings import MOST_OPERATIONS, findings_as_json, findings_of, is_large
+from sdy.passes.account.report.findings import MOST_OPERATIONS, findings_as_json, findings_of, has_findings, is_large
 from sdy.passes.account.report.headline import headline
 from sdy.passes.account.report.listing import Listing
 from sdy.passes.account.report.memory import memory_as_json
@@ -143,7 +143,7 @@ def report(
         *args: The positional arguments of a function: arrays or `jax.ShapeDtypeStruct`s.
         hardware: The name of a preset or of a hardware file; adds predicted times.
         compiled: Compile the program with XLA, and add its bytes received and memory.
-        findings: Include the findings of `sdy.lint`; without trials above 20,000 operations.
+        findings: Include the findings of `sdy.lint`; without trials above 20,000 operations, and none above 30,000.
         under: "jax.jit" adds the collectives and the costs of the program as XLA's partitioner compiles it.
         **kwargs: The keyword arguments of a function.
 
@@ -159,11 +159,14 @@ def report(
     traced = traced_program(propagated_program(program), memory_limit_of(program))
     costs = _compiled(program, traced.local) if compiled else None
     other = _under(under, program) if under else None
-    linted = LintedProgram(traced, Thresholds(), WrittenProgram.of(program) if findings else None)
-    found = findings_of(linted) if findings else None
+    is_linted = findings and has_findings(traced.module)
+    linted = LintedProgram(traced, Thresholds(), WrittenProgram.of(program) if is_linted else None)
+    found = findings_of(linted) if is_linted else None
     title, notes = _title(traced.module), _notes(traced.module, was_propagated)
     if findings and is_large(traced.module):
-        notes.append(f"The program has more than {MOST_OPERATIONS:,} operations: sdy-lint tries fixes of its findings.")
+        limit = f"The program has more than {MOST_OPERATIONS:,} operations"
+        what = "tries fixes of its findings" if is_linted else "finds its avoidable costs"
+        notes.append(f"{limit}: sdy-lint {what}.")
     times = StepTimes(traced.local, main_mesh(traced.local), device) if device else None
     trace = perfetto_trace(title, times.timeline(), traced) if times else None
     return Report(title, _page_data(linted, device, times, costs, other, notes, found), trace)
