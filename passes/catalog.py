@@ -103,6 +103,7 @@ _FOLDERS = {
         sdy-mark-row-loops
         sdy-merge-equal-collectives
         sdy-merge-overlapping-permutes
+        sdy-narrow-collectives
     """,
     "for_xla": """
         sdy-combine-small-reductions

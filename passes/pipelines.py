@@ -337,6 +337,7 @@ class PartitionPipeline(Pipeline):
         from sdy.passes.communication.mark_row_loops import MarkRowLoopsPass
         from sdy.passes.communication.merge_equal_collectives import MergeEqualCollectivesPass
         from sdy.passes.communication.merge_overlapping_permutes import MergeOverlappingPermutesPass
+        from sdy.passes.communication.narrow_collectives import NarrowCollectivesPass
         from sdy.passes.partitioning.accumulate_in_stages import AccumulateInStagesPass
         from sdy.passes.partitioning.compose_slices_and_pads import ComposeSlicesAndPadsPass
         from sdy.passes.partitioning.convert_global_to_local import ConvertGlobalToLocalPass
@@ -389,6 +390,7 @@ class PartitionPipeline(Pipeline):
         yield EndRowLoopsPass()
         yield MergeEqualCollectivesPass()
         yield MergeOverlappingPermutesPass()
+        yield NarrowCollectivesPass()
         yield SymbolDcePass()
         if self.memory or MEMORY_LIMIT in module.attributes:
             from sdy.passes.partitioning.rematerialize import RematerializePass
