@@ -4,6 +4,7 @@ import pytest
 
 import sdy
 from sdy.passes.common.call_graph import main_function
+from sdy.passes.common.properties import value_bytes
 from sdy.passes.spmd.costs.footprint import peak_bytes
 from sdy.passes.spmd.costs.kernel_order import scheduled
 from sdy.passes.spmd.costs.kernels import kernels_of
@@ -59,6 +60,18 @@ def materialized(body: str) -> list[str]:
             ["dot", "add", "dot", "multiply", "return"],
         ),
         (
+            f"%s = stablehlo.slice %a [0:32, 0:16] : ({T}) -> tensor<32x16xf32>\n"
+            f"%r = stablehlo.concatenate %s, %s, dim = 1 : (tensor<32x16xf32>, tensor<32x16xf32>) -> {T}\n"
+            f"%e = stablehlo.negate %r : {T}\n" + returned("e"),
+            ["negate", "return"],
+        ),
+        (
+            f"%w = stablehlo.concatenate %a, %a, %a, %a, dim = 1 : ({T}, {T}, {T}, {T}) -> tensor<32x128xf32>\n"
+            "%e = stablehlo.negate %w : tensor<32x128xf32>\n"
+            f"%r = stablehlo.slice %e [0:32, 0:32] : (tensor<32x128xf32>) -> {T}\n" + returned("r"),
+            ["concatenate", "slice", "return"],
+        ),
+        (
             binary("s", "add", "a", "b")
             + dot("x", "a", "b")
             + binary("y", "add", "s", "x")
@@ -68,7 +81,15 @@ def materialized(body: str) -> list[str]:
             ["add", "dot", "add", "dot", "multiply", "return"],
         ),
     ],
-    ids=["operand of a product", "one user", "expensive", "cheap, several users", "two inputs, several users"],
+    ids=[
+        "operand of a product",
+        "one user",
+        "expensive",
+        "cheap, several users",
+        "short rows",
+        "long rows",
+        "two inputs, several users",
+    ],
 )
 def test_materialized_values(body: str, expected: list[str]) -> None:
     """Values are computed inside their users unless that repeats expensive work or reads more."""
@@ -110,6 +131,88 @@ def test_a_donated_buffer_is_not_free_before_its_last_use() -> None:
     """A product cannot overwrite its operand: it is copied to the donated buffer in the end."""
     module = sdy.parse(function(dot("r", "a", "b") + returned("r"), arguments=f"%a: {T} {ALIAS}, %b: {T}"))
     assert peak_bytes(module) == 3 * SIZE
+
+
+def test_a_donated_argument_is_copied_if_a_reader_need_not_run_before_its_update() -> None:
+    """Nothing but the order of the kernels makes the update of the weights `%a` follow the gradient of the input."""
+    gradient, update = dot("g", "b", "a"), binary("r", "add", "a", "b")
+    arguments = f"%a: {T} {ALIAS}, %b: {T}"
+    both = sdy.parse(function(gradient + update + returned("r", "g"), arguments=arguments, results=f"{T}, {T}"))
+    assert peak_bytes(both) == 4 * SIZE
+    body = gradient + binary("r", "add", "a", "g") + returned("r")
+    assert peak_bytes(sdy.parse(function(body, arguments=arguments))) == 3 * SIZE
+
+
+def all_reduce(name: str, operand: str, type_: str = T) -> str:
+    return f"""%{name} = "stablehlo.all_reduce"(%{operand}) <{{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}}> ({{
+      ^bb0(%l: {SCALAR}, %m: {SCALAR}):
+        %s = stablehlo.add %l, %m : {SCALAR}
+        stablehlo.return %s : {SCALAR}
+    }}) : ({type_}) -> {type_}
+    """
+
+
+@pytest.mark.parametrize(("operands", "temporaries"), [("ab", 4), ("ar", 3)], ids=["independent", "dependent"])
+def test_independent_all_reduces_are_combined(operands: str, temporaries: int) -> None:
+    """Operands and results of both are in memory together; the last two, a sum and a product, need no more."""
+    first, second = operands
+    body = unary("x", "tanh", first) + all_reduce("r", "x") + unary("y", "tanh", second) + all_reduce("s", "y")
+    body += binary("t", "add", "r", "s") + dot("u", "t", "t")
+    assert peak_bytes(sdy.parse(function(body + returned("u")))) == (2 + temporaries) * SIZE
+
+
+def product(lhs: str, batching: str, contracting: str, result: str) -> str:
+    numbers = f"batching_dims = [{batching}] x [0], contracting_dims = [{contracting}] x [1]"
+    types = f"(tensor<{lhs}xf32>, tensor<8x16x8xf32>) -> tensor<{result}xf32>"
+    return f"%r = stablehlo.dot_general %a, %b, {numbers} : {types}\n"
+
+
+def gather(dimension: int, result: str) -> str:
+    return f"""%r = "stablehlo.all_gather"(%a) <{{
+      all_gather_dim = {dimension} : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>
+    }}> : ({T}) -> tensor<{result}xf32>
+    """
+
+
+def convolution(dimensions: str) -> str:
+    window = "window = {} {batch_group_count = 1 : i64, feature_group_count = 1 : i64}"
+    types = "(tensor<8x8x8xf32>, tensor<1x8x8xf32>) -> tensor<8x8x8xf32>"
+    return f"%r = stablehlo.convolution(%a, %b) dim_numbers = {dimensions}, {window} : {types}\n"
+
+
+A_TO_A = f"""%r = "stablehlo.all_to_all"(%a) <{{
+  split_dimension = 0 : i64, concat_dimension = 1 : i64, split_count = 2 : i64,
+  replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>
+}}> : ({T}) -> tensor<16x64xf32>
+"""
+LAYOUTS = {
+    "product, batches first": (product("8x4x16", "0", "2", "8x4x8"), "8x4x16", "8x16x8", "8x4x8", 0),
+    "product, contracted before free": (product("8x16x4", "0", "1", "8x4x8"), "8x16x4", "8x16x8", "8x4x8", 0),
+    "product, batches last": (product("4x16x8", "2", "1", "8x4x8"), "4x16x8", "8x16x8", "8x4x8", 2048),
+    "gather of rows": (gather(0, "64x32"), "32x32", "1", "64x32", 0),
+    "gather of columns": (gather(1, "32x64"), "32x32", "1", "32x64", 2 * SIZE),
+    "convolution, features last": (convolution("[b, 0, f]x[0, i, o]->[b, 0, f]"), "8x8x8", "1x8x8", "8x8x8", 0),
+    "convolution, features first": (
+        convolution("[b, f, 0]x[0, i, o]->[b, f, 0]"),
+        "8x8x8",
+        "1x8x8",
+        "8x8x8",
+        2048,
+    ),
+    "all-to-all": (A_TO_A, "32x32", "1", "16x64", SIZE),
+}
+"""Operations of two arguments: the types of those and of the result, and the bytes of copies in other layouts.
+
+Those of operands are in the buffer of the result."""
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_copies_in_the_layout_that_an_operation_requires(name: str) -> None:
+    body, *types, copies = LAYOUTS[name]
+    a, b, result = (f"tensor<{type_}xf32>" for type_ in types)
+    module = sdy.parse(function(f"{body} return %r : {result}", arguments=f"%a: {a}, %b: {b}", results=result))
+    values = (*main_function(module).body.block.args, *main_function(module).body.block.last_op.operands)
+    assert peak_bytes(module) - sum(map(value_bytes, values)) == copies
 
 
 def test_results_that_are_arguments_or_returned_twice_are_copies() -> None:

@@ -27,10 +27,12 @@ from sdy.passes.common.call_graph import callee, main_function
 from sdy.passes.common.donations import aliases
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.spmd.costs.in_place import in_place, overwritable, passed_on, views
+from sdy.passes.spmd.costs.kernel_dependences import Dependences, inputs_of
 from sdy.passes.spmd.costs.kernel_order import scheduled
 from sdy.passes.spmd.costs.kernels import Kernel, kernels_of, source
+from sdy.passes.spmd.costs.layout_copies import layout_copies
 from sdy.stablehlo.control_flow import CaseOp, IfOp, WhileOp
-from sdy.stablehlo.windows import SelectAndScatterOp
+from sdy.stablehlo.windows import ReduceWindowOp, SelectAndScatterOp
 
 
 @dataclass(slots=True, eq=False)
@@ -75,6 +77,8 @@ class Allocation:
     """The operation that runs at each time."""
     kernels: Sequence[Kernel]
     """The kernels of the main function, in the order in which they run."""
+    begins: Sequence[int]
+    """The times at which the kernels of the main function begin."""
     arguments: Sequence[Buffer]
     """The buffers of the arguments of the main function."""
     aliased: Sequence[Buffer]
@@ -131,7 +135,10 @@ class _Allocator:
         self._runs = runs
         self._kernels: dict[Block, Sequence[Kernel]] = {}
         self._buffer_of: dict[SSAValue, Buffer] = {}
+        self._donated: Mapping[Buffer, SSAValue] = {}
+        """The donated arguments of the main function that results alias, by their buffers."""
         self._operations: list[Operation] = []
+        self._begins: list[int] = []
         self._temporaries: list[Buffer] = []
 
     def allocation(self) -> Allocation:
@@ -143,10 +150,13 @@ class _Allocator:
         alias = {result: arguments[argument] for argument, result in aliases(self._main).items()}
         returned = block.last_op.operands if block.last_op is not None else ()
         targets = [alias.get(index) or Buffer(value) for index, value in enumerate(returned)]
-        self._run(block, {buffer.value for buffer in alias.values()}, targets)
+        self._donated = {buffer: buffer.value for buffer in alias.values()}
+        self._run(block, {*self._donated.values()}, targets)
         results = [target for index, target in enumerate(targets) if index not in alias]
         kernels = self._scheduled(block)
-        return Allocation(self._operations, kernels, arguments, [*alias.values()], results, self._temporaries)
+        return Allocation(
+            self._operations, kernels, self._begins, arguments, [*alias.values()], results, self._temporaries
+        )
 
     @property
     def _now(self) -> int:
@@ -165,9 +175,14 @@ class _Allocator:
             return
         owned = {*owned, *(result for kernel in kernels for result in kernel.operation.results)}
         last_read = _last_reads(kernels)
-        goals = self._goals(block, kernels, last_read, targets)
+        goals, copied = self._goals(block, kernels, last_read, targets)
         for index, kernel in enumerate(kernels):
             self._operations.append(kernel.operation)
+            if block is self._main.body.block:
+                self._begins.append(self._now)
+            for argument in copied.intersection(kernel.reads):
+                self._copy(argument)
+                copied.remove(argument)
             expiring = {value for value in kernel.reads if value in owned and last_read[value] == index}
             self._read(kernel)
             self._allocate(kernel, expiring, goals)
@@ -175,6 +190,12 @@ class _Allocator:
         for value, target in zip(kernels[-1].operation.operands, targets, strict=False):
             if self._buffer_of.get(source(value)) is not target:
                 target.write(value, self._now)
+
+    def _copy(self, argument: SSAValue) -> None:
+        """Copy an argument to another buffer, which is read from now on."""
+        self._buffer_of[argument].read(self._now)
+        self._buffer_of[argument] = self._temporary(argument)
+        self._buffer_of[argument].write(argument, self._now)
 
     def _read(self, kernel: Kernel) -> None:
         """Keep the values that a kernel reads until now: until it begins, and until the loops inside of it end."""
@@ -189,11 +210,19 @@ class _Allocator:
 
     def _goals(
         self, block: Block, kernels: Sequence[Kernel], last_read: Mapping[SSAValue, int], targets: Sequence[Buffer]
-    ) -> dict[SSAValue, Buffer]:
+    ) -> tuple[dict[SSAValue, Buffer], set[SSAValue]]:
         """Return the values that are computed in the buffers where they have to be in the end.
 
         These are the returned values, and the values that are changed in place to become returned values.
+
+        Returns:
+            Values with the buffers, and the donated arguments that are copied because some kernel may read them when
+            their buffer is overwritten: XLA decides this before it orders the kernels (`copy_insertion.cc`).
         """
+        copied: set[SSAValue] = set()
+        donated = self._donated if block is self._main.body.block else {}
+        readers = _readers(kernels, donated.values())
+        dependences = Dependences({index for each in readers.values() for index in each}, inputs_of(kernels))
         goals: dict[SSAValue, Buffer] = {}
         for value, target in zip(kernels[-1].operation.operands, targets, strict=False):
             goals.setdefault(source(value), target)
@@ -210,13 +239,17 @@ class _Allocator:
                 if goal is None:
                     continue
                 until = occupied.get(goal, -1)
+                overwritten = [operand for operand, other in (*in_place(op), *overwritable(kernel)) if other is result]
                 overwrites = any(
-                    self._buffer_of.get(source(operand)) is goal
-                    for operand, other in (*in_place(op), *overwritable(kernel))
-                    if other is result
+                    self._buffer_of.get(source(value)) is goal for value in (*overwritten, *layout_copies(op))
                 )
-                if until > index or (until == index and not overwrites):
-                    del goals[result]
+                argument = donated.get(goal)
+                others = [reader for reader in readers.get(argument, ()) if reader != index] if argument else ()
+                if until > index or (until == index and not overwrites) or not dependences.follows_all(index, others):
+                    if argument is None:
+                        del goals[result]
+                    else:
+                        copied.add(argument)
             for operand, result in (*views(kernel), *in_place(op)):
                 value = source(operand)
                 if (
@@ -226,7 +259,7 @@ class _Allocator:
                     and last_read[value] <= max(index, last_read.get(result, -1))
                 ):
                     goals.setdefault(value, goals[result])
-        return goals
+        return goals, copied
 
     def _allocate(self, kernel: Kernel, expiring: Set[SSAValue], goals: Mapping[SSAValue, Buffer]) -> None:
         """Allocate the results of a kernel and run the blocks inside of it.
@@ -236,7 +269,9 @@ class _Allocator:
             expiring: The values that it may overwrite, as nothing reads them afterwards.
             goals: Buffers for some values.
         """
-        op, begin = kernel.operation, self._now
+        op = kernel.operation
+        self._allocate_scratch(op)
+        begin = self._now
         viewed = {result: self._buffer_of[value] for value, result in views(kernel)}
         overwritten = self._overwritten(kernel, expiring)
         buffers: list[Buffer] = []
@@ -248,8 +283,6 @@ class _Allocator:
                 buffer.write(result, begin)
             self._buffer_of[result] = buffer
             buffers.append(buffer)
-        for value in _scratch_of(op):
-            self._temporary(value).write(value, begin)
         match op:
             case WhileOp():
                 self._loop(op, buffers)
@@ -265,6 +298,19 @@ class _Allocator:
         for result, buffer in zip(op.results, buffers, strict=True):
             if result not in viewed:
                 buffer.write(result, self._now)
+
+    def _allocate_scratch(self, op: Operation) -> None:
+        """Allocate the copies of operands in other layouts, and results that are then copied to their own buffers."""
+        begin, copied = self._now, [*layout_copies(op)]
+        results = [self._temporary(value) for value in copied if value.owner is op]
+        for buffer in (*results, *map(self._temporary, (value for value in copied if value.owner is not op))):
+            buffer.write(buffer.value, begin)
+        if results:
+            self._operations.append(op)
+            for buffer in results:
+                buffer.read(self._now)
+        for value in _scratch_of(op):
+            self._temporary(value).write(value, self._now)
 
     def _temporary(self, value: SSAValue) -> Buffer:
         buffer = Buffer(value)
@@ -298,6 +344,18 @@ class _Allocator:
         self._run(block, frozenset(), buffers)
 
 
+def _readers(kernels: Sequence[Kernel], values: Iterable[SSAValue]) -> dict[SSAValue, list[int]]:
+    """Return the indices of the kernels that read each of `values` or a view of it."""
+    readers: dict[SSAValue, list[int]] = {value: [] for value in values}
+    viewed = {value: value for value in readers}
+    for index, kernel in enumerate(kernels if readers else ()):
+        for value in kernel.reads:
+            if value in viewed:
+                readers[viewed[value]].append(index)
+        viewed |= {result: viewed[value] for value, result in views(kernel) if value in viewed}
+    return readers
+
+
 def _last_reads(kernels: Sequence[Kernel]) -> dict[SSAValue, int]:
     """Return the index of the last kernel that reads each value or a view of it."""
     last_read = {value: index for index, kernel in enumerate(kernels) for value in kernel.reads}
@@ -307,13 +365,17 @@ def _last_reads(kernels: Sequence[Kernel]) -> dict[SSAValue, int]:
     return last_read
 
 
-def _scratch_of(op: Operation) -> list[SSAValue]:
+def _scratch_of(op: Operation) -> Sequence[SSAValue]:
     """Return values of the sizes of the scratch buffers of `op`.
 
     XLA computes `select_and_scatter` as a `reduce_window` that carries an index along each dimension
-    (`select_and_scatter_expander.cc`), except on TPUs.
+    (`select_and_scatter_expander.cc`), except on TPUs, and cumulative sums from those of parts
+    (`reduce_window_rewriter.cc`).
     """
     if isinstance(op, SelectAndScatterOp):
         rank = len(shape_of(op.operand))
         return [op.operand] * rank + [op.source] * (rank + 1)
-    return []
+    if isinstance(op, ReduceWindowOp) and shape_of(op.results[0]) == shape_of(op.operands[0]):
+        windows = zip(op.window_dimensions.get_values(), shape_of(op.results[0]), strict=True)
+        return op.results if any(window == size > 1 for window, size in windows) else ()
+    return ()

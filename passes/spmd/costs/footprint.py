@@ -8,7 +8,6 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from sdy.box import Ints
-from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.properties import value_bytes
 from sdy.passes.spmd.costs.buffers import allocate, bytes_over_time
 from sdy.passes.spmd.costs.host_memory import host_values, takes_host_memory
@@ -79,11 +78,10 @@ class _Memory:
     """The bytes of a program's values in one memory: device memory or, with `counts_host`, host memory."""
 
     def __init__(self, module: ModuleOp, host: Set[SSAValue], *, counts_host: bool = False):
-        self._main = main_function(module)
         self._host = host
         self._counts_host = counts_host
         allocation = allocate(module, host)
-        self._operations = allocation.operations
+        self._operations, self._begins = allocation.operations, allocation.begins
         self._buffers = outside_results(allocation, self._size)
         self.outside = [buffer.value for buffer in (*allocation.arguments, *allocation.results)]
         """The arguments and results, which are live during the entire run."""
@@ -94,10 +92,9 @@ class _Memory:
 
     def moments(self) -> Iterator[Moment]:
         """Yield the bytes live while each operation of the main function runs."""
-        block = self._main.body.block
-        begins = [time for time, op in enumerate(self._operations) if op.parent is block]
-        for begin, end in zip(begins, [*begins[1:], len(self._operations)], strict=True):
-            yield Moment(self._operations[begin], int(self._bytes[begin:end].max()))
+        begins, operations = self._begins, self._operations
+        for begin, end in zip(begins, [*begins[1:], len(operations)], strict=True):
+            yield Moment(operations[begin], int(self._bytes[begin:end].max()))
 
     def at_peak(self) -> list[OpResult]:
         """Return the temporaries that are live at the peak."""

@@ -8,11 +8,13 @@ from sdy.ir.shapes import shape_of
 from sdy.passes.common.properties import value_bytes
 from sdy.passes.spmd.costs.kernels import Kernel, source, uses_of
 from sdy.stablehlo.control_flow import WhileOp
+from sdy.stablehlo.convolution import ConvolutionOp
 from sdy.stablehlo.custom_call import CustomCallOp
-from sdy.stablehlo.dot import DotGeneralOp
+from sdy.stablehlo.dot import DotGeneralOp, DotOp
 from sdy.stablehlo.scatter import ScatterOp
 from sdy.stablehlo.shape import BitcastConvertOp, ReshapeOp, TransposeOp
 from sdy.stablehlo.slicing import DynamicUpdateSliceOp
+from sdy.stablehlo.sort import SortOp
 
 PLACEMENT = "annotate_device_placement"
 """The target of JAX's custom call that moves a value to another memory."""
@@ -31,8 +33,11 @@ def is_placement(op: Operation) -> bool:
 
 def in_place(op: Operation) -> Pairs:
     """Return the pairs of an operand and a result that share a buffer if nothing reads the operand afterwards."""
-    if isinstance(op, WhileOp) or is_placement(op):
+    if isinstance(op, WhileOp | SortOp) or is_placement(op):
         return zip(op.operands, op.results, strict=True)
+    if isinstance(op, CustomCallOp):
+        aliases = [alias.data for alias in op.output_operand_aliases]
+        return [(op.operands[each.operand_index], op.results[(*each.output_tuple_indices, 0)[0]]) for each in aliases]
     if isinstance(op, DynamicUpdateSliceOp):
         return [(op.operand, op.result)]
     if isinstance(op, ScatterOp):
@@ -43,7 +48,8 @@ def in_place(op: Operation) -> Pairs:
 def overwritable(kernel: Kernel) -> Pairs:
     """Return the pairs of a value that a kernel reads element by element and its result, if they have the same shape.
 
-    XLA computes products as matrices, or stacks of them, and reshapes their operands and results to that.
+    XLA computes products as matrices, or stacks of them, and reshapes their operands and results to that. It gives the
+    updates of a scatter dimensions of size 1 (`scatter_simplifier.cc`).
     """
     return [
         (value, result)
@@ -54,20 +60,25 @@ def overwritable(kernel: Kernel) -> Pairs:
 
 
 def _is_reshaped(value: SSAValue) -> bool:
-    """Return whether `value` has another shape in a product."""
-    products = [value.owner, *(use.operation for use in uses_of(value))]
-    return any(_reshapes(op, value) for op in products if isinstance(op, DotGeneralOp))
+    """Return whether `value` has another shape in a product, or as the updates of a scatter."""
+    operations = [value.owner, *(use.operation for use in uses_of(value))]
+    return any(_reshapes(op, value) for op in operations if isinstance(op, Operation))
 
 
-def _reshapes(product: DotGeneralOp, value: SSAValue) -> bool:
-    num_batching = len(product.dot_dimension_numbers.data.lhs_batching_dimensions)
+def _reshapes(op: Operation, value: SSAValue) -> bool:
+    if isinstance(op, ScatterOp):
+        return value in op.updates and bool(op.scatter_dimension_numbers.data.inserted_window_dims)
+    if not isinstance(op, DotGeneralOp):
+        return False
+    num_batching = len(op.dot_dimension_numbers.data.lhs_batching_dimensions)
     return len(shape_of(value)) - num_batching > _MATRIX or num_batching > 1
 
 
 def views(kernel: Kernel) -> Pairs:
     """Return the pairs of a value that a kernel reads and a result that is a view of it.
 
-    Layouts absorb transposes. A value that a loop passes on unchanged is a view of its initial value.
+    The layouts of the operands of products and convolutions absorb transposes. A value that a loop passes on unchanged
+    is a view of its initial value.
     """
     op = kernel.operation
     if isinstance(op, WhileOp):
@@ -75,7 +86,7 @@ def views(kernel: Kernel) -> Pairs:
         return [
             (operand, result) for operand, result, is_passed_on in pairs if is_passed_on and operand in kernel.reads
         ]
-    if not isinstance(op, _VIEWS):
+    if not isinstance(op, _VIEWS) or (isinstance(op, TransposeOp) and not _is_absorbed(op)):
         return ()
     (result,) = op.results
     (viewed,) = op.operands
@@ -84,6 +95,14 @@ def views(kernel: Kernel) -> Pairs:
         viewed = source(viewed.owner.operands[0])
     is_view = viewed in kernel.reads and value_bytes(viewed) == value_bytes(result)
     return [(viewed, result)] if is_view else ()
+
+
+def _is_absorbed(transpose: TransposeOp) -> bool:
+    """Return whether layouts absorb a transpose: all its users choose them, or it keeps the order of elements."""
+    shape = shape_of(transpose.operand)
+    order = [dim for dim in transpose.permutation.get_values() if shape[dim] != 1]
+    users = [use.operation for use in uses_of(transpose.result)]
+    return order == sorted(order) or all(isinstance(op, DotOp | DotGeneralOp | ConvolutionOp) for op in users)
 
 
 def passed_on(loop: WhileOp) -> list[bool]:

@@ -18,6 +18,8 @@ from sdy.rules import movement
 from sdy.rules.elementwise import POINTWISE
 from sdy.rules.other_dialects import CHLO
 from sdy.stablehlo.control_flow import OptimizationBarrierOp
+from sdy.stablehlo.reduction import ReduceOp
+from sdy.stablehlo.shape import ConcatenateOp
 
 
 def _operations(names: str, dialect: str = "stablehlo") -> frozenset[str]:
@@ -48,6 +50,9 @@ _EXPENSIVE = _operations(
 
 _FREE = _operations("broadcast broadcast_in_dim constant iota")
 """Operations that every kernel computes for itself."""
+
+_LONG = 128
+"""The least size of the last dimension along which a concatenation is a kernel of its own."""
 
 _IDENTITIES = {DataFlowEdgeOp, OptimizationBarrierOp, PropagationBarrierOp, ReshardOp, ShardingConstraintOp}
 """Operations that XLA removes before it fuses."""
@@ -132,7 +137,7 @@ class _Fusion:
         if op.name == "stablehlo.constant" or is_identity(op):
             return
         users: dict[int, None] = {}
-        is_materialized = not _can_be_fused(op)
+        is_materialized = not can_be_fused(op)
         for use in (use for result in op.results for use in uses_of(result)):
             user = self._index.get(self._ancestor(use.operation))
             if user is None:
@@ -185,12 +190,12 @@ def _is_inside(value: SSAValue, op: Operation) -> bool:
 
 
 def _can_fuse(user: Operation, index: int) -> bool:
-    return (_can_be_fused(user) or user.name in _FUSING) and index not in _READS_FROM_MEMORY.get(user.name, ())
+    return (can_be_fused(user) or user.name in _FUSING) and index not in _READS_FROM_MEMORY.get(user.name, ())
 
 
 def _is_cheap(op: Operation) -> bool:
     """Return whether several kernels may compute `op`: each reads no more than one array of the result's rank."""
-    if not _can_be_fused(op) or op.name in _EXPENSIVE:
+    if not can_be_fused(op) or op.name in _EXPENSIVE:
         return False
     rank = _rank(op.results[0])
     return op.name in _FREE or sum(_rank(operand) >= rank for operand in {*op.operands} if not _is_free(operand)) <= 1
@@ -205,7 +210,17 @@ def _rank(value: SSAValue) -> int:
     return sum(size > 1 for size in shape_of(value))
 
 
-def _can_be_fused(op: Operation) -> bool:
+def can_be_fused(op: Operation) -> bool:
+    """Return whether a kernel of a user can compute `op`.
+
+    A reduction of dimensions of size 1 is a reshape. A concatenation of rows is not fused, as it would branch for each
+    element.
+    """
+    if isinstance(op, ReduceOp):
+        return all(shape_of(op.inputs[0])[dim] == 1 for dim in op.dimensions.get_values())
+    if isinstance(op, ConcatenateOp):
+        sizes = shape_of(op.result)
+        return op.dimension.value.data < len(sizes) - 1 or len(sizes) == 1 or sizes[-1] < _LONG
     return op.name in _FUSED or movement(op.name) is not None
 
 

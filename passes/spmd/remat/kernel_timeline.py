@@ -40,8 +40,8 @@ class KernelTimeline:
     def __init__(self, module: ModuleOp) -> None:
         host = host_values(module)
         allocation = allocate(module, host, in_order=True)
+        begins = allocation.begins
         self._block = main_function(module).body.block
-        begins = [time for time, op in enumerate(allocation.operations) if op.parent is self._block]
 
         def size(value: SSAValue) -> int:
             return 0 if value in host else value_bytes(value)
