@@ -203,7 +203,7 @@ LAYOUTS = {
 }
 """Operations of two arguments: the types of those and of the result, and the bytes of copies in other layouts.
 
-Those of operands are in the buffer of the result."""
+Copies of operands are in the buffer of the result."""
 
 
 @pytest.mark.parametrize("name", LAYOUTS)

@@ -3,9 +3,9 @@
     g1 = all_reduce(x)                x = ...; y = ...
     g2 = all_reduce(y)        ->      g1, g2 = all_reduce(x, y)
 
-XLA's `AllReduceCombiner` (`all_reduce_combiner.cc`) combines all-reduces of one kind, element type and groups of
-devices, of which none depends on another one, such as the gradients of a data-parallel step. The most bytes are those
-of GPUs, `--xla_gpu_all_reduce_combine_threshold_bytes`; on CPUs there is no such limit.
+XLA's `AllReduceCombiner` (`all_reduce_combiner.cc`) combines independent all-reduces of one kind, element type and
+groups of devices, such as the gradients of a data-parallel step. Their bytes are limited as on GPUs, by
+`--xla_gpu_all_reduce_combine_threshold_bytes`; XLA for CPUs has no limit.
 """
 
 from collections import defaultdict

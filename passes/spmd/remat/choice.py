@@ -83,9 +83,10 @@ class Recomputation:
     """True if the temporaries need at most the limit."""
 
     def is_kept(self, value: SSAValue, time: int, timeline: KernelTimeline) -> bool:
-        """Return whether `value` is in memory at `time`, or the value that it is a view of."""
+        """Return whether `value` is in memory at `time`, or the value or the copy that it is a view of."""
         dropped = self.dropped.get(timeline.viewed(value))
-        return (dropped is None or time <= dropped.end) and timeline.is_kept(value, time)
+        is_in_memory = dropped is None or time <= dropped.end or timeline.number[value.owner] > dropped.end
+        return is_in_memory and timeline.is_kept(value, time)
 
     def copy_at(self, kernel: int, time: int) -> Copy | None:
         """Return the copy of a kernel whose results are in memory at `time`."""
@@ -240,10 +241,14 @@ class _Chooser:
         return max(begin, reads[index - 1]) if index else begin, reads[index]
 
     def _read_from(self, value: SSAValue, time: int) -> dict[int, int]:
-        """Return the kernels of `value` and its views that are read from `time` on, with the last times."""
+        """Return the kernels of `value` and its views that are read from `time` on, with the last times.
+
+        A view that is computed later is read with them.
+        """
         names = self._timeline.names_of(value)
         last = {self._timeline.number[each.owner]: max(self._reads[each], default=-1) for each in names}
-        return {kernel: read for kernel, read in last.items() if kernel < time <= read}
+        of_later = max((read for kernel, read in last.items() if kernel >= time), default=-1)
+        return {kernel: max(read, of_later) for kernel, read in last.items() if kernel < time <= read}
 
     def _shares(self, kernel: int, time: int, draft: _Draft) -> bool:
         """Return whether a copy of `kernel` is in memory at `time`, or may be kept until then.

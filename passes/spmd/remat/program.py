@@ -4,6 +4,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
@@ -22,7 +23,7 @@ from sdy.passes.spmd.remat.kernel_timeline import KernelTimeline, operation_seco
 from sdy.passes.spmd.remat.order import order
 from sdy.passes.spmd.remat.recompute import recompute
 from sdy.passes.spmd.remat.recomputed import Held, ValueGroup, grouped, is_in_backward_pass
-from sdy.passes.spmd.remat.stacks import Chains, drop, offload, stacks_of
+from sdy.passes.spmd.remat.stacks import Chains, DroppedStack, Stack, drop, offload, stacks_of
 
 _MAX_ATTEMPTS = 4
 """Maximum number of limits that are tried for the memory of temporaries."""
@@ -94,36 +95,66 @@ def rematerialize(module: ModuleOp, limit: int, hardware: Hardware) -> Remateria
 def _drop_stacks(module: ModuleOp, limit: int, hardware: Hardware) -> Rematerialized:
     """Drop or offload the fewest stacks, the cheapest first, with which `module` needs at most `limit`, or least."""
     stacks = stacks_of(module)
-    order = Chains(stacks, operation_seconds(module, hardware), hardware).order()
-    steps = [(stacks.index(each.stack), each.is_offloaded) for each in order]
-
-    def dropped(count: int, module: ModuleOp) -> int:
-        of_module = stacks_of(module)
-        channels = Channels(first_free_channel(operations(module)))
-        offload([of_module[number] for number, is_offloaded in steps[:count] if is_offloaded])
-        drop(of_module, [of_module[number] for number, is_offloaded in steps[:count] if not is_offloaded], channels)
-        return peak_bytes(module)
-
-    @cache
-    def memory(count: int) -> int:
-        return dropped(count, clone_alone(module))
-
-    counts = range(len(order) + 1)
-    fitting = bisect_left(counts, -limit, key=lambda count: -memory(count))
-    count = fitting if fitting < len(counts) else min(counts, key=memory)
+    seconds = operation_seconds(module, hardware)
+    orders = [Chains(stacks, seconds, each).order() for each in _with_and_without_host(hardware)]
+    tries = [_fewest_dropped(module, stacks, limit, order) for order in orders]
+    order = min(tries, key=lambda each: (max(each.memory, limit), each.seconds)).order
     values, offloaded = (
         grouped(
             Held(each.stack.element, value_bytes(each.stack.buffer), each.seconds)
-            for each in order[:count]
+            for each in order
             if each.is_offloaded is is_offloaded
         )
         for is_offloaded in (False, True)
     )
-    left = {each.stack for each in order[:count]}
+    left = {each.stack for each in order}
     kept = [stack for stack in stacks if stack.reads and stack not in left]
     saved = grouped(Held(stack.element, value_bytes(stack.buffer)) for stack in kept)
-    seconds = sum(each.seconds for each in order[:count])
-    return Rematerialized(dropped(count, module), values, offloaded, saved, seconds)
+    paid = sum(each.seconds for each in order)
+    return Rematerialized(_dropped(module, stacks, order), values, offloaded, saved, paid)
+
+
+def _with_and_without_host(hardware: Hardware) -> Sequence[Hardware]:
+    """Return the hardware with and without its link to the host: offloaded values may be needed to recompute others."""
+    return [hardware] if hardware.host is None else [hardware, replace(hardware, host=None)]
+
+
+class _Try(NamedTuple):
+    """Stacks that are dropped or offloaded, and the memory that the program then needs."""
+
+    order: Sequence[DroppedStack]
+    memory: int
+
+    @property
+    def seconds(self) -> float:
+        return sum(each.seconds for each in self.order)
+
+
+def _fewest_dropped(module: ModuleOp, stacks: Sequence[Stack], limit: int, order: Sequence[DroppedStack]) -> _Try:
+    """Return the first stacks of `order`, the fewest with which `module` needs at most `limit`, or least."""
+
+    @cache
+    def memory(count: int) -> int:
+        return _dropped(clone_alone(module), stacks, order[:count])
+
+    counts = range(len(order) + 1)
+    fitting = bisect_left(counts, -limit, key=lambda count: -memory(count))
+    count = fitting if fitting < len(counts) else min(counts, key=memory)
+    return _Try(order[:count], memory(count))
+
+
+def _dropped(module: ModuleOp, stacks: Sequence[Stack], order: Sequence[DroppedStack]) -> int:
+    """Drop or offload the stacks of `module` that are those of `order` in `stacks`; return the memory it then needs."""
+    of_module = stacks_of(module)
+    numbers = {stack: number for number, stack in enumerate(stacks)}
+    offloaded, dropped = (
+        [of_module[numbers[each.stack]] for each in order if each.is_offloaded is is_offloaded]
+        for is_offloaded in (True, False)
+    )
+    channels = Channels(first_free_channel(operations(module)))
+    offload(offloaded)
+    drop(of_module, dropped, channels)
+    return peak_bytes(module)
 
 
 def _rematerialize_main(module: ModuleOp, limit: int, hardware: Hardware, before: int) -> Rematerialized:
@@ -133,10 +164,8 @@ def _rematerialize_main(module: ModuleOp, limit: int, hardware: Hardware, before
     timeline = KernelTimeline(module)
     seconds = timeline.seconds(operation_seconds(module, hardware))
     attempts: list[Rematerialized] = []
-    # A value that would be offloaded may be needed to recompute others.
-    options = [hardware] if hardware.host is None else [hardware, replace(hardware, host=None)]
     for goal in _goals(limit, before, attempts):
-        for each in options:
+        for each in _with_and_without_host(hardware):
             attempts += _attempts(module, timeline.outside, seconds, goal, each)
     best = min(attempts, key=lambda result: (max(result.memory, limit), result.seconds), default=None)
     if best is None or best.hardware is None or best.memory >= before:
