@@ -211,8 +211,9 @@ def test_copies_in_the_layout_that_an_operation_requires(name: str) -> None:
     body, *types, copies = LAYOUTS[name]
     a, b, result = (f"tensor<{type_}xf32>" for type_ in types)
     module = sdy.parse(function(f"{body} return %r : {result}", arguments=f"%a: {a}, %b: {b}", results=result))
-    values = (*main_function(module).body.block.args, *main_function(module).body.block.last_op.operands)
-    assert peak_bytes(module) - sum(map(value_bytes, values)) == copies
+    block = main_function(module).body.block
+    assert block.last_op is not None
+    assert peak_bytes(module) - sum(map(value_bytes, (*block.args, *block.last_op.operands))) == copies
 
 
 def test_results_that_are_arguments_or_returned_twice_are_copies() -> None:

@@ -220,7 +220,7 @@ class _Allocator:
             their buffer is overwritten: XLA decides this before it orders the kernels (`copy_insertion.cc`).
         """
         copied: set[SSAValue] = set()
-        donated = self._donated if block is self._main.body.block else {}
+        donated: Mapping[Buffer, SSAValue] = self._donated if block is self._main.body.block else {}
         readers = _readers(kernels, donated.values())
         dependences = Dependences({index for each in readers.values() for index in each}, inputs_of(kernels))
         goals: dict[SSAValue, Buffer] = {}

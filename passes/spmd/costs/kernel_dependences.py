@@ -1,8 +1,6 @@
 """Dependences between the kernels of a block: those that run before another one, whatever the order."""
 
 from collections.abc import Iterable, Sequence
-from functools import reduce
-from operator import or_
 
 from xdsl.ir import Operation
 
@@ -32,7 +30,7 @@ class Dependences:
         self._bit = {index: 1 << number for number, index in enumerate(selected)}
         self._before: list[int] = []
         for each in inputs if self._bit else ():
-            self._before.append(reduce(or_, (self._before[other] | self._bit.get(other, 0) for other in each), 0))
+            self._before.append(_union(self._before[other] | self._bit.get(other, 0) for other in each))
 
     def follows_all(self, index: int, others: Iterable[int]) -> bool:
         """Return whether a kernel depends on all of `others`, which are selected."""
@@ -47,7 +45,7 @@ class Dependences:
     def merge(self, together: Sequence[int]) -> None:
         """Let the selected kernels that depend on one of `together` depend on all, and on all that these depend on."""
         bits = self._bits(together)
-        merged = bits | reduce(or_, (self._before[index] for index in together))
+        merged = bits | _union(self._before[index] for index in together)
         for index, bit in self._bit.items():
             if bit & bits:
                 self._before[index] = merged & ~bits
@@ -55,4 +53,11 @@ class Dependences:
                 self._before[index] |= merged
 
     def _bits(self, selected: Iterable[int]) -> int:
-        return reduce(or_, (self._bit[index] for index in selected), 0)
+        return _union(self._bit[index] for index in selected)
+
+
+def _union(sets: Iterable[int]) -> int:
+    union = 0
+    for each in sets:
+        union |= each
+    return union
