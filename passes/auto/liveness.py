@@ -43,7 +43,7 @@ def peak_candidates(
         places: The positions of the operations that run, by their `id`; others are skipped.
     """
     host = host_values(module)
-    allocation = allocate(module, host, lambda op: id(op) in places)
+    allocation = allocate(module, host, lambda op: id(op) in places, copies=False)
     always = [each.value for each in (*allocation.arguments, *allocation.results) if each.value not in host]
     temporaries = [each for each in outside_results(allocation, value_bytes) if each.value not in host]
     bytes_ = bytes_over_time(temporaries, value_bytes, len(allocation.operations))

@@ -371,11 +371,14 @@ def _full_shards(size: int, count: int) -> float:
 
 
 def _temporary_bytes(local: ModuleOp) -> int:
-    """Return the peak bytes of a per-device program besides its arguments and results."""
+    """Return the peak bytes of a per-device program besides its arguments and results.
+
+    Its arguments have the required orders of dimensions: most are results of other operations, which write them so.
+    """
     main = main_function(local)
     terminator = main.get_return_op()
     assert terminator is not None
-    return peak_bytes(local) - sum(map(value_bytes, {*main.args, *terminator.operands}))
+    return peak_bytes(local, copies=False) - sum(map(value_bytes, {*main.args, *terminator.operands}))
 
 
 def _reshard(operand: int, steps: Sequence[Operation], seconds: Seconds, received_bytes: float) -> OperandReshard:

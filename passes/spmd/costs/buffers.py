@@ -101,6 +101,7 @@ def allocate(
     runs: Callable[[Operation], bool] = lambda op: True,
     *,
     in_order: bool = False,
+    copies: bool = True,
 ) -> Allocation:
     """Return the buffers of a program.
 
@@ -109,8 +110,9 @@ def allocate(
         host: The values in host memory; all values of a buffer are in one memory.
         runs: Returns whether an operation is part of the program.
         in_order: Run the kernels of the main function in their order in the module, not in XLA's order.
+        copies: Whether operands and results are copied where an operation requires another order of dimensions.
     """
-    return _Allocator(module, host, runs, in_order).allocation()
+    return _Allocator(module, host, runs, in_order, copies).allocation()
 
 
 def bytes_over_time(buffers: Iterable[Buffer], bytes_of: Callable[[SSAValue], int], num_times: int) -> Ints:
@@ -126,13 +128,14 @@ def bytes_over_time(buffers: Iterable[Buffer], bytes_of: Callable[[SSAValue], in
 
 class _Allocator:
     def __init__(
-        self, module: ModuleOp, host: Set[SSAValue], runs: Callable[[Operation], bool], in_order: bool
+        self, module: ModuleOp, host: Set[SSAValue], runs: Callable[[Operation], bool], in_order: bool, copies: bool
     ) -> None:
         self._main = main_function(module)
         self._in_order = self._main.body.block if in_order else None
         self._symbols = Symbols(module)
         self._host = host
         self._runs = runs
+        self._copies: Callable[[Operation], Iterable[SSAValue]] = layout_copies if copies else lambda op: ()
         self._kernels: dict[Block, Sequence[Kernel]] = {}
         self._buffer_of: dict[SSAValue, Buffer] = {}
         self._donated: Mapping[Buffer, SSAValue] = {}
@@ -241,7 +244,7 @@ class _Allocator:
                 until = occupied.get(goal, -1)
                 overwritten = [operand for operand, other in (*in_place(op), *overwritable(kernel)) if other is result]
                 overwrites = any(
-                    self._buffer_of.get(source(value)) is goal for value in (*overwritten, *layout_copies(op))
+                    self._buffer_of.get(source(value)) is goal for value in (*overwritten, *self._copies(op))
                 )
                 argument = donated.get(goal)
                 others = [reader for reader in readers.get(argument, ()) if reader != index] if argument else ()
@@ -301,7 +304,7 @@ class _Allocator:
 
     def _allocate_scratch(self, op: Operation) -> None:
         """Allocate the copies of operands in other layouts, and results that are then copied to their own buffers."""
-        begin, copied = self._now, [*layout_copies(op)]
+        begin, copied = self._now, [*self._copies(op)]
         results = [self._temporary(value) for value in copied if value.owner is op]
         for buffer in (*results, *map(self._temporary, (value for value in copied if value.owner is not op))):
             buffer.write(buffer.value, begin)

@@ -55,9 +55,14 @@ class Footprint:
         return max(self.moments, key=lambda moment: moment.bytes, default=None)
 
 
-def peak_bytes(module: ModuleOp) -> int:
-    """Return the peak memory of one device in bytes: arguments, results and the most temporaries live at once."""
-    return _Memory(module, host_values(module)).peak_bytes()
+def peak_bytes(module: ModuleOp, *, copies: bool = True) -> int:
+    """Return the peak memory of one device in bytes: arguments, results and the most temporaries live at once.
+
+    Args:
+        module: The partitioned program.
+        copies: Whether copies of operands and results in other orders of their dimensions count.
+    """
+    return _Memory(module, host_values(module), copies=copies).peak_bytes()
 
 
 def host_bytes(module: ModuleOp) -> int:
@@ -77,10 +82,10 @@ def footprint(module: ModuleOp) -> Footprint:
 class _Memory:
     """The bytes of a program's values in one memory: device memory or, with `counts_host`, host memory."""
 
-    def __init__(self, module: ModuleOp, host: Set[SSAValue], *, counts_host: bool = False):
+    def __init__(self, module: ModuleOp, host: Set[SSAValue], *, counts_host: bool = False, copies: bool = True):
         self._host = host
         self._counts_host = counts_host
-        allocation = allocate(module, host)
+        allocation = allocate(module, host, copies=copies)
         self._operations, self._begins = allocation.operations, allocation.begins
         self._buffers = outside_results(allocation, self._size)
         self.outside = [buffer.value for buffer in (*allocation.arguments, *allocation.results)]
