@@ -32,13 +32,16 @@ def memory_as_json(footprint: Footprint, traced: TracedProgram, listing: Listing
 
 def _live_tensor(value: SSAValue, traced: TracedProgram, listing: Listing, numbers: Numbers) -> Sequence[int]:
     """Serialize a local tensor: its unpartitioned row and tensor, its operation, its type and its bytes."""
-    assert isinstance(value, OpResult)
-    source: Operation | None = traced.sources.get(value.op)
-    unpartitioned = source.results[value.index] if source and value.index < len(source.results) else None
+    source: Operation | None = None
+    unpartitioned: SSAValue | None = None
+    name = "copy of an argument"
+    if isinstance(value, OpResult):
+        source, name = traced.sources.get(value.op), value.op.name
+        unpartitioned = source.results[value.index] if source and value.index < len(source.results) else None
     return [
         listing.row(source),
         listing.value(unpartitioned),
-        numbers.string(value.op.name),
+        numbers.string(name),
         numbers.type(value.type),
         value_bytes(value),
     ]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from sdy.box import Ints
 from sdy.passes.common.properties import value_bytes
@@ -34,8 +34,11 @@ class Footprint:
     """
     moments: Sequence[Moment]
     """One entry per kernel of the main function, in the order in which they run."""
-    at_peak: Sequence[OpResult]
-    """The temporary values that are live at the peak, those inside the operation that runs then included."""
+    at_peak: Sequence[SSAValue]
+    """The temporary values that are live at the peak, those inside the operation that runs then included.
+
+    An argument is among them if it is copied.
+    """
     host_bytes: int
     """The peak bytes of this device's values in host memory."""
 
@@ -101,11 +104,11 @@ class _Memory:
         for begin, end in zip(begins, [*begins[1:], len(operations)], strict=True):
             yield Moment(operations[begin], int(self._bytes[begin:end].max()))
 
-    def at_peak(self) -> list[OpResult]:
+    def at_peak(self) -> list[SSAValue]:
         """Return the temporaries that are live at the peak."""
         peak = int(self._bytes.argmax()) if len(self._bytes) else 0
         ranges = [each for buffer in self._buffers for each in buffer.ranges if each.begin <= peak <= each.end]
-        return [each.value for each in ranges if self._size(each.value) and isinstance(each.value, OpResult)]
+        return [each.value for each in ranges if self._size(each.value)]
 
     def _size(self, value: SSAValue) -> int:
         """Return the bytes of `value` in this memory."""

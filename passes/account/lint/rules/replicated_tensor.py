@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from math import prod
 
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir import BlockArgument, OpResult, SSAValue
 
 from sdy.axes import AxisRef, total_size
 from sdy.dialect.shardings import get_sharding
@@ -81,10 +81,11 @@ def _cache(candidates: Candidates, argument: BlockArgument) -> object:
 def _at_peak(program: LintedProgram) -> Iterator[SSAValue]:
     """Yield the unpartitioned tensors that are live at peak memory, except arguments and slices of them."""
     for value in program.footprint.at_peak:
-        source = program.traced.sources.get(value.op)
-        if source is not None and not isinstance(source, ConstantOp) and not is_in_manual_computation(source):
-            results = source.results[value.index : value.index + 1]
-            yield from (result for result in results if not program.is_argument(result))
+        if isinstance(value, OpResult):
+            source = program.traced.sources.get(value.op)
+            if source is not None and not isinstance(source, ConstantOp) and not is_in_manual_computation(source):
+                results = source.results[value.index : value.index + 1]
+                yield from (result for result in results if not program.is_argument(result))
 
 
 def _free_axes(program: LintedProgram, value: SSAValue) -> dict[str, int]:
