@@ -104,6 +104,7 @@ _FOLDERS = {
         sdy-merge-equal-collectives
         sdy-merge-overlapping-permutes
         sdy-narrow-collectives
+        sdy-slice-before-collectives
     """,
     "for_xla": """
         sdy-combine-small-reductions

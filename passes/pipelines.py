@@ -338,6 +338,7 @@ class PartitionPipeline(Pipeline):
         from sdy.passes.communication.merge_equal_collectives import MergeEqualCollectivesPass
         from sdy.passes.communication.merge_overlapping_permutes import MergeOverlappingPermutesPass
         from sdy.passes.communication.narrow_collectives import NarrowCollectivesPass
+        from sdy.passes.communication.slice_before_collectives import SliceBeforeCollectivesPass
         from sdy.passes.partitioning.accumulate_in_stages import AccumulateInStagesPass
         from sdy.passes.partitioning.compose_slices_and_pads import ComposeSlicesAndPadsPass
         from sdy.passes.partitioning.convert_global_to_local import ConvertGlobalToLocalPass
@@ -391,6 +392,7 @@ class PartitionPipeline(Pipeline):
         yield MergeEqualCollectivesPass()
         yield MergeOverlappingPermutesPass()
         yield NarrowCollectivesPass()
+        yield SliceBeforeCollectivesPass()
         yield SymbolDcePass()
         if self.memory or MEMORY_LIMIT in module.attributes:
             from sdy.passes.partitioning.rematerialize import RematerializePass
