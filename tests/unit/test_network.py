@@ -31,6 +31,16 @@ def test_an_all_reduce_over_hosts_uses_the_links_of_all_of_their_devices() -> No
     assert seconds(H100, {"x": 64}, "all_reduce", "x", GIB) == pytest.approx(measured, rel=0.03)
 
 
+@pytest.mark.parametrize("hosts", [2, 8, 64])
+@pytest.mark.parametrize("preset", ["a100", "b200", "h100", "h200"])
+def test_an_all_reduce_in_two_stages_is_no_faster_on_hosts_of_gpus(preset: str, hosts: int) -> None:
+    hardware, mesh = hardware_of(preset), {"host": hosts, "device": 8}
+    for whole in (2.0**exponent for exponent in range(14, 32)):
+        inside = sum(seconds(hardware, mesh, kind, "device", whole) for kind in ("reduce_scatter", "all_gather"))
+        across = seconds(hardware, mesh, "all_reduce", "host", whole / 8)
+        assert seconds(hardware, mesh, "all_reduce", "host device", whole) < 1.01 * (inside + across)
+
+
 def test_an_axis_of_one_device_a_host_has_the_link_between_hosts() -> None:
     assert seconds(H100, {"host": 8, "gpu": 8}, "all_gather", "host", GIB) == pytest.approx(7 / 8 * GIB / 50e9 + 28e-6)
 
