@@ -297,3 +297,19 @@ def test_a_loop_that_goes_on_while_any_row_does_says_why() -> None:
     findings = sdy.lint(program.lowered(), lint_options=sdy.LintOptions(large="1"))
     (finding,) = [each for each in findings if each.rule == "collective-in-loop"]
     assert "because it goes on while any row does: carried value 0, which is read after the loop" in finding.what
+
+
+def test_a_conflict_is_reported_though_no_layout_costs_less() -> None:
+    """The reshard of the weights costs less than an all-reduce of the large result would."""
+
+    def step(params: dict[str, jax.Array], x: jax.Array) -> jax.Array:
+        return jnp.tanh(x @ params["up"]) @ params["down"]
+
+    up, down = tensor(1024, 4096, split=P(None, "model")), tensor(4096, 1024, split=P(None, "model"))
+    program = Written(
+        step, ({"up": up, "down": down}, tensor(8192, 1024, split=P("data"))), mesh={"data": 4, "model": 2}
+    )
+    (finding,) = sdy.lint(program.lowered())
+    assert finding.rule == "conflict-by-order"
+    assert finding.cure == ""
+    assert "params['down']" in finding.what

@@ -5,8 +5,8 @@ to move decide which of them is resharded, not an annotation.
 
 Unavoidable and intended conflicts are not reported: a tensor times its own transpose; a parameter that is all-gathered
 because the rows of the other operand are sharded over its axis, as in fully sharded data parallelism; a tensor that is
-all-gathered from a sharding constraint, as in sequence parallelism; and one for which every layout that was tried costs
-more.
+all-gathered from a sharding constraint, as in sequence parallelism; and, in a loop, one for which every layout that was
+tried costs more.
 
 Before::
 
@@ -35,6 +35,7 @@ from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.rules.gather_before_custom_call import is_kernel
 from sdy.passes.account.lint.wording import from_to, spec_of
+from sdy.passes.common.loops import loops_around
 from sdy.rule import OpShardingRule
 from sdy.rules.registry import sharding_rule
 
@@ -131,7 +132,7 @@ def _suspicion(
         received=sum(each.bytes for each in collectives),
         collectives=[each.op for each in collectives],
         cures=Candidates(program).of_cause(cause),
-        needs_cure=True,
+        needs_cure=any(loops_around(op)),
         cause=_origin(program, cause.tensor, conflict.axes),
     )
 
