@@ -25,6 +25,13 @@ def test_mistake_is_found_once_with_its_cause_and_a_fix_that_helps(name: str) ->
         assert finding.cost
 
 
+def test_a_fix_moves_a_parameter_together_with_its_optimizer_state() -> None:
+    with capture():
+        (finding,) = sdy.lint(MISTAKES["two stacks of layers sharded by layer, with momentum"].written.lowered())
+    assert "state['down']" in finding.cure
+    assert "receives as before" in finding.compared
+
+
 @pytest.mark.parametrize("name", sample({**MISTAKES, **PROGRAMS}, one_in=5))
 @pytest.mark.parametrize("lines", [True, False], ids=["lines of the text", "no lines"])
 def test_the_main_finding_does_not_depend_on_source_lines_and_names(name: str, lines: bool) -> None:

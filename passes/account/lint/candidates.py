@@ -66,9 +66,10 @@ class Candidates:
         if not any(before):
             dims += self.extended(argument, before)
         constraints = self._constraints_like(argument, before)
-        alike, layers = self.alike(argument), self._same_in_layers(argument)
+        alike, layers = self._all_with_state(self.alike(argument)), self.in_layers(argument)
+        one = self.with_state(argument)
         groups: list[tuple[list[BlockArgument], list[Constraint]]]
-        groups = [(alike, constraints), ([argument], constraints), (alike, []), (layers, []), ([argument], [])]
+        groups = [(alike, constraints), (one, constraints), (alike, []), (layers, []), (one, [])]
         cures = (
             Cure((*(self.shard(each, new) for each in arguments), *(ChangeConstraint(each, new) for each in changed)))
             for arguments, changed in groups
@@ -194,9 +195,19 @@ class Candidates:
             or (self._users[each] == users and (tree(each) == root or (is_state and each.index in self._state)))
         ]
 
-    def _same_in_layers(self, argument: BlockArgument) -> list[BlockArgument]:
-        """Return the arguments with the path and the layout of an argument in any layer."""
-        return [each for each in self.siblings(argument) if self._dims[each] == self._dims[argument]]
+    def in_layers(self, argument: BlockArgument) -> list[BlockArgument]:
+        """Return the arguments with the path and the layout of an argument in any layer, with their state."""
+        return self._all_with_state(
+            [each for each in self.siblings(argument) if self._dims[each] == self._dims[argument]]
+        )
+
+    def with_state(self, parameter: BlockArgument) -> list[BlockArgument]:
+        """Return an argument and its optimizer state of the same layout."""
+        states = self._program.optimizer_states.get(parameter, ())
+        return [parameter, *(each for each in states if self._dims[each] == self._dims[parameter])]
+
+    def _all_with_state(self, parameters: Iterable[BlockArgument]) -> list[BlockArgument]:
+        return [*dict.fromkeys(each for parameter in parameters for each in self.with_state(parameter))]
 
     @cached_property
     def _dims(self) -> Mapping[BlockArgument, Dims]:

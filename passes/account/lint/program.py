@@ -1,12 +1,12 @@
 """Program that lint rules inspect: the propagated and the partitioned module, with lazily cached analyses."""
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from sdy.axes import AxisRef
 from sdy.diagnostics import Location
@@ -18,6 +18,7 @@ from sdy.ir.walking import operations
 from sdy.mesh import Mesh
 from sdy.passes.account.causes import Cause, TracedProgram
 from sdy.passes.account.collectives import Collective, collectives
+from sdy.passes.account.lint.optimizer_states import optimizer_states
 from sdy.passes.account.lint.places import At, Places
 from sdy.passes.account.lint.thresholds import Thresholds
 from sdy.passes.account.lint.use_def import UseDefChains
@@ -87,6 +88,11 @@ class LintedProgram:
         """The tensors of the unpartitioned program: arguments of the main function and results of operations."""
         results = (result for op in self.operations for result in op.results)
         return [value for value in (*self.main.args, *results) if is_static_tensor(value.type) and shape(value.type)]
+
+    @cached_property
+    def optimizer_states(self) -> Mapping[BlockArgument, Sequence[BlockArgument]]:
+        """The optimizer state of each parameter."""
+        return optimizer_states(self.main)
 
     @cached_property
     def collectives(self) -> list[Collective]:

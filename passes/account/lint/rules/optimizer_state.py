@@ -13,12 +13,11 @@ After::
     nu = jax.tree.map(lambda p: jnp.zeros_like(p, device=p.sharding), params)
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from xdsl.ir import BlockArgument, OpResult, SSAValue
+from xdsl.ir import BlockArgument, SSAValue
 
 from sdy.axes import is_prefix
-from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
 from sdy.passes.account.causes import Purpose
 from sdy.passes.account.lint.candidates import Candidates
@@ -28,31 +27,24 @@ from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import sharded_as, spec_of
 from sdy.passes.account.name_lists import several
 from sdy.passes.auto.state import find_state
-from sdy.passes.common.properties import is_elementwise
 from sdy.sharding import TensorSharding
 
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
     """Find state: arguments that update another argument elementwise, but are not updated from that one."""
-    main = program.main
-    end = main.get_return_op()
-    returned = {main.args[index]: end.operands[result] for index, result in find_state(main).items()} if end else {}
-    read = {argument: _updated_with(program, value) for argument, value in returned.items()}
     found: dict[BlockArgument, BlockArgument] = {}
-    for parameter, arguments in read.items():
-        wanted = get_sharding(parameter)
-        for state in arguments:
-            is_state = state is not parameter and state.type == parameter.type and parameter not in read.get(state, ())
-            if state in read and is_state and not _has_all(get_sharding(state), wanted):
+    for parameter, states in program.optimizer_states.items():
+        for state in states:
+            if not _has_all(get_sharding(state), get_sharding(parameter)):
                 found.setdefault(state, parameter)
     if found:
-        yield _suspicion(program, found, returned)
+        yield _suspicion(program, found)
 
 
-def _suspicion(
-    program: LintedProgram, found: dict[BlockArgument, BlockArgument], returned: Mapping[BlockArgument, SSAValue]
-) -> Suspicion:
+def _suspicion(program: LintedProgram, found: dict[BlockArgument, BlockArgument]) -> Suspicion:
     """Return one match for all state, each with its parameter: they are initialized in one place."""
+    end, results = program.main.get_return_op(), find_state(program.main)
+    returned = {state: end.operands[results[state.index]] for state in found} if end else {}
     candidates = Candidates(program)
     wanted = {state: get_sharding(parameter) for state, parameter in found.items()}
     held = {
@@ -74,23 +66,6 @@ def _suspicion(
         times=len(found),
         cures=[Cure(tuple(edits))],
     )
-
-
-def _updated_with(program: LintedProgram, value: SSAValue) -> list[BlockArgument]:
-    """Return the arguments that a returned value is computed from elementwise."""
-    arguments: dict[BlockArgument, None] = {}
-    seen: set[SSAValue] = set()
-    pending = [value]
-    while pending:
-        at = pending.pop()
-        if at in seen:
-            continue
-        seen.add(at)
-        if isinstance(at, BlockArgument) and at.owner is program.main.body.block:
-            arguments[at] = None
-        elif isinstance(at, OpResult) and (is_elementwise(at.op) or isinstance(at.op, ReshardOp)):
-            pending += at.op.operands
-    return sorted(arguments, key=lambda argument: argument.index)
 
 
 def _has_all(sharding: TensorSharding | None, wanted: TensorSharding | None) -> bool:

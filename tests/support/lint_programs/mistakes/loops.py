@@ -19,14 +19,17 @@ def microbatches(w: jax.Array, batch: jax.Array) -> jax.Array:
     return lax.scan(add, jnp.zeros_like(w), parts)[0]
 
 
-def over_pairs(params: Any, x: jax.Array) -> Any:
+def pairs_loss(params: Any, x: jax.Array) -> jax.Array:
     def layer(x: jax.Array, each: Any) -> tuple[jax.Array, None]:
         return x + jnp.tanh(x @ each["up"]) @ each["down"], None
 
-    def loss(params: Any) -> jax.Array:
-        return jnp.mean(lax.scan(layer, x, params)[0] ** 2)
+    return jnp.mean(lax.scan(layer, x, params)[0] ** 2)
 
-    return jax.tree.map(lambda p, g: p - 0.1 * g, params, jax.grad(loss)(params))
+
+def momentum_of_pairs(params: Any, state: Any, x: jax.Array) -> Any:
+    gradients = jax.grad(pairs_loss)(params, x)
+    state = jax.tree.map(lambda m, g: 0.9 * m + g, state, gradients)
+    return jax.tree.map(lambda p, m: p - 0.1 * m, params, state), state
 
 
 def over_layers(ws: jax.Array, x: jax.Array) -> jax.Array:
@@ -95,11 +98,24 @@ MISTAKES: dict[str, Mistake] = {
     "two stacks of layers sharded by layer": Mistake(
         "loop-over-sharded-dimension",
         Written(
-            over_pairs,
+            descend(pairs_loss),
             (
                 {"up": tensor(16, 1024, 4096, split=P("data")), "down": tensor(16, 4096, 1024, split=P("data"))},
                 tensor(8192, 1024, split=P("data")),
             ),
+            mesh=EIGHT,
+        ),
+        "params['down']",
+    ),
+    "two stacks of layers sharded by layer, with momentum": Mistake(
+        "loop-over-sharded-dimension",
+        Written(
+            momentum_of_pairs,
+            (
+                *[{"up": tensor(16, 1024, 4096, split=P("data")), "down": tensor(16, 4096, 1024, split=P("data"))}] * 2,
+                tensor(8192, 1024, split=P("data")),
+            ),
+            donated=(0, 1),
             mesh=EIGHT,
         ),
         "params['down']",
