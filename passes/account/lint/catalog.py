@@ -29,6 +29,7 @@ from sdy.passes.account.lint.rules import (
     reshard_through_replication,
     siblings_differ,
     state_changes_layout,
+    sum_over_sharded_operand,
     sum_over_sharded_state,
     unused_axis,
 )
@@ -48,6 +49,8 @@ class Rule:
         saves_arguments: True if a fix helps that saves only memory of the arguments, also if not at the peak.
         slowdown: The part by which the predicted time may grow while fewer bytes are received: it is not more exact.
         share: The smallest part of the bytes or the time of a step that a fix saves.
+        part: The smallest part of the bytes received for a match that a fix saves: an all-gather in place of an
+            all-reduce saves half.
         is_unmeasured: True if the costs of a match are a guess, and only those of its fix are known.
     """
 
@@ -61,6 +64,7 @@ class Rule:
     saves_arguments: bool = False
     slowdown: float = 0.02
     share: float = 0.01
+    part: float = 0.0
 
     def size(self, suspicion: Suspicion) -> float:
         """Return the quantity of a match that counts toward the threshold."""
@@ -116,6 +120,14 @@ _RULES = (
         sum_over_sharded_state.check,
         needs_cure=True,
         share=0.05,
+    ),
+    Rule(
+        "sum-over-sharded-operand",
+        sum_over_sharded_operand.__doc__,
+        sum_over_sharded_operand.check,
+        needs_cure=True,
+        share=0.2,
+        part=0.75,
     ),
     Rule("carry-changes-layout", carry_changes_layout.__doc__, carry_changes_layout.check),
     Rule("lost-constraint", lost_constraint.__doc__, lost_constraint.check),

@@ -1,11 +1,11 @@
-"""Backward trace of tensor dimensions through sharding rules, to the arguments that they come from."""
+"""Dimensions that operations contract, and their trace through sharding rules back to the arguments."""
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 from xdsl.dialects.func import CallOp, FuncOp
-from xdsl.ir import Block, BlockArgument, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from sdy.axes import AxisRef
 from sdy.dialect.ops import ReshardOp
@@ -31,6 +31,17 @@ class Dimension:
     def axes(self) -> tuple[AxisRef, ...]:
         """The axes that shard the dimension."""
         return dims_of(get_sharding(self.tensor), self.tensor)[self.index]
+
+
+def contracted(op: Operation, axes: Sequence[str]) -> Iterator[Dimension]:
+    """Yield the dimensions of operands that an operation contracts and that `axes` shard."""
+    rule = sharding_rule(op)
+    for operand, mapping in zip(op.operands, rule.operands, strict=True) if rule else ():
+        for index, factors in enumerate(mapping):
+            dimension = Dimension(operand, index)
+            is_summed = rule is not None and not factors_in(((factors,),)).isdisjoint(rule.reduction)
+            if is_summed and not {axis.name for axis in dimension.axes}.isdisjoint(axes):
+                yield dimension
 
 
 def sources(

@@ -122,7 +122,9 @@ def _saved(before: Costs, after: Costs) -> float:
 
 
 def _is_reduced(match: Match, before: Costs, after: Costs, part: float) -> bool:
-    """Return whether a fix saves this part of the cost."""
+    """Return whether a fix saves this part of the cost, and the part of the received bytes that the rule wants."""
+    if max(before.received - after.received, 0) < match.rule.part * match.received:
+        return False
     is_faster = before.seconds - after.seconds >= _LEAST_FASTER * before.seconds
     is_enough = _saved(before, after) >= part * match.worst.cost
     return (part < _SOLVED and (match.rule.is_unmeasured or is_faster)) or is_enough

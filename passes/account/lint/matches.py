@@ -33,6 +33,11 @@ class Match:
         """The quantity that is compared with the threshold of the rule."""
         return sum(map(self.rule.size, self.alike))
 
+    @cached_property
+    def received(self) -> float:
+        """The bytes that a device receives because of the matches."""
+        return sum(each.received for each in self.alike)
+
     @property
     def is_large(self) -> bool:
         """Return whether the matches reach the threshold of the rule."""
@@ -70,7 +75,7 @@ class Match:
 
         Memory for which no fix is known is reported whatever its part.
         """
-        received, held = sum(each.received for each in self.alike), sum(each.held for each in self.alike)
+        received, held = self.received, sum(each.held for each in self.alike)
         is_measured = self.rule.least != "many" and not self.rule.is_unmeasured and not self.worst.avoided
         least_held = share * costs.memory if self.worst.cures else 1
         return not is_measured or received >= share * costs.received > 0 or held >= least_held

@@ -16,7 +16,7 @@ After::
 
 from collections.abc import Iterator, Sequence
 
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import BlockArgument, SSAValue
 
 from sdy.dialect.axis_syntax import axes_text
 from sdy.dialect.shardings import get_sharding
@@ -24,7 +24,7 @@ from sdy.ir.shapes import shape_of
 from sdy.passes.account.causes import Purpose
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.candidates import Candidates
-from sdy.passes.account.lint.dimensions import Dimension, sources
+from sdy.passes.account.lint.dimensions import Dimension, contracted, sources
 from sdy.passes.account.lint.edits import Cure, dims_of
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
@@ -32,8 +32,6 @@ from sdy.passes.account.lint.use_def import is_updated_in_place
 from sdy.passes.account.lint.wording import in_iterations
 from sdy.passes.common.loops import carried_unchanged, loops_around
 from sdy.passes.spmd.remat.recomputed import is_in_backward_pass
-from sdy.rule import factors_in
-from sdy.rules.registry import sharding_rule
 from sdy.stablehlo.control_flow import WhileOp
 
 
@@ -45,7 +43,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
         op, cause = collective.source, collective.cause
         if op is None or cause is None or cause.purpose is not Purpose.SUM or is_in_backward_pass(op):
             continue
-        for at in _contracted(op, collective.axes):
+        for at in contracted(op, collective.axes):
             traced = [*sources(program, at, other, through_products=False)]
             state = next((state for each in traced if (state := _state(program, each)) and state.axes), None)
             if state is not None:
@@ -54,17 +52,6 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             other.update(traced)
     for state, collectives in found.items():
         yield _suspicion(program, state, collectives)
-
-
-def _contracted(op: Operation, axes: Sequence[str]) -> Iterator[Dimension]:
-    """Yield the dimensions of operands that an operation contracts and that `axes` shard."""
-    rule = sharding_rule(op)
-    for operand, mapping in zip(op.operands, rule.operands, strict=True) if rule else ():
-        for index, factors in enumerate(mapping):
-            dimension = Dimension(operand, index)
-            is_summed = rule is not None and not factors_in(((factors,),)).isdisjoint(rule.reduction)
-            if is_summed and not {axis.name for axis in dimension.axes}.isdisjoint(axes):
-                yield dimension
 
 
 def _state(program: LintedProgram, at: Dimension) -> Dimension | None:

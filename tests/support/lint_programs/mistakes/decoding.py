@@ -99,9 +99,9 @@ MISTAKES: dict[str, Mistake] = {
         "cache['keys']",
     ),
     "weights split over the axis of the batch, layers in a loop": Mistake(
-        "conflict-by-order", replace(good.generating(good.FULLY), mesh=EIGHT), "x"
+        "sum-over-sharded-operand", replace(good.generating(good.FULLY), mesh=EIGHT), "stacked[2]"
     ),
     "a state split by its columns": Mistake("avoidable-reshard", recurring(P("data", None, None, "model")), "state"),
-    "a state split by its rows": Mistake("conflict-by-order", recurring(P("data", None, "model")), "state"),
+    "a state split by its rows": Mistake("sum-over-sharded-operand", recurring(P("data", None, "model")), "state"),
     "a replicated cache": Mistake("donated-not-reused", decoding(P()), "cache['keys']"),
 }

@@ -45,7 +45,64 @@ def momentum_of_table(params: Any, state: Any, tokens: jax.Array) -> Any:
     return jax.tree.map(lambda p, m: p - 0.1 * m, params, state), state
 
 
+def features(w1: jax.Array, w2: jax.Array, x: jax.Array) -> jax.Array:
+    return jax.nn.relu(x @ w1) @ w2
+
+
+def head_loss(params: Any, x: jax.Array) -> jax.Array:
+    hidden = jnp.tanh(jnp.tanh(x @ params["up"]) @ params["down"])
+    return jnp.mean(jax.nn.log_softmax(hidden @ params["head"]) ** 2)
+
+
+def momentum_of_head(params: Any, state: Any, x: jax.Array) -> Any:
+    gradients = jax.grad(head_loss)(params, x)
+    state = jax.tree.map(lambda m, g: 0.9 * m + g, state, gradients)
+    return jax.tree.map(lambda p, m: p - 0.1 * m, params, state), state
+
+
+def outputs_first_loss(params: Any, x: jax.Array) -> jax.Array:
+    """Return a loss of layers whose weights are stored as (out, in)."""
+    for layer in params:
+        x = x + jnp.tanh(x @ layer["up"].T) @ layer["down"].T
+    return jnp.mean(x**2)
+
+
+def outputs_first(up: P, down: P) -> list[dict[str, Any]]:
+    return [{"up": tensor(4096, 1024, split=up), "down": tensor(1024, 4096, split=down)}] * 3
+
+
 MISTAKES: dict[str, Mistake] = {
+    "features split in place of the batch": Mistake(
+        "sum-over-sharded-operand",
+        Written(
+            features, (tensor(2048, 4096), tensor(4096, 1024), tensor(16384, 2048, split=P(None, "data"))), mesh=EIGHT
+        ),
+        "x",
+    ),
+    "a head split along the dimension that it contracts": Mistake(
+        "sum-over-sharded-operand",
+        Written(
+            momentum_of_head,
+            (
+                *[
+                    {
+                        "up": tensor(1024, 4096, split=P(None, "model")),
+                        "down": tensor(4096, 1024, split=P("model", None)),
+                        "head": tensor(1024, 32768, split=P("model", None)),
+                    }
+                ]
+                * 2,
+                DATA,
+            ),
+            donated=(0, 1),
+        ),
+        "params['head']",
+    ),
+    "specs of weights that are stored with the outputs first": Mistake(
+        "sum-over-sharded-operand",
+        Written(descend(outputs_first_loss), (outputs_first(P(None, "model"), P("model", None)), DATA)),
+        "params[1]['up']",
+    ),
     "parameters that come out replicated": Mistake(
         "state-changes-layout",
         Written(
