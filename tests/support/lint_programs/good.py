@@ -126,6 +126,14 @@ def generate(stacked: Any, cache: jax.Array, x: jax.Array) -> Any:
     return lax.scan(token, (x, cache), jnp.arange(64))[0]
 
 
+def decode_with_heads(params: Any, cache: Any, x: jax.Array, at: jax.Array) -> Any:
+    """Decode one token of a layer, whose weights and cache are sharded by the heads."""
+    q, *new = ((x @ params[name]).reshape(len(x), 32, -1) for name in "qkv")
+    keys, values = (lax.dynamic_update_slice(c, n[:, None], (0, at, 0, 0)) for c, n in zip(cache, new, strict=True))
+    scores = jax.nn.softmax(jnp.einsum("bhd,bkhd->bhk", q, keys))
+    return x + jnp.einsum("bhk,bkhd->bhd", scores, values).reshape(x.shape) @ params["out"], (keys, values)
+
+
 def generating(specs: tuple[P, ...], *heads: str) -> Written:
     cache = tensor(12, 2, 16, 512, 8, 128, split=P(None, None, "data", None, *heads))
     return Written(generate, (stacked(specs), cache, tensor(16, WIDTH, split=P("data"))), (1,))
@@ -192,6 +200,18 @@ PROGRAMS: dict[str, Written] = {
     ),
     "rematerialized layers, fully sharded": Written(
         rematerialized, (stacked(FULLY), rows("data")), (0,), FULLY_STACKED, LINE
+    ),
+    "decoding a token, weights sharded by the heads": Written(
+        decode_with_heads,
+        (
+            {name: tensor(4096, 4096, split=P(None, "model"), dtype="bfloat16") for name in "qkv"}
+            | {"out": tensor(4096, 4096, split=P("model"), dtype="bfloat16")},
+            (tensor(32, 2048, 32, 128, split=P("data", None, "model"), dtype="bfloat16"),) * 2,
+            tensor(32, 4096, split=P("data"), dtype="bfloat16"),
+            tensor(dtype="int32"),
+        ),
+        (1,),
+        mesh={"data": 2, "model": 4},
     ),
     "decoding in a loop": generating(BY_HEADS, "model"),
     "decoding in a loop, data parallel": replace(generating(EVERYWHERE), mesh=LINE),

@@ -78,10 +78,10 @@ def _axes(op: Operation) -> set[str]:
 def _data(program: LintedProgram) -> dict[str, list[BlockArgument]]:
     """Return the arguments that are data rather than parameters or state, by their tree.
 
-    Without state, data are the trees with integers, or with an operand of a product.
+    Data are the trees with integers, and those with an operand of a product; with state, all trees without weights.
     """
     state = find_state(program.main)
-    factors = set[str]() if state else _factors(program)
+    weights, factors = _factors(program)
     trees: dict[str, list[BlockArgument]] = {}
     for argument in program.main.args:
         if is_static_tensor(argument.type) and shape_of(argument):
@@ -90,7 +90,7 @@ def _data(program: LintedProgram) -> dict[str, list[BlockArgument]]:
         name: arguments
         for name, arguments in trees.items()
         if not any(each.index in state for each in arguments)
-        and (state or name in factors or any(map(_is_integer, arguments)))
+        and (any(map(_is_integer, arguments)) or (name not in weights if state else name in factors))
     }
 
 
@@ -98,8 +98,8 @@ def _tree(argument: BlockArgument) -> str:
     return tree(argument) or str(argument.index)
 
 
-def _factors(program: LintedProgram) -> set[str]:
-    """Return the trees of the operands of products that are not parameters.
+def _factors(program: LintedProgram) -> tuple[set[str], set[str]]:
+    """Return the trees of the operands of products: those of parameters only, and those of data.
 
     Parameters are multiplied by activations, or returned. They are the second operand of `x @ w`, and the first one
     where a layer that computes `w @ x` is mapped over the batch. Of two arguments, data is the one that is a single
@@ -110,16 +110,17 @@ def _factors(program: LintedProgram) -> set[str]:
     forward = [op for op in products if name_path(op) and not is_in_backward_pass(op)]
     parameters = {_tree(each) for op in forward if None in operands[op] for each in operands[op] if each}
     sizes = Counter(map(_tree, program.main.args))
-    found: set[str] = set()
+    found, others = set[str](), {*parameters}
     for arguments in operands.values():
         known = [each for each in arguments if each]
         data = [each for each in known if _tree(each) not in parameters]
         if len(known) == len(arguments):
             kept = {each for each in known if each not in data or next_value(program.main, each.index) is not None}
             found.add(_tree(min(known, key=lambda each: (sizes[_tree(each)] > 1, each in kept))))
+            others.update(map(_tree, known))
         elif arguments[0]:
             found.update(map(_tree, data))
-    return found
+    return others - found, found
 
 
 def _argument(program: LintedProgram, value: SSAValue) -> BlockArgument | None:
