@@ -313,3 +313,20 @@ def test_a_conflict_is_reported_though_no_layout_costs_less() -> None:
     assert finding.rule == "conflict-by-order"
     assert finding.cure == ""
     assert "params['down']" in finding.what
+
+
+def test_a_fix_repeats_computation_where_the_step_then_takes_less_than_half_the_time() -> None:
+    """The constraint in the body uses both axes for the product, and that of the initial value only one."""
+    rows = P("data", None)
+
+    def layers(ws: jax.Array, x: jax.Array) -> jax.Array:
+        def layer(x: jax.Array, w: jax.Array) -> tuple[jax.Array, None]:
+            return jax.lax.with_sharding_constraint(jnp.tanh(x @ w), P(None, "data")), None
+
+        x, _ = jax.lax.scan(layer, jax.lax.with_sharding_constraint(x, rows), ws)
+        return jax.lax.with_sharding_constraint(x, rows)
+
+    program = Written(layers, (tensor(8, 2048, 2048, split=P()), tensor(8192, 2048, split=rows)))
+    first, *_ = sdy.lint(program.lowered())
+    assert first.rule == "carry-changes-layout"
+    assert "receives 0 bytes instead of" in first.compared

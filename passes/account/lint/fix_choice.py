@@ -17,6 +17,9 @@ _LEAST_PART, _SOLVED = 0.5, 0.95
 _LEAST_FASTER = 0.2
 """The part of the step time that a fix saves which saves less of the bytes."""
 
+_LEAST_FASTER_REPEATED = 0.5
+"""The part of the step time that a fix saves which makes devices repeat computation."""
+
 _MOST_GROWTH = 0.05
 """The part by which one cost may grow while another one shrinks."""
 
@@ -152,7 +155,8 @@ class Least:
 def is_better(before: Costs, after: Costs, least: Least) -> bool:
     """Return whether a fix saves at least `least` bytes, memory or time, and takes little of the others."""
     received, memory = before.received - after.received, before.memory - after.memory
-    if after.compute > (1 + _MOST_GROWTH) * before.compute:
+    is_much_faster = after.seconds <= (1 - _LEAST_FASTER_REPEATED) * before.seconds
+    if after.compute > (1 + _MOST_GROWTH) * before.compute and not is_much_faster:
         return False
     if -memory > max(_MOST_GROWTH * before.memory, _TRADED * received):
         return False
