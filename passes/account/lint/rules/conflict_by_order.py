@@ -5,8 +5,8 @@ to move decide which of them is resharded, not an annotation.
 
 Unavoidable and intended conflicts are not reported: a tensor times its own transpose; a parameter that is all-gathered
 because the rows of the other operand are sharded over its axis, as in fully sharded data parallelism; a tensor that is
-all-gathered from a sharding constraint, as in sequence parallelism; and, in a loop, one for which every layout that was
-tried costs more.
+all-gathered from a sharding constraint, as in sequence parallelism; and one for which every layout that was tried costs
+more, in a loop or if it is less than half of the bytes of a step.
 
 Before::
 
@@ -38,6 +38,9 @@ from sdy.passes.account.lint.wording import from_to, spec_of
 from sdy.passes.common.loops import loops_around
 from sdy.rule import OpShardingRule
 from sdy.rules.registry import sharding_rule
+
+_LEAST_UNCURED = 0.5
+"""The smallest part of the bytes of a step for which a conflict is reported though no layout costs less."""
 
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
@@ -118,6 +121,7 @@ def _suspicion(
     op, other = cause.operation, cause.operation.operands[conflict.other]
     mine, theirs = program.called(cause.tensor), program.called(other)
     sizes = sides.rule.factor_sizes
+    received = sum(each.bytes for each in collectives)
     what = (
         f"two operands of {op.name} have conflicting shardings: {mine} shards factor "
         f"{factor_name(conflict.own)}={sizes[conflict.own]} over {axes_text(conflict.axes)}, and {theirs} shards "
@@ -129,10 +133,10 @@ def _suspicion(
         what,
         f"shard {mine} as {spec_of(cause.after)}, as the operation requires, or change the sharding of {theirs}",
         [GivenBy(cause.tensor, conflict.axes), GivenBy(other, conflict.others_axes)],
-        received=sum(each.bytes for each in collectives),
+        received=received,
         collectives=[each.op for each in collectives],
         cures=Candidates(program).of_cause(cause),
-        needs_cure=any(loops_around(op)),
+        needs_cure=any(loops_around(op)) or received < _LEAST_UNCURED * program.costs.received,
         cause=_origin(program, cause.tensor, conflict.axes),
     )
 
