@@ -17,7 +17,7 @@ from sdy.passes.mpmd.fragment_modules import fragment_module
 from sdy.passes.mpmd.programs import entry_point, partitioned_module
 from sdy.passes.mpmd.step_execution import FragmentCost, StepExecution, execute
 from sdy.passes.mpmd.steps import Call, StepList
-from sdy.passes.mpmd.timeline import TimelineSlice, format_timeline, perfetto_trace
+from sdy.passes.mpmd.timeline import WIDTH, TimelineSlice, format_timeline, perfetto_trace
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
 from sdy.passes.spmd.costs.network import Message, Network
 from sdy.passes.spmd.costs.step_time import StepCost, StepTimes
@@ -69,7 +69,7 @@ class PipelinePlan:
         """Return the bytes that other meshes receive from a mesh, for each device of theirs."""
         return sum(size for (sender, _), size in self.execution.sent.items() if sender == mesh)
 
-    def timeline(self, width: int = 72) -> str:
+    def timeline(self, width: int = WIDTH) -> str:
         """Return the step as text: a row for each mesh, with `F`, `B`, `U` for updates, or a space in each column."""
         return format_timeline(self.execution.meshes, self.execution.end, width)
 

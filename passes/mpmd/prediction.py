@@ -10,7 +10,7 @@ from sdy.mesh import Mesh
 from sdy.passes.mpmd.schedules import SCHEDULES, Schedule
 from sdy.passes.mpmd.schedules import schedule as schedule_of
 from sdy.passes.mpmd.simulation import Execution, StageCost, StageSlice, simulate
-from sdy.passes.mpmd.timeline import TimelineSlice, format_timeline, perfetto_trace
+from sdy.passes.mpmd.timeline import WIDTH, TimelineSlice, format_timeline, perfetto_trace
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
 from sdy.passes.spmd.costs.network import Message, Network
 
@@ -61,7 +61,7 @@ class Prediction:
         """True if no device needs more than its memory."""
         return not self.memory or self.peak <= self.memory
 
-    def timeline(self, width: int = 72) -> str:
+    def timeline(self, width: int = WIDTH) -> str:
         """Return the step as text: a row for each device, and `F`, `B`, `I`, `W` or a space in each column."""
         return format_timeline(self._devices(), self.execution.seconds, width)
 

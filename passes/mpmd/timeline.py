@@ -7,7 +7,8 @@ from typing import NamedTuple
 from sdy.formatting import columns
 
 _MICROSECONDS = 1e6
-_WIDTH = 72
+WIDTH = 72
+"""The default columns of a timeline as text."""
 
 
 class TimelineSlice(NamedTuple):
@@ -29,7 +30,7 @@ Timeline = Mapping[str, Sequence[TimelineSlice]]
 """The slices of each device and link by its name, in order."""
 
 
-def format_timeline(rows: Timeline, seconds: float, width: int = _WIDTH) -> str:
+def format_timeline(rows: Timeline, seconds: float, width: int = WIDTH) -> str:
     """Format rows as lines of `width` columns, each with the letter of the slice that is executed, or a space."""
     scale = width / seconds if seconds else 0.0
     lines: list[list[str]] = []
