@@ -8,6 +8,7 @@ timeline.py      a step as text and for Perfetto
 Programs that Shardy's MPMD compiler has partitioned:
 
 programs.py          the forms in which they are given, and the function to run
+scheduled_calls.py   its calls in the order of a schedule
 steps.py             that function as one list of steps
 fragment_modules.py  the functions that it calls, as modules
 step_execution.py    execution of the steps in time, and in memory

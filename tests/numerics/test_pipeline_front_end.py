@@ -16,13 +16,15 @@ import sdy
 from samples import covering
 from sdy.diagnostics import DiagnosticError
 from sdy.passes.jax.mpmd import shardy_compiler
+from sdy.passes.mpmd.schedules import SCHEDULES, Phase
+from sdy.passes.mpmd.schedules import schedule as schedule_of
 
 WIDTH, ROWS = 16, 32
 
 
-def stages_of(count: int) -> Any:
+def stages_of(count: int, chunks: int = 1) -> Any:
     mesh = jax.make_mesh((count, 8 // count), ("stage", "data"), axis_types=(AxisType.Auto,) * 2)
-    return sdy.mpmd.stages(mesh)
+    return sdy.mpmd.stages(mesh, chunks=chunks)
 
 
 def block(weights: jax.Array, x: jax.Array) -> jax.Array:
@@ -93,16 +95,36 @@ def without_stages(weights: list[jax.Array], x: jax.Array, labels: jax.Array) ->
     return squared_error(x, labels)
 
 
+def chunks_of(schedule: str) -> int:
+    return 2 if SCHEDULES[schedule].has_chunks else 1
+
+
 @covering
-@pytest.mark.parametrize("schedule", shardy_compiler.SCHEDULES)
+@pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("count", [2, 4])
 @pytest.mark.parametrize("reduce", ["mean", "sum"])
 def test_training_in_stages_equals_that_on_one_device(schedule: str, count: int, reduce: Literal["mean", "sum"]):
-    pp = stages_of(count)
+    pp = stages_of(count, chunks_of(schedule))
     train = adam_step(loss_in(pp), 8, reduce)
     step = pp.jit(train, schedule=schedule, in_shardings=(None, P("data"), P("data")), donate_argnums=0)
-    wanted = two_steps(jax.jit(adam_step(without_stages, 8, reduce)), state_of(count))
-    assert_close(two_steps(step, state_of(count)), wanted)
+    wanted = two_steps(jax.jit(adam_step(without_stages, 8, reduce)), state_of(len(pp)))
+    assert_close(two_steps(step, state_of(len(pp))), wanted)
+
+
+@covering
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("count", [2, 4])
+def test_fragments_run_in_the_order_of_the_schedule(schedule: str, count: int):
+    """The first stage has no gradient of an input: its backward has the turn of the first part of two."""
+    pp = stages_of(count, chunks_of(schedule))
+    step = pp.jit(adam_step(loss_in(pp), 8), schedule=schedule, in_shardings=(None, P("data"), P("data")))
+    state = state_of(len(pp))
+    order = schedule_of(schedule, count, 8, pp.chunks)
+    plan = step.plan(state, *batch(), unpipelined=False)
+    for mesh, units in zip(plan.meshes, order.devices, strict=True):
+        own = [unit.phase for unit in units if mesh != "stage0" or unit.phase is not Phase.WEIGHTS]
+        letters = ["F" if phase is Phase.FORWARD else "B" for phase in own]
+        assert [each.letter for each in plan.execution.meshes[mesh]] == letters
 
 
 def test_one_program_runs_as_a_pipeline_and_without():
@@ -201,7 +223,7 @@ def test_wrong_stages_axes_and_schedules_are_named():
         pp.stage(4)
     with pytest.raises(ValueError, match="the mesh has no axis 'pipe'; its axes are stage, data"):
         sdy.mpmd.stages(jax.make_mesh((4, 2), ("stage", "data"), axis_types=(AxisType.Auto,) * 2), "pipe")
-    with pytest.raises(ValueError, match="there is no schedule 'dualpipe' here; the schedules are gpipe, 1f1b"):
+    with pytest.raises(ValueError, match="there is no schedule 'dualpipe'; the schedules are gpipe, 1f1b"):
         pp.jit(block, schedule="dualpipe")
 
 

@@ -22,8 +22,8 @@ from sdy.passes.mpmd.steps import Call, Free, StepList
 
 TRAININGS = {
     "1F1B": Training(),
-    "GPipe": Training(schedule="gpipe"),
-    "zero bubble": Training(schedule="zb-h1"),
+    "GPipe": Training(schedule="GPipe"),
+    "zero bubble": Training(schedule="ZeroBubbleH1"),
     "uneven stages": Training(layers=(1, 2, 3)),
     "tied": Training(layers=(1, 1, 1), tied=True),
     "two stages of four devices": Training(layers=(1, 1), devices=4),
@@ -73,7 +73,7 @@ def test_devices_hold_and_receive_the_bytes_of_the_plan(name: str, donates: bool
         assert (program.peak_bytes() or 0) <= 1.25 * plan.execution.peaks[mesh]
 
 
-@pytest.mark.parametrize("schedule", ["gpipe", "1f1b"])
+@pytest.mark.parametrize("schedule", ["GPipe", "1F1B"])
 @pytest.mark.parametrize("microbatches", [4, 7])
 def test_time_of_a_step_has_the_closed_form(schedule: str, microbatches: int):
     """(m + p - 1) (tf + tb) for p stages and m microbatches."""

@@ -13,7 +13,7 @@ from sdy.diagnostics import DiagnosticError
 
 TRAININGS = {
     "1F1B": Training(),
-    "GPipe": Training(schedule="gpipe"),
+    "GPipe": Training(schedule="GPipe"),
     "more microbatches than stages": Training(microbatches=7),
     "two stages of four devices": Training(layers=(1, 1), devices=4),
     "uneven stages": Training(layers=(1, 2, 3)),

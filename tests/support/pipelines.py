@@ -13,7 +13,8 @@ from jax.sharding import PartitionSpec as P
 import sdy
 from sdy.passes.jax.api.accumulate import with_pipelined_microbatches
 from sdy.passes.jax.mpmd import shardy_compiler
-from sdy.passes.jax.mpmd.named_computations import as_stage, name_computations, stage_name
+from sdy.passes.jax.mpmd.named_computations import as_stage, name_computations
+from sdy.passes.mpmd.scheduled_calls import stage_name
 
 ROWS, WIDTH = 8, 16
 
@@ -31,7 +32,7 @@ class Training:
     microbatches: int = 4
     tied: bool = False
     corrected: bool = False
-    schedule: str = "1f1b"
+    schedule: str = "1F1B"
 
     @property
     def stages(self) -> int:
@@ -103,5 +104,6 @@ class Training:
             {stage_name(index): (f"mesh{index}", index) for index in range(self.stages)},
             phases=phases,
             donated=range(len(jax.tree.leaves(self.state())) if donates else 0),
+            splits_backwards=self.schedule.startswith("ZeroBubble"),
             schedule=self.schedule,
         )

@@ -21,26 +21,31 @@ from sdy.passes.jax.api.auto_jit import type_of
 from sdy.passes.jax.api.given_shardings import GivenShardings, Tree
 from sdy.passes.jax.api.positional_call import PositionalCall, positional_call
 from sdy.passes.jax.bindings.from_jax import from_jax
-from sdy.passes.jax.mpmd.named_computations import as_stage, name_computations, stage_name
+from sdy.passes.jax.mpmd.named_computations import as_stage, name_computations
 from sdy.passes.jax.mpmd.pipeline import Pipeline
 from sdy.passes.jax.mpmd.run import run
-from sdy.passes.jax.mpmd.shardy_compiler import SCHEDULES, partition
+from sdy.passes.jax.mpmd.shardy_compiler import partition
 from sdy.passes.jax.operators.keys import Keys, keys_among, with_data, with_keys
 from sdy.passes.mpmd.plan import PipelinePlan, plan
+from sdy.passes.mpmd.programs import entry_point
+from sdy.passes.mpmd.scheduled_calls import schedule_calls, stage_name
+from sdy.passes.mpmd.schedules import SCHEDULES
 from sdy.passes.mpmd.schedules import schedule as schedule_of
 from sdy.passes.spmd.costs.hardware import Hardware
+from sdy.text import format, parse
 from sdy.type_helpers import Function
 
 
-def stages(mesh: jax.sharding.Mesh, axis: str = "stage") -> "Stages":
+def stages(mesh: jax.sharding.Mesh, axis: str = "stage", *, chunks: int = 1) -> "Stages":
     """Divide a mesh into the meshes of stages, along one axis.
 
     Args:
         mesh: The mesh of all devices.
         axis: The axis along which the stages are. The mesh of a stage has it with size 1.
+        chunks: The number of stages of each mesh. Mesh d of p has the stages d, d + p, d + 2p, ...
 
     Raises:
-        ValueError: The mesh has no such axis.
+        ValueError: The mesh has no such axis, or `chunks` is less than 1.
 
     Example:
         ```python
@@ -57,7 +62,7 @@ def stages(mesh: jax.sharding.Mesh, axis: str = "stage") -> "Stages":
             return value, jax.tree.map(lambda w, g: w - 0.1 * g, params, gradients)
         ```
     """
-    return Stages(mesh, axis)
+    return Stages(mesh, axis, chunks)
 
 
 class Stages:
@@ -66,13 +71,16 @@ class Stages:
     Attributes:
         mesh: The mesh of all devices.
         axis: The axis of the mesh along which the stages are.
-        meshes: The mesh of each stage, by its name: "stage0", "stage1", ...
+        chunks: The number of stages of each mesh.
+        meshes: The meshes of stages, by the name of their first: "stage0", "stage1", ...
     """
 
-    def __init__(self, mesh: jax.sharding.Mesh, axis: str):
+    def __init__(self, mesh: jax.sharding.Mesh, axis: str, chunks: int = 1):
         if axis not in mesh.axis_names:
             raise ValueError(f"the mesh has no axis '{axis}'; its axes are {', '.join(map(str, mesh.axis_names))}")
-        self.mesh, self.axis = mesh, axis
+        if chunks < 1:
+            raise ValueError(f"the number of chunks is {chunks}; it must be at least 1")
+        self.mesh, self.axis, self.chunks = mesh, axis, chunks
         position = mesh.axis_names.index(axis)
         types = (AxisType.Auto,) * len(mesh.axis_names)
         self.meshes: Mapping[str, jax.sharding.Mesh] = {
@@ -82,8 +90,12 @@ class Stages:
             for index in range(mesh.shape[axis])
         }
 
+    def __len__(self) -> int:
+        """Return the number of stages."""
+        return len(self.meshes) * self.chunks
+
     def __repr__(self) -> str:
-        return f"<{len(self.meshes)} stages of {next(iter(self.meshes.values())).size} devices>"
+        return f"<{len(self)} stages on {len(self.meshes)} meshes of {next(iter(self.meshes.values())).size} devices>"
 
     def stage(self, index: int) -> Callable[[Function[Any]], Function[Any]]:
         """Return a decorator of functions that the devices of a stage compute.
@@ -93,8 +105,8 @@ class Stages:
         Raises:
             ValueError: There is no such stage.
         """
-        if not 0 <= index < len(self.meshes):
-            raise ValueError(f"there is no stage {index}: the mesh has {len(self.meshes)} stages, from 0")
+        if not 0 <= index < len(self):
+            raise ValueError(f"there is no stage {index}: the mesh has {len(self)} stages, from 0")
         return lambda function: as_stage(index, function)
 
     def jit(
@@ -107,7 +119,8 @@ class Stages:
 
         Args:
             fun: The function.
-            schedule: `gpipe`, `1f1b`, `zb-h1` or `zb-h2`, as in `sdy.mpmd.predict`.
+            schedule: `gpipe`, `1f1b`, `interleaved`, `zb-h1`, `zb-h2` or `circular`, as in `sdy.mpmd.predict`. Several
+                chunks need `interleaved` or `circular`.
             in_shardings: A tree, or a prefix, of `PartitionSpec` or None, for the mesh of a stage.
             **options: Options of `jax.jit`: static_argnums, static_argnames, donate_argnums, donate_argnames.
 
@@ -115,13 +128,13 @@ class Stages:
             ValueError: There is no such schedule.
         """
         if schedule not in SCHEDULES:
-            raise ValueError(f"there is no schedule '{schedule}' here; the schedules are {', '.join(SCHEDULES)}")
+            raise ValueError(f"there is no schedule '{schedule}'; the schedules are {', '.join(SCHEDULES)}")
         return Pipelined(fun, self, schedule, in_shardings, options)
 
 
 class _Partitioned(NamedTuple):
     text: str
-    """The program after the phase PARTITION of Shardy's compiler."""
+    """The program after the phase PARTITION of Shardy's compiler, with the calls in the order of the schedule."""
     results: Any
     """The tree of the results."""
     keys: Keys
@@ -211,17 +224,19 @@ class Pipelined:
         types = tree_map(type_of, call.arguments)
         module = from_jax(jitted, *types)
         microbatches = name_computations(module)
-        meshes = self._stages.meshes
-        schedule_of(self._schedule, len(meshes), microbatches)
+        stages = self._stages
+        order = schedule_of(self._schedule, len(stages.meshes), microbatches, stages.chunks)
         text = partition(
             module,
-            {name: dict(mesh.shape) for name, mesh in meshes.items()},
-            {name: (name, index) for index, name in enumerate(meshes)},
+            {name: dict(mesh.shape) for name, mesh in stages.meshes.items()},
+            {stage_name(index): (stage_name(index % len(stages.meshes)), index) for index in range(len(stages))},
             donated=donated,
-            schedule=self._schedule,
+            splits_backwards=order.splits_backwards,
         )
+        partitioned = parse(text, "<mpmd>")
+        schedule_calls(entry_point(partitioned), order)
         results, tree = tree_flatten(jax.eval_shape(jitted, *types))
-        return _Partitioned(text, tree, keys_among(results))
+        return _Partitioned(format(partitioned), tree, keys_among(results))
 
 
 def _leaf_numbers(arguments: tuple[Any, ...], numbers: Any) -> list[int]:

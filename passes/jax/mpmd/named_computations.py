@@ -41,16 +41,11 @@ from sdy.passes.common.call_graph import calls_in, functions
 from sdy.passes.common.inline import inline_calls
 from sdy.passes.common.symbol_dce import erase_dead_symbols
 from sdy.passes.jax.api.accumulate import MICROBATCH
+from sdy.passes.mpmd.scheduled_calls import stage_name, stage_of
 
-_NAME = "stage"
-_STAGE = re.compile(rf"mpmd_{_NAME}(\d+)(_\d+)?")
+_STAGE = re.compile(r"mpmd_(\w+?)(_\d+)?")
 _RECOMPUTED = "rematted_computation"
 _COUNTER = "call_counter"
-
-
-def stage_name(stage: int) -> str:
-    """Return the name of the computations of a stage."""
-    return f"{_NAME}{stage}"
 
 
 def as_stage(stage: int, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -111,7 +106,7 @@ def _is_marked(name: str) -> bool:
 
 def _stage_of(name: str) -> int | None:
     match = _STAGE.fullmatch(name)
-    return None if match is None else int(match[1])
+    return None if match is None else stage_of(match[1])
 
 
 def _transpose_count(location: Attribute) -> int:
@@ -154,7 +149,8 @@ def _check_order(function: FuncOp) -> None:
             origin = op.origin.data
             if origin.transpose_count:
                 continue
-            own = int(origin.name.removeprefix(_NAME))
+            own = stage_of(origin.name)
+            assert own is not None
             if stage > own:
                 raise error(op, f"stage {own} reads a result of stage {stage}, which comes later")
             stage = own

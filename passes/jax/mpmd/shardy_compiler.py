@@ -17,9 +17,6 @@ from sdy.text import format
 
 PHASES = ("IMPORT", "OPTIMIZE", "PARTITION")
 
-SCHEDULES = {"gpipe": "GPipe", "1f1b": "1F1B", "zb-h1": "ZeroBubbleH1", "zb-h2": "ZeroBubbleH2ZeroTxLatency"}
-"""Shardy's names of schedules."""
-
 _VERSIONS = "0.10.2 to 0.12.0.1"
 """The versions of jaxlib whose compiler this file was tested with."""
 
@@ -65,7 +62,8 @@ def partition(
     *,
     phases: Sequence[str] = PHASES,
     donated: Sequence[int] = (),
-    schedule: str = "1f1b",
+    splits_backwards: bool = False,
+    schedule: str = "None",
 ) -> str:
     """Return a module after phases of the compiler, with every inference of meshes allowed.
 
@@ -75,7 +73,8 @@ def partition(
         assignment: The mesh and the number of the stage of each name.
         phases: Some of `PHASES`.
         donated: The indices of the donated arguments.
-        schedule: A key of `SCHEDULES`.
+        splits_backwards: Whether gradients of inputs and of weights are separate fragments.
+        schedule: Shardy's name of a schedule, such as "1F1B"; by default, microbatches follow each other.
 
     Raises:
         NotImplementedError: jaxlib has no MPMD compiler.
@@ -92,8 +91,8 @@ def partition(
         "partitioning_options": {
             "mpmd_infer_transfers": True,
             "mpmd_infer_cross_mesh_reductions": True,
-            "mpmd_pipeline_schedule": SCHEDULES[schedule],
-            "mpmd_split_bwd_fragments": schedule.startswith("zb"),
+            "mpmd_pipeline_schedule": schedule,
+            "mpmd_split_bwd_fragments": splits_backwards,
         },
     }
     (text,) = ask(format(module), phases=phases, partitioning=partitioning)

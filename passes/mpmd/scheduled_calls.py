@@ -1,0 +1,96 @@
+"""The order of a schedule for the fragments of a partitioned MPMD program.
+
+Shardy's compiler leaves the calls of fragments in the order of the microbatches. `schedule_calls` moves them into the
+order of a schedule of `schedules.py`. Each call is a unit of it, by its stage, its phase and its position among equal
+ones:
+
+    fragment_call origin=["stage0"]      @f0    0F0
+    fragment_call origin=["stage1"]      @f1    1F0
+    fragment_call origin=["stage1"(1)]   @b1    1B0
+    fragment_call origin=["stage0"(1)]   @b0    0B0
+    fragment_call origin=["stage0"]      @f0    0F1
+"""
+
+import re
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from sdy.ir.walking import invalidate, operations_in_block
+from sdy.mpmd import FragmentCallOp
+from sdy.passes.mpmd.schedules import Phase, Schedule, Unit
+from sdy.passes.mpmd.simulation import StageCost, simulate
+
+_NAME = "stage"
+_STAGE = re.compile(rf"{_NAME}(\d+)")
+_COST = StageCost(forward=1, backward=2)
+"""The assumed cost of all stages, which orders calls on different meshes."""
+_AT_ONCE = -1
+
+
+def stage_name(stage: int) -> str:
+    """Return the name of the computations of a stage."""
+    return f"{_NAME}{stage}"
+
+
+def stage_of(name: str) -> int | None:
+    """Return the stage whose computations have a name, or None if it is not the name of a stage."""
+    match = _STAGE.fullmatch(name)
+    return None if match is None else int(match[1])
+
+
+def schedule_calls(main: FuncOp, order: Schedule) -> None:
+    """Move the operations of `main` so that each mesh calls the fragments of its stages in the order of a schedule.
+
+    Transfers and fragments outside of stages come as soon as their operands are there. A call whose operands come later
+    than its turn waits for them.
+    """
+    block = main.body.block
+    *ops, returned = operations_in_block(block)
+    turns, units = _turns(order), _units(ops, order)
+    ranks = {op: (turns.get(units.get(op), _AT_ONCE), position) for position, op in enumerate(ops)}
+    waits_for = {op: {operand.owner for operand in op.operands} & ranks.keys() for op in ops}
+    ready = [rank for op, rank in ranks.items() if not waits_for[op]]
+    heapify(ready)
+    while ready:
+        op = ops[heappop(ready)[1]]
+        op.detach()
+        block.insert_op_before(op, returned)
+        for user in {use.operation for result in op.results for use in result.uses} - {returned}:
+            waits_for[user].remove(op)
+            if not waits_for[user]:
+                heappush(ready, ranks[user])
+    invalidate()
+
+
+def _turns(order: Schedule) -> dict[Unit | None, int]:
+    """Return the position of each unit among those of all devices, by the time of its start."""
+    rows = simulate(order, [_COST] * order.stages).devices
+    slices = sorted((each.start, device, each.unit) for device, row in enumerate(rows) for each in row)
+    return {unit: turn for turn, (_, _, unit) in enumerate(slices)}
+
+
+def _units(ops: Sequence[Operation], order: Schedule) -> dict[Operation, Unit]:
+    """Return the unit of each call of a fragment of a stage.
+
+    A stage with two backwards for each microbatch computes first the gradient of its input, then those of its weights.
+    """
+    calls: dict[tuple[int, bool], list[Operation]] = {}
+    for op in ops:
+        if isinstance(op, FragmentCallOp) and op.origin.data:
+            origin = max((each.data for each in op.origin), key=lambda each: each.transpose_count)
+            stage = stage_of(origin.name)
+            if stage is not None:
+                calls.setdefault((stage, origin.transpose_count > 0), []).append(op)
+    units: dict[Operation, Unit] = {}
+    for (stage, is_backward), equal in calls.items():
+        phases = [Phase.FORWARD]
+        if is_backward:
+            is_split = len(equal) == 2 * order.microbatches
+            phases = [Phase.INPUT, Phase.WEIGHTS][: 1 + is_split] if order.splits_backwards else [Phase.BACKWARD]
+        for position, op in enumerate(equal):
+            microbatch, part = divmod(position, len(phases))
+            units[op] = Unit(phases[part], stage, microbatch)
+    return units
