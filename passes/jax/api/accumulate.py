@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import reduce as fold
 from functools import wraps
 from math import gcd
 from numbers import Integral
@@ -138,16 +137,21 @@ def _sum_in_loop(function: Callable[..., Tree], params: Tree, split: Sequence[Tr
 
 
 def _sum_of_calls(function: Callable[..., Tree], params: Tree, split: Sequence[Tree]) -> Tree:
-    """Return the sum of the results over microbatches, as a call for each."""
+    """Return the sum of the results over microbatches, as a call for each.
 
-    def microbatch(params: Tree, *batch: Tree) -> Tree:
-        return function(params, *batch)
+    A call adds to the total of those before it: Shardy's compiler would add up all results after the last call.
+    """
+
+    def microbatch(params: Tree, total: Tree | None, *batch: Tree) -> Tree:
+        result = function(params, *batch)
+        return result if total is None else jax.tree.map(jnp.add, total, result)
 
     microbatch.__name__ = MICROBATCH
-    call = jax.jit(microbatch)
     leaves, tree = tree_flatten(split)
-    results = [call(params, *tree_unflatten(tree, each)) for each in zip(*leaves, strict=True)]
-    return fold(lambda total, result: jax.tree.map(jnp.add, total, result), results)
+    total: Tree | None = None
+    for each in zip(*leaves, strict=True):
+        total = jax.jit(microbatch)(params, total, *tree_unflatten(tree, each))
+    return total
 
 
 def _split(leaf: jax.Array, microbatches: int) -> jax.Array:
