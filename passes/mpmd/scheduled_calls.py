@@ -12,14 +12,19 @@ ones:
 """
 
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from heapq import heapify, heappop, heappush
 
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from sdy.ir.walking import invalidate, operations_in_block
 from sdy.mpmd import FragmentCallOp
+from sdy.passes.common.call_graph import functions
+from sdy.passes.common.donations import is_donated
+from sdy.passes.mpmd.programs import entry_point
 from sdy.passes.mpmd.schedules import Phase, Schedule, Unit
 from sdy.passes.mpmd.simulation import StageCost, simulate
 
@@ -41,28 +46,46 @@ def stage_of(name: str) -> int | None:
     return None if match is None else int(match[1])
 
 
-def schedule_calls(main: FuncOp, order: Schedule) -> None:
-    """Move the operations of `main` so that each mesh calls the fragments of its stages in the order of a schedule.
+def schedule_calls(module: ModuleOp, order: Schedule) -> None:
+    """Move the operations of the entry point so that each mesh calls the fragments in the order of a schedule.
 
     Transfers and fragments outside of stages come as soon as their operands are there. A call whose operands come later
-    than its turn waits for them.
+    than its turn waits for them, and one that donates an operand for all earlier readers of it.
     """
-    block = main.body.block
+    block = entry_point(module).body.block
     *ops, returned = operations_in_block(block)
     turns, units = _turns(order), _units(ops, order)
     ranks = {op: (turns.get(units.get(op), _AT_ONCE), position) for position, op in enumerate(ops)}
-    waits_for = {op: {operand.owner for operand in op.operands} & ranks.keys() for op in ops}
+    waits_for = _predecessors(ops, {function.sym_name.data: function for function in functions(module)})
+    followers: defaultdict[Operation, list[Operation]] = defaultdict(list)
+    for op, earlier in waits_for.items():
+        for each in earlier:
+            followers[each].append(op)
     ready = [rank for op, rank in ranks.items() if not waits_for[op]]
     heapify(ready)
     while ready:
         op = ops[heappop(ready)[1]]
         op.detach()
         block.insert_op_before(op, returned)
-        for user in {use.operation for result in op.results for use in result.uses} - {returned}:
-            waits_for[user].remove(op)
-            if not waits_for[user]:
-                heappush(ready, ranks[user])
+        for each in followers[op]:
+            waits_for[each].remove(op)
+            if not waits_for[each]:
+                heappush(ready, ranks[each])
     invalidate()
+
+
+def _predecessors(ops: Sequence[Operation], callees: Mapping[str, FuncOp]) -> dict[Operation, set[Operation]]:
+    """Return the operations before which each one must not come."""
+    predecessors: dict[Operation, set[Operation]] = {}
+    for op in ops:
+        earlier = {operand.owner for operand in op.operands if isinstance(operand.owner, Operation)}
+        if isinstance(op, FragmentCallOp):
+            callee = callees[op.callee.string_value()]
+            for index, operand in enumerate(op.operands):
+                if is_donated(callee, index):
+                    earlier |= {use.operation for use in operand.uses} & predecessors.keys()
+        predecessors[op] = earlier
+    return predecessors
 
 
 def _turns(order: Schedule) -> dict[Unit | None, int]:

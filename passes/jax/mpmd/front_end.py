@@ -27,7 +27,6 @@ from sdy.passes.jax.mpmd.run import run
 from sdy.passes.jax.mpmd.shardy_compiler import partition
 from sdy.passes.jax.operators.keys import Keys, keys_among, with_data, with_keys
 from sdy.passes.mpmd.plan import PipelinePlan, plan
-from sdy.passes.mpmd.programs import entry_point
 from sdy.passes.mpmd.scheduled_calls import schedule_calls, stage_name
 from sdy.passes.mpmd.schedules import SCHEDULES
 from sdy.passes.mpmd.schedules import schedule as schedule_of
@@ -234,7 +233,7 @@ class Pipelined:
             splits_backwards=order.splits_backwards,
         )
         partitioned = parse(text, "<mpmd>")
-        schedule_calls(entry_point(partitioned), order)
+        schedule_calls(partitioned, order)
         results, tree = tree_flatten(jax.eval_shape(jitted, *types))
         return _Partitioned(format(partitioned), tree, keys_among(results))
 
