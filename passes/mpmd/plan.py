@@ -44,12 +44,12 @@ class PipelinePlan:
     @property
     def seconds(self) -> float:
         """The time of a step: of consecutive steps, from start to start."""
-        return self.execution.period
+        return self.execution.meshes.period
 
     @property
     def bubble(self) -> float:
         """The part of the step in which the busiest mesh waits."""
-        return 1 - max(map(self.busy, self.meshes)) / self.seconds if self.seconds else 0.0
+        return self.execution.meshes.bubble
 
     @property
     def memory(self) -> int:
@@ -63,7 +63,7 @@ class PipelinePlan:
 
     def busy(self, mesh: str) -> float:
         """Return the seconds in which the devices of a mesh compute."""
-        return sum(each.seconds for each in self.execution.meshes.get(mesh, ()))
+        return self.execution.meshes.busy(mesh)
 
     def sent(self, mesh: str) -> int:
         """Return the bytes that other meshes receive from a mesh, for each device of theirs."""
@@ -71,13 +71,15 @@ class PipelinePlan:
 
     def timeline(self, width: int = WIDTH) -> str:
         """Return the step as text: a row for each mesh, with `F`, `B`, `U` for updates, or a space in each column."""
-        return format_timeline(self.execution.meshes, self.execution.end, width)
+        return format_timeline(self._rows(), self.execution.end, width)
 
     def to_perfetto(self) -> str:
         """Return the timeline in the Trace Event Format, which https://ui.perfetto.dev opens."""
-        links = {f"{sender} to {receiver}": slices for (sender, receiver), slices in self.execution.links.items()}
-        rows: dict[str, Sequence[TimelineSlice]] = {**self.execution.meshes, **links}
-        return perfetto_trace(rows)
+        links = {f"{sender} to {reader}": slices for (sender, reader), slices in self.execution.links.rows.items()}
+        return perfetto_trace(self._rows() | links)
+
+    def _rows(self) -> dict[str, list[TimelineSlice]]:
+        return {name: self.execution.meshes.rows.get(name, []) for name in self.meshes}
 
     def __str__(self) -> str:
         rows = [

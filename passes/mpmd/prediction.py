@@ -9,7 +9,7 @@ from sdy.formatting import columns, format_bytes, format_seconds
 from sdy.mesh import Mesh
 from sdy.passes.mpmd.schedules import SCHEDULES, Schedule
 from sdy.passes.mpmd.schedules import schedule as schedule_of
-from sdy.passes.mpmd.simulation import Execution, StageCost, StageSlice, simulate
+from sdy.passes.mpmd.simulation import Execution, StageCost, held, simulate
 from sdy.passes.mpmd.timeline import WIDTH, TimelineSlice, format_timeline, perfetto_trace
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
 from sdy.passes.spmd.costs.network import Message, Network
@@ -36,20 +36,20 @@ class Prediction:
     @property
     def bubble(self) -> float:
         """The part of the step in which the busiest device waits."""
-        return 1 - max(map(self.busy, range(len(self.order.devices)))) / self.seconds
+        return self.execution.devices.bubble
 
     def busy(self, device: int) -> float:
         """Return the seconds in which a device computes."""
-        return sum(each.seconds for each in self.execution.devices[device])
+        return self.execution.devices.busy(device)
 
     def microbatches_held(self, device: int) -> float:
         """Return the peak of the activations that a device holds, in microbatches through all of its chunks."""
-        return self.execution.held(device, [1 / self.order.chunks] * self.order.stages)
+        return held(self.order, device, [1 / self.order.chunks] * self.order.stages)
 
     def bytes_held(self, device: int) -> float:
         """Return the peak of the memory of a device: activations, and state of its stages."""
         own = self.stages[device :: len(self.order.devices)]
-        return self.execution.held(device, [each.held for each in self.stages]) + sum(each.state for each in own)
+        return held(self.order, device, [each.held for each in self.stages]) + sum(each.state for each in own)
 
     @property
     def peak(self) -> float:
@@ -63,15 +63,15 @@ class Prediction:
 
     def timeline(self, width: int = WIDTH) -> str:
         """Return the step as text: a row for each device, and `F`, `B`, `I`, `W` or a space in each column."""
-        return format_timeline(self._devices(), self.execution.seconds, width)
+        return format_timeline(self._devices(), self.execution.devices.end, width)
 
     def to_perfetto(self) -> str:
         """Return the timeline in the Trace Event Format, which https://ui.perfetto.dev opens."""
-        links = {f"device {sender} to {receiver}": each for (sender, receiver), each in self.execution.links.items()}
-        return perfetto_trace(self._devices() | {name: [*map(_slice, slices)] for name, slices in links.items()})
+        links = {f"device {sender} to {reader}": each for (sender, reader), each in self.execution.links.rows.items()}
+        return perfetto_trace(self._devices() | links)
 
     def _devices(self) -> dict[str, list[TimelineSlice]]:
-        return {f"device {number}": [*map(_slice, each)] for number, each in enumerate(self.execution.devices)}
+        return {f"device {number}": slices for number, slices in sorted(self.execution.devices.rows.items())}
 
     def __str__(self) -> str:
         count = len(self.order.devices)
@@ -100,10 +100,6 @@ class Prediction:
                 *columns([("device", "stages", "computes", "held", "memory", "sends"), *rows], numbers=(0, 2, 3, 4, 5)),
             ]
         )
-
-
-def _slice(each: StageSlice) -> TimelineSlice:
-    return TimelineSlice(str(each.unit), each.unit.phase.value, each.start, each.seconds)
 
 
 def predict(

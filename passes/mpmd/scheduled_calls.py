@@ -90,9 +90,13 @@ def _predecessors(ops: Sequence[Operation], callees: Mapping[str, FuncOp]) -> di
 
 def _turns(order: Schedule) -> dict[Unit | None, int]:
     """Return the position of each unit among those of all devices, by the time of its start."""
-    rows = simulate(order, [_COST] * order.stages).devices
-    slices = sorted((each.start, device, each.unit) for device, row in enumerate(rows) for each in row)
-    return {unit: turn for turn, (_, _, unit) in enumerate(slices)}
+    rows = simulate(order, [_COST] * order.stages).devices.rows
+    starts = {
+        unit: (each.start, device)
+        for device, units in enumerate(order.devices)
+        for unit, each in zip(units, rows[device], strict=True)
+    }
+    return {unit: turn for turn, unit in enumerate(sorted(starts, key=lambda unit: starts[unit]))}
 
 
 def _units(ops: Sequence[Operation], order: Schedule) -> dict[Operation, Unit]:

@@ -7,25 +7,13 @@ they are computed.
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from itertools import accumulate
 
 from sdy.passes.mpmd.schedules import Phase, Schedule, Unit, in_order_of_need, needed_by
+from sdy.passes.mpmd.timeline import Timeline
 
 Link = tuple[int, int]
 """The sending and the receiving device."""
-
-
-class StageSlice(NamedTuple):
-    """The time in which a device executes a unit, or a link carries its result."""
-
-    unit: Unit
-    start: float
-    """Seconds since the start of the step."""
-    seconds: float
-
-    @property
-    def end(self) -> float:
-        return self.start + self.seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,33 +69,17 @@ class StageCost:
 class Execution:
     """The simulated execution of one step."""
 
-    devices: Sequence[Sequence[StageSlice]]
-    """The slices of each device, in order."""
-    links: Mapping[Link, Sequence[StageSlice]]
-    """The slices of each link, in order."""
+    devices: Timeline[int]
+    """The units of each device."""
+    links: Timeline[Link]
+    """The transfers of each link, by the unit whose result it carries."""
     bytes: Mapping[Link, float]
     """The bytes on each link, of one device of a stage."""
 
     @property
-    def seconds(self) -> float:
-        """The time from the first start to the last end."""
-        return max(slices[-1].end for slices in self.devices)
-
-    @property
     def period(self) -> float:
         """The time between the starts of consecutive steps that no barrier separates."""
-        return max(slices[-1].end - slices[0].start for slices in self.devices)
-
-    def held(self, device: int, costs: Sequence[float]) -> float:
-        """Return the peak of the activations that a device holds, where stage s holds `costs[s]` a microbatch."""
-        slices = self.devices[device]
-        last = Phase.WEIGHTS if any(each.unit.phase is Phase.WEIGHTS for each in slices) else Phase.BACKWARD
-        signs = {Phase.FORWARD: 1, last: -1}
-        peak = now = 0.0
-        for unit, _, _ in slices:
-            now += signs.get(unit.phase, 0) * costs[unit.stage]
-            peak = max(peak, now)
-        return peak
+        return self.devices.period
 
 
 def simulate(order: Schedule, stages: Sequence[StageCost], transfers: Mapping[int, float] | None = None) -> Execution:
@@ -120,25 +92,26 @@ def simulate(order: Schedule, stages: Sequence[StageCost], transfers: Mapping[in
             default.
     """
     count, splits = len(order.devices), order.splits_backwards
-    devices: list[list[StageSlice]] = [[] for _ in order.devices]
-    links: defaultdict[Link, list[StageSlice]] = defaultdict(list)
+    devices: Timeline[int] = Timeline()
+    links: Timeline[Link] = Timeline()
     sent: defaultdict[Link, float] = defaultdict(float)
     arrivals: dict[Unit, float] = {}
     """The time at which the device that reads a unit's result has it."""
     for device, unit in in_order_of_need(order):
-        done = devices[device][-1].end if devices[device] else 0.0
         needed = [each for each in needed_by(unit, order.stages, splits) if each.stage != unit.stage]
-        start = max([done, *(arrivals[each] for each in needed)])
-        ended = StageSlice(unit, start, stages[unit.stage].seconds(unit.phase))
-        devices[device].append(ended)
-        arrivals[unit] = ended.end
-        step = 1 if unit.phase is Phase.FORWARD else -1
-        reader = unit.stage + step
+        ready = max((arrivals[each] for each in needed), default=0.0)
+        end = devices.append(device, str(unit), unit.phase, ready, stages[unit.stage].seconds(unit.phase))
+        reader = unit.stage + (1 if unit.phase is Phase.FORWARD else -1)
         link = (device, reader % count)
         if unit.phase is not Phase.WEIGHTS and 0 <= reader < order.stages and link[0] != link[1]:
             boundary = min(unit.stage, reader)
-            ready = max(ended.end, links[link][-1].end) if links[link] else ended.end
-            links[link].append(StageSlice(unit, ready, (transfers or {}).get(boundary, 0.0)))
+            end = links.append(link, str(unit), unit.phase, end, (transfers or {}).get(boundary, 0.0))
             sent[link] += stages[boundary].sent
-            arrivals[unit] = links[link][-1].end
+        arrivals[unit] = end
     return Execution(devices, links, sent)
+
+
+def held(order: Schedule, device: int, costs: Sequence[float]) -> float:
+    """Return the peak of the activations that a device holds, where stage s holds `costs[s]` a microbatch."""
+    signs = {Phase.FORWARD: 1, Phase.WEIGHTS if order.splits_backwards else Phase.BACKWARD: -1}
+    return max(accumulate(signs.get(unit.phase, 0) * costs[unit.stage] for unit in order.devices[device]))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from sdy.passes.mpmd.steps import Call, Free, StepList, Transfer
-from sdy.passes.mpmd.timeline import TimelineSlice
+from sdy.passes.mpmd.timeline import Timeline
 
 MeshLink = tuple[str, str]
 """The sending and the receiving mesh."""
@@ -28,10 +28,10 @@ class FragmentCost(NamedTuple):
 class StepExecution:
     """The simulated execution of one step."""
 
-    meshes: Mapping[str, Sequence[TimelineSlice]]
-    """The fragments of each mesh, in order."""
-    links: Mapping[MeshLink, Sequence[TimelineSlice]]
-    """The transfers of each link, in order."""
+    meshes: Timeline[str]
+    """The fragments of each mesh."""
+    links: Timeline[MeshLink]
+    """The transfers of each link."""
     sent: Mapping[MeshLink, int]
     """The bytes on each link, of a device of the receiving mesh."""
     peaks: Mapping[str, int]
@@ -42,12 +42,7 @@ class StepExecution:
     @property
     def end(self) -> float:
         """The seconds until the last fragment or transfer ends."""
-        return max((each.end for slices in (*self.meshes.values(), *self.links.values()) for each in slices), default=0)
-
-    @property
-    def period(self) -> float:
-        """The seconds between the starts of consecutive steps that no barrier separates."""
-        return max((slices[-1].end - slices[0].start for slices in self.meshes.values() if slices), default=0.0)
+        return max(self.meshes.end, self.links.end)
 
 
 def execute(
@@ -64,11 +59,11 @@ def execute(
         sizes: The bytes of a shard of each value.
         transfer_seconds: The seconds in which a link carries a number of bytes.
     """
-    meshes: dict[str, list[TimelineSlice]] = {type_.mesh: [] for type_ in plan.types}
-    links: defaultdict[MeshLink, list[TimelineSlice]] = defaultdict(list)
+    meshes: Timeline[str] = Timeline()
+    links: Timeline[MeshLink] = Timeline()
     sent: defaultdict[MeshLink, int] = defaultdict(int)
-    live = dict.fromkeys(meshes, 0)
-    peaks = dict.fromkeys(meshes, 0)
+    live = {type_.mesh: 0 for type_ in plan.types}
+    peaks = {**live}
     live_after: list[Mapping[str, int]] = []
     arrivals = dict.fromkeys(plan.inputs, 0.0)
 
@@ -80,23 +75,20 @@ def execute(
     for step in plan.steps:
         match step:
             case Call(callee, mesh, phase, inputs, outputs):
-                row, cost = meshes[mesh], costs[callee]
-                start = max([row[-1].end if row else 0.0, *(arrivals[value] for value in inputs)])
-                row.append(TimelineSlice(callee, phase, start, cost.seconds))
-                arrivals |= dict.fromkeys(outputs, row[-1].end)
+                cost = costs[callee]
+                ready = max((arrivals[value] for value in inputs), default=0.0)
+                arrivals |= dict.fromkeys(outputs, meshes.append(mesh, callee, phase, ready, cost.seconds))
                 beside = live[mesh] - sum(sizes[value] for value in set(inputs))
                 hold(outputs)
                 peaks[mesh] = max(peaks[mesh], beside + cost.peak)
             case Transfer(inputs, outputs):
                 for source, target in zip(inputs, outputs, strict=True):
-                    names = (plan.types[source].mesh, plan.types[target].mesh)
+                    link = (plan.types[source].mesh, plan.types[target].mesh)
                     arrivals[target] = arrivals[source]
-                    if names[0] != names[1]:
-                        link = links[names]
-                        start = max(arrivals[source], link[-1].end if link else 0.0)
-                        link.append(TimelineSlice(f"value {target}", "-", start, transfer_seconds(sizes[target])))
-                        sent[names] += sizes[target]
-                        arrivals[target] = link[-1].end
+                    if link[0] != link[1]:
+                        seconds = transfer_seconds(sizes[target])
+                        arrivals[target] = links.append(link, f"value {target}", "-", arrivals[source], seconds)
+                        sent[link] += sizes[target]
                 hold(outputs)
             case Free(values):
                 for value in values:

@@ -1,8 +1,10 @@
-"""Timelines of a step: as text, and in the Trace Event Format, which https://ui.perfetto.dev opens."""
+"""Timelines of a step: in seconds, as text, and in the Trace Event Format, which https://ui.perfetto.dev opens."""
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Generic, NamedTuple, TypeVar
 
 from sdy.formatting import columns
 
@@ -26,11 +28,46 @@ class TimelineSlice(NamedTuple):
         return self.start + self.seconds
 
 
-Timeline = Mapping[str, Sequence[TimelineSlice]]
-"""The slices of each device and link by its name, in order."""
+RowT = TypeVar("RowT")
 
 
-def format_timeline(rows: Timeline, seconds: float, width: int = WIDTH) -> str:
+@dataclass(frozen=True, slots=True)
+class Timeline(Generic[RowT]):
+    """Rows of slices, such as devices or links, each of which executes one slice at a time.
+
+    Attributes:
+        rows: The slices of each row in order.
+    """
+
+    rows: defaultdict[RowT, list[TimelineSlice]] = field(default_factory=lambda: defaultdict(list))
+
+    def append(self, row: RowT, label: str, letter: str, ready: float, seconds: float) -> float:
+        """Append a slice that starts when the row is free, but not before `ready`, and return its end."""
+        slices = self.rows[row]
+        slices.append(TimelineSlice(label, letter, max(ready, slices[-1].end) if slices else ready, seconds))
+        return slices[-1].end
+
+    @property
+    def end(self) -> float:
+        """The seconds until the last slice ends."""
+        return max((slices[-1].end for slices in self.rows.values() if slices), default=0.0)
+
+    @property
+    def period(self) -> float:
+        """The seconds between the starts of consecutive steps that no barrier separates."""
+        return max((slices[-1].end - slices[0].start for slices in self.rows.values() if slices), default=0.0)
+
+    @property
+    def bubble(self) -> float:
+        """The part of the period in which the busiest row waits."""
+        return 1 - max(map(self.busy, self.rows)) / self.period if self.period else 0.0
+
+    def busy(self, row: RowT) -> float:
+        """Return the seconds of the slices of a row."""
+        return sum(each.seconds for each in self.rows.get(row, ()))
+
+
+def format_timeline(rows: Mapping[str, Sequence[TimelineSlice]], seconds: float, width: int = WIDTH) -> str:
     """Format rows as lines of `width` columns, each with the letter of the slice that is executed, or a space."""
     scale = width / seconds if seconds else 0.0
     lines: list[list[str]] = []
@@ -44,7 +81,7 @@ def format_timeline(rows: Timeline, seconds: float, width: int = WIDTH) -> str:
     return "\n".join(columns(lines, gap=1))
 
 
-def perfetto_trace(rows: Timeline) -> str:
+def perfetto_trace(rows: Mapping[str, Sequence[TimelineSlice]]) -> str:
     """Return rows in the Trace Event Format, each as a thread."""
     threads = [
         {"ph": "M", "name": "thread_name", "pid": 1, "tid": thread, "args": {"name": name}}

@@ -124,7 +124,7 @@ def test_fragments_run_in_the_order_of_the_schedule(schedule: str, count: int):
     for mesh, units in zip(plan.meshes, order.devices, strict=True):
         own = [unit.phase for unit in units if mesh != "stage0" or unit.phase is not Phase.WEIGHTS]
         letters = ["F" if phase is Phase.FORWARD else "B" for phase in own]
-        assert [each.letter for each in plan.execution.meshes[mesh]] == letters
+        assert [each.letter for each in plan.execution.meshes.rows[mesh]] == letters
 
 
 def test_one_program_runs_as_a_pipeline_and_without():

@@ -81,7 +81,7 @@ def test_time_of_a_step_has_the_closed_form(schedule: str, microbatches: int):
     steps = StepList.of(main)
     seconds = {"F": 1.0, "B": 2.0}
     costs = {step.callee: FragmentCost(seconds[step.phase], 0) for step in steps.steps if isinstance(step, Call)}
-    assert execute(steps, costs, [0] * len(steps.types), lambda _: 0.0).period == 3 * (microbatches + 4 - 1)
+    assert execute(steps, costs, [0] * len(steps.types), lambda _: 0.0).meshes.period == 3 * (microbatches + 4 - 1)
 
 
 def block(weights: jax.Array, x: jax.Array) -> jax.Array:
