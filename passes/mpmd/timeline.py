@@ -33,7 +33,7 @@ RowT = TypeVar("RowT")
 
 @dataclass(frozen=True, slots=True)
 class Timeline(Generic[RowT]):
-    """Rows of slices, such as devices or links, each of which executes one slice at a time.
+    """Rows of slices: devices or links, which execute one slice at a time.
 
     Attributes:
         rows: The slices of each row in order.
