@@ -92,7 +92,7 @@ def measured_hardware(size: int = 1024, most_bytes: int = _MOST_BYTES) -> str:
             "# fitted to:",
             *(f"#   {name:14} {line.error:.0%}" for name, line in lines.items()),
             f'name = "{len(devices)} x {devices[0].device_kind}"',
-            f"memory = {_memory(devices[0]) // (len(devices) if devices[0].platform == 'cpu' else 1)}",
+            f"memory = {_memory(jax.local_devices()[0]) // (len(devices) if devices[0].platform == 'cpu' else 1)}",
             f"memory_bandwidth = {copy.rate:.3g}",
             *(["asynchronous = []"] if devices[0].platform == "cpu" else []),
             "",

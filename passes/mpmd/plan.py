@@ -23,6 +23,9 @@ from sdy.passes.spmd.costs.network import Message, Network
 from sdy.passes.spmd.costs.step_time import StepCost, StepTimes
 from sdy.text import format
 
+_TRANSFER = "collective_permute"
+"""The collective with the cost of a transfer."""
+
 
 @dataclass(frozen=True)
 class PipelinePlan:
@@ -145,11 +148,12 @@ def plan(
     network = Network(mesh or Mesh.of({axis: len(topology)}), device)
 
     def transfer_seconds(size: int) -> float:
-        return network.seconds(Message("collective_permute", (axis,), 0, size, 1))
+        return network.seconds(Message(_TRANSFER, (axis,), 0, size, 1))
 
     costs = _fragment_costs(module, steps, topology, device)
     sizes = [_shard_bytes(type_, topology[type_.mesh]) for type_ in steps.types]
-    return PipelinePlan(device, topology, execute(steps, costs, sizes, transfer_seconds))
+    execution = execute(steps, costs, sizes, transfer_seconds, is_asynchronous=_TRANSFER in device.asynchronous)
+    return PipelinePlan(device, topology, execution)
 
 
 def _fragment_costs(

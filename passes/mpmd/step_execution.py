@@ -1,7 +1,9 @@
 """Simulation of a partitioned MPMD program: its steps in time, and the memory of the devices of each mesh.
 
-The devices of a mesh execute its fragments in the order of the steps, each as soon as its values are there. Values
-travel beside computation; the link from one mesh to another carries one value at a time.
+The devices of a mesh execute its fragments in the order of the steps, each as soon as its values are there. The link
+from one mesh to another carries one value at a time. Values travel beside computation, or, on hardware without
+asynchronous permutes, in the time of the sender after the fragment that computes them, and of the receiver before the
+first fragment that reads them.
 """
 
 from collections import defaultdict
@@ -50,6 +52,8 @@ def execute(
     costs: Mapping[str, FragmentCost],
     sizes: Sequence[int],
     transfer_seconds: Callable[[int], float],
+    *,
+    is_asynchronous: bool = True,
 ) -> StepExecution:
     """Simulate one step.
 
@@ -58,6 +62,7 @@ def execute(
         costs: The cost of each callee.
         sizes: The bytes of a shard of each value.
         transfer_seconds: The seconds in which a link carries a number of bytes.
+        is_asynchronous: Whether values travel beside computation.
     """
     meshes: Timeline[str] = Timeline()
     links: Timeline[MeshLink] = Timeline()
@@ -66,6 +71,8 @@ def execute(
     peaks = {**live}
     live_after: list[Mapping[str, int]] = []
     arrivals = dict.fromkeys(plan.inputs, 0.0)
+    unreceived: dict[int, float] = {}
+    """The seconds of the receiver for values that no fragment has read, without asynchronous transfers."""
 
     def hold(values: Sequence[int]) -> None:
         for value in values:
@@ -76,6 +83,9 @@ def execute(
         match step:
             case Call(callee, mesh, phase, inputs, outputs):
                 cost = costs[callee]
+                for value in inputs:
+                    if seconds := unreceived.pop(value, 0.0):
+                        meshes.append(mesh, f"value {value}", "-", arrivals[value], seconds)
                 ready = max((arrivals[value] for value in inputs), default=0.0)
                 arrivals |= dict.fromkeys(outputs, meshes.append(mesh, callee, phase, ready, cost.seconds))
                 beside = live[mesh] - sum(sizes[value] for value in set(inputs))
@@ -87,6 +97,9 @@ def execute(
                     arrivals[target] = arrivals[source]
                     if link[0] != link[1]:
                         seconds = transfer_seconds(sizes[target])
+                        if not is_asynchronous:
+                            meshes.append(link[0], f"value {target}", "-", arrivals[source], seconds)
+                            unreceived[target] = seconds
                         arrivals[target] = links.append(link, f"value {target}", "-", arrivals[source], seconds)
                         sent[link] += sizes[target]
                 hold(outputs)
