@@ -5,36 +5,34 @@ operations, each partitioned alone, times their runs. Users that require the sam
 as after `sdy-merge-equal-collectives`.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import starmap
 from math import prod
 from operator import itemgetter
 
 import numpy as np
-import numpy.typing as npt
 from xdsl.ir import Operation, SSAValue
 
 from sdy.box import Ints
 from sdy.dialect.meshes import named_meshes
 from sdy.ir.shapes import shape_of
 from sdy.mesh import Mesh
+from sdy.passes.auto.cost_sum import Computation, CostSum, GroupCost, scaled
 from sdy.passes.auto.folded_program import FoldedOperation, FoldedProgram
-from sdy.passes.auto.loop_cycles import LoopCycles, Place, hidden_in_loops
-from sdy.passes.auto.operation_cost import OperandReshard, OperationCost, OperationCosts, Seconds, Shardings
-from sdy.passes.auto.overlap import Overlap, Spread, exposed_seconds
+from sdy.passes.auto.loop_cycles import LoopCycles
+from sdy.passes.auto.operation_cost import OperandReshard, OperationCost, OperationCosts, Shardings
+from sdy.passes.auto.overlap import Floats, Overlap
 from sdy.passes.auto.shared_propagation import Layout, SharedPropagation
 from sdy.passes.common.properties import value_bytes
 from sdy.passes.propagation.solver import Solver
 from sdy.passes.propagation.step import Steps
 from sdy.passes.spmd.costs.hardware import Hardware
-from sdy.passes.spmd.costs.network import AxisNames
 from sdy.passes.spmd.costs.step_time import StepCost
 from sdy.passes.spmd.costs.work import OperationWork
 from sdy.passes.spmd.plan.reshard_cost import iterations, iterations_of_operand
 from sdy.sharding import TensorSharding, equivalent
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -72,31 +70,30 @@ class Estimator:
         mesh = named_meshes(program.module)[mesh_name]
         self._costs = OperationCosts(program.module, mesh_name, mesh, hardware)
         self._is_asynchronous = bool(hardware.asynchronous)
-        self._least = [least_seconds(each, mesh, hardware) for each in program.operations]
+        self._least = np.array([least_seconds(each, mesh, hardware) for each in program.operations])
         self._numbers_of = [_getter(each.nodes) for each in program.operations]
         """For each operation, a function that selects the sharding numbers of its tensors from those of all nodes."""
-        self._known: list[dict[Hashable, _GroupCost]] = [{} for _ in program.operations]
+        self._known: list[dict[Hashable, GroupCost]] = [{} for _ in program.operations]
         """For each operation, its cost by the sharding numbers of its tensors."""
-        self._find = [known.get for known in self._known]
-        self._bytes: list[dict[int, float]] = [{} for _ in program.values]
+        self._known_bytes: list[dict[int, float]] = [{} for _ in program.values]
         """For each node, the bytes per device of one value, by its sharding number."""
-        self._find_bytes = [known.get for known in self._bytes]
         self._steps = Steps(program.snapshot.meshes)
-        """Interned shardings, which the numbers in `_known` and `_bytes` refer to. They are not those of the process,
-        since a cleared table would change in which order costs are added and so which bounds are known."""
+        """Interned shardings, which the numbers in `_known` and `_known_bytes` refer to. They are not those of the
+        process, since a cleared table would change in which order costs are added and so which bounds are known."""
         self._propagation = SharedPropagation(program.snapshot, self._steps)
         self._rows = [_rows(program.alive.times, each.span) for each in program.operations]
         """For each operation, the times in `alive` at which it can run."""
-        self._alive = program.alive.counts.astype(np.float64)  # products of one type are fast
         self._overlap = Overlap(program.module)
         self._loops = LoopCycles(program.module)
+        places = [self._loops.place(each.operation) for each in program.operations]
+        self._present = _PresentLayout(program, Computation(program.operations, places))
         results = ((each, each.nodes[len(each.operation.operands) :]) for each in program.operations)
         self._made_at = {node: each.span for each, nodes in results for node in nodes}
         """The first and the last position of the operations that compute the values of a node."""
         self._visits = 0
         self.estimated = 0
         """The number of estimates so far."""
-        self.least_seconds = sum(self._least)
+        self.least_seconds = float(self._least.sum())
         """A lower bound of the step time of all layouts."""
 
     @property
@@ -118,41 +115,45 @@ class Estimator:
             The cost, or a lower bound of it if the estimate stopped early.
         """
         self.estimated += 1
-        numbers = self._solved(layout).numbers
-        sharding_of = self._steps.shardings.__getitem__
-        costs = [find(numbers_of(numbers)) for find, numbers_of in zip(self._find, self._numbers_of, strict=True)]
-        alive = self._alive @ self._bytes_of_nodes(numbers)
-        sum_ = _Sum(alive, self._is_asynchronous)
-        sum_.add([cost for cost in costs if cost is not None])
-        unknown = [index for index, cost in enumerate(costs) if cost is None]
-        found = [self._find_cost(index, numbers, self._costs.of_unpartitioned) for index in unknown]
-        sum_.add([cost for cost in found if cost is not None])
+        numbers, present = self._solved(layout).numbers, self._present
+        with present.changes_to(numbers) as (nodes, operations):
+            for node in nodes:
+                present.bytes[node] = self._bytes_of(node, numbers[node])
+            for index in operations:
+                present.set(index, self._known[index].get(self._numbers_of[index](numbers)))
+        for index in present.unknown():
+            present.set(index, self._find_cost(index, numbers, self._costs.of_unpartitioned))
         # The operations with the largest lower bounds come first.
-        unpartitioned = [index for index, cost in zip(unknown, found, strict=True) if cost is None]
-        unpartitioned.sort(key=lambda index: -self._least[index])
-        sum_.least = sum(map(self._least.__getitem__, unpartitioned))
-        for index in unpartitioned:
-            if is_too_much(least := sum_.cost()):
+        for index in sorted(present.unknown(), key=lambda index: -self._least[index]):
+            least = self._sum().cost()
+            if is_too_much(least):
                 return Estimate(least, is_exact=False)
-            sum_.least -= self._least[index]
-            cost = self._find_cost(index, numbers, self._costs.of)
-            assert cost is not None
-            sum_.add([cost])
-        sum_.least = 0.0
+            present.set(index, self._find_cost(index, numbers, self._costs.of))
+        sum_ = self._sum()
         for argument, (value, _) in self._program.returned.items():
-            next_value = self._resharded(value, sharding_of(numbers[value]), sharding_of(numbers[argument]))
+            next_value = self._resharded(value, numbers[value], numbers[argument])
             if next_value is not None:
                 times = len(self._program.arguments[argument])
                 made_at = self._made_at.get(value)
                 sum_.send(times, next_value.communication, next_value.received, made_at)
         return Estimate(sum_.cost(), is_exact=True)
 
+    def _sum(self) -> CostSum:
+        """Return the sum of the costs that are known of the present layout."""
+        present = self._present
+        least = float(self._least[present.unknown()].sum())
+        alive = self._program.alive.bytes_over_time(present.bytes)
+        sum_ = CostSum(present.computation, least, alive, self._is_asynchronous)
+        for cost in present.communicating():
+            sum_.add(cost)
+        return sum_
+
     def _find_cost(
         self,
         index: int,
         numbers: Sequence[int],
         cost_of: Callable[[Operation, int, OperationWork, Shardings], OperationCost | None],
-    ) -> "_GroupCost | None":
+    ) -> GroupCost | None:
         """Find and memoize the cost of the equal operations at `index` with new shardings by `cost_of`."""
         each = self._program.operations[index]
         shardings = tuple([self._steps.shardings[numbers[node]] for node in each.nodes])
@@ -173,7 +174,7 @@ class Estimator:
         )
         place = self._loops.place(op)
         compute = each.times * cost.compute
-        total = _GroupCost(each, self._rows[index], cost, compute, is_local, ahead, is_behind, place, places)
+        total = GroupCost(each, self._rows[index], cost, compute, is_local, ahead, is_behind, place, places)
         self._known[index][self._numbers_of[index](numbers)] = total
         return total
 
@@ -187,172 +188,99 @@ class Estimator:
 
     def largest(self, layout: Layout) -> list[Held]:
         """Return the values that are live at peak memory, the largest first."""
-        bytes_ = self._bytes_of_nodes(self._solved(layout).numbers)
-        alive = self._alive[(self._alive @ bytes_).argmax()]
+        bytes_ = self._bytes_of_nodes(layout)
+        alive = self._program.alive.counts[self._program.alive.bytes_over_time(bytes_).argmax()]
         totals = (alive * bytes_).astype(int).tolist()
         values = zip(totals, alive.tolist(), self._program.values, strict=True)
-        held = [Held(value, int(times), total) for total, times, value in values if total and value is not None]
+        held = [Held(value, times, total) for total, times, value in values if total and value is not None]
         return sorted(held, key=lambda each: -each.bytes)
 
     def peak_bytes_by_node(self, layout: Layout) -> Floats:
         """Return, for each node, the maximum over time of the bytes per device of its live values."""
-        return (self._alive * self._bytes_of_nodes(self._solved(layout).numbers)).max(0)
+        return self._program.alive.counts.max(0) * self._bytes_of_nodes(layout)
 
-    def _bytes_of_nodes(self, numbers: Sequence[int]) -> Floats:
+    def _bytes_of_nodes(self, layout: Layout) -> Floats:
         """Return the bytes per device of one value of each node."""
-        bytes_ = [find(number) for find, number in zip(self._find_bytes, numbers, strict=True)]
-        while None in bytes_:
-            node = bytes_.index(None)
-            value, sharding = self._program.values[node], self._steps.shardings[numbers[node]]
-            local = 0.0 if value is None else self._costs.local_bytes(value, sharding)
-            bytes_[node] = self._bytes[node][numbers[node]] = local
-        return np.array(bytes_)
+        return np.array([*starmap(self._bytes_of, enumerate(self._solved(layout).numbers))])
 
-    def _resharded(
-        self, node: int, source: TensorSharding | None, target: TensorSharding | None
-    ) -> OperationCost | None:
-        """Return the cost of resharding a value of `node`; None without a reshard."""
+    def _bytes_of(self, node: int, number: int) -> float:
+        """Return the bytes per device of one value of a node, given the number of its sharding."""
+        bytes_ = self._known_bytes[node].get(number)
+        if bytes_ is None:
+            value = self._program.values[node]
+            bytes_ = 0.0 if value is None else self._costs.local_bytes(value, self._steps.shardings[number])
+            self._known_bytes[node][number] = bytes_
+        return bytes_
+
+    def _resharded(self, node: int, source: int, target: int) -> OperationCost | None:
+        """Return the cost of resharding a value of `node`, given the numbers of shardings; None without a reshard."""
         value = self._program.values[node]
-        if value is None or equivalent(source, target):
+        shardings = self._steps.shardings[source], self._steps.shardings[target]
+        if source == target or value is None or equivalent(*shardings):
             return None
-        return self._costs.of_reshard(value, source, target)
+        return self._costs.of_reshard(value, *shardings)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _GroupCost:
-    """Cost of a group of equal operations with the same shardings."""
+class _PresentLayout:
+    """Costs of operations and bytes of values in the layout that is estimated, kept for the next one.
 
-    operation: FoldedOperation
-    rows: slice
-    """The times at which they run."""
-    cost: OperationCost
-    """The cost of each operation."""
-    compute: float
-    """The compute seconds of all operations."""
-    is_local: bool
-    """True if they neither communicate nor need temporaries. This is most operations, whose costs are cheap to add."""
-    ahead: tuple[bool, ...]
-    """For each reshard of an operand, true if it can run beside products."""
-    is_behind: bool
-    """True if their communication can run beside products that follow."""
-    place: Place | None
-    """The place of the operations in a loop."""
-    places: tuple[Place | None, ...]
-    """For each reshard of an operand, its place in a loop."""
+    Layouts that a search compares differ in the shardings of few nodes.
+    """
 
+    def __init__(self, program: FoldedProgram, computation: Computation) -> None:
+        self.bytes = np.zeros(len(program.values))
+        """The bytes per device of one value of each node."""
+        self.computation = computation
+        self._costs: list[GroupCost | None] = [None] * len(program.operations)
+        self._is_known = np.zeros(len(program.operations), bool)
+        self._communicates = np.zeros(len(program.operations), bool)
+        self._numbers: Ints | None = None
+        """The number of each node's sharding; None if the costs and the bytes are not those of a layout."""
+        pairs = [(index, node) for index, each in enumerate(program.operations) for node in each.nodes]
+        self._pairs = np.array(pairs, np.int64).reshape(-1, 2).T
+        """The operations and their nodes."""
 
-class _Sum:
-    """Accumulator for the cost of a step."""
+    @contextmanager
+    def changes_to(self, numbers: Sequence[int]) -> Generator[tuple[Sequence[int], Sequence[int]]]:
+        """Return a context that replaces the costs and the bytes that differ in another layout.
 
-    def __init__(self, memory: Floats, is_asynchronous: bool) -> None:
-        self.least = 0.0
-        """A lower bound of the seconds of the operations that have not been added."""
-        self._memory = memory
-        """The bytes of all live values at each time, without temporaries of operations and reshards of operands."""
-        self._compute = 0.0
-        self._is_asynchronous = is_asynchronous
-        self._ahead: set[tuple[int, tuple[str, ...]]] = set()
-        """The reshards that can run beside products, as keys of `_reshards`."""
-        self._behind: list[Spread] = []
-        """The communication that can run beside products that follow it."""
-        self._computation: list[Spread] = []
-        self._in_loops: list[tuple[Place, float, Seconds]] = []
-        """The seconds of computation, and of communication by axes, of operations in loops."""
-        self._received = 0.0
-        """The bytes that a device receives."""
-        self._communication: dict[AxisNames, float] = defaultdict(float)
-        self._scratch: dict[_GroupCost, int] = {}
-        """The temporaries of operations that communicate."""
-        self._reshards: dict[tuple[int, tuple[str, ...]], list[tuple[_GroupCost, OperandReshard]]] = defaultdict(list)
-
-    def add(self, costs: Sequence[_GroupCost]) -> None:
-        """Add the costs of operations."""
-        self._compute += sum([each.compute for each in costs])
-        self._computation += [(each.operation.span, each.compute) for each in costs if each.place is None]
-        self._in_loops += [(each.place, each.compute, {}) for each in costs if each.place is not None]
-        for each in [each for each in costs if not each.is_local]:
-            cost = each.cost
-            if each.place is not None:
-                self._in_loops.append((each.place, 0.0, _times(each.operation.times, cost.communication)))
-            behind = each.operation.span if each.is_behind and each.place is None else None
-            self.send(each.operation.times, cost.communication, cost.received, behind)
-            self._scratch[each] = each.cost.scratch
-            for reshard, is_ahead, place in zip(each.cost.reshards, each.ahead, each.places, strict=True):
-                key = each.operation.nodes[reshard.operand], reshard.steps
-                if key not in self._reshards:
-                    if place is not None:
-                        self._in_loops.append((place, 0.0, _times(each.operation.times, reshard.communication)))
-                    elif is_ahead:
-                        self._ahead.add(key)
-                self._reshards[key].append((each, reshard))
-
-    def send(self, times: int, seconds: Seconds, received: float, behind: tuple[int, int] | None) -> None:
-        """Add the communication of `times` runs; in each, a device receives `received` bytes.
-
-        It can run beside products that follow `behind`, the first and the last position of its operations, if given.
+        It has the nodes with other shardings, and the operations that read or write their values.
         """
-        self._received += times * received
-        for axes, each in seconds.items():
-            self._communication[axes] += times * each
-        if behind is not None:
-            self._behind.append((behind, times * sum(seconds.values())))
+        new, old = np.array(numbers, np.int64), self._numbers
+        self._numbers = None
+        is_new = np.ones(len(new), bool) if old is None else new != old
+        operations, nodes = self._pairs
+        is_affected = np.zeros(len(self._costs), bool)
+        is_affected[operations[is_new[nodes]]] = True
+        if old is None:
+            is_affected[:] = True
+        yield is_new.nonzero()[0].tolist(), (is_affected | ~self._is_known).nonzero()[0].tolist()
+        self._numbers = new
 
-    def cost(self) -> StepCost:
-        """Return the cost of the added operations, plus the lower bound of the others."""
-        communication, received = self._communication.copy(), self._received
-        ahead: list[Spread] = []
-        for key, users in self._reshards.items():
-            times = max(user.operation.times for user, _ in users)
-            received += times * users[0][1].received
-            for axes, each in users[0][1].communication.items():
-                communication[axes] += times * each
-            if key in self._ahead:
-                ahead.append((users[0][0].operation.span, times * sum(users[0][1].communication.values())))
-        compute = self._compute + self.least
-        overlap = self._hidden(ahead, compute) if self._is_asynchronous else 0.0
-        return StepCost(compute, dict(communication), self._peak_memory(), overlap=overlap, received=received)
+    def set(self, index: int, cost: GroupCost | None) -> None:
+        """Set the cost of an operation, or None while it is unknown."""
+        self._costs[index] = cost
+        self._communicates[index] = cost is not None and not cost.is_local
+        self.computation.seconds[index] = 0.0 if cost is None else cost.compute
+        self._is_known[index] = cost is not None
 
-    def _hidden(self, ahead: Sequence[Spread], compute: float) -> float:
-        """Return the seconds of communication that run beside computation: all that could if some costs are unknown."""
-        outside = sum([seconds for _, seconds in (*ahead, *self._behind)])
-        if self.least:
-            in_loops = sum([sum(seconds.values()) for _, _, seconds in self._in_loops])
-            return min(outside, compute) + in_loops
-        if outside:
-            outside -= exposed_seconds(ahead, self._computation, ahead=True)
-            outside -= exposed_seconds(self._behind, self._computation, ahead=False)
-        return min(outside, compute) + hidden_in_loops(self._in_loops)
+    def unknown(self) -> Sequence[int]:
+        """Return the operations whose costs are unknown."""
+        return (~self._is_known).nonzero()[0].tolist()
 
-    def _peak_memory(self) -> int:
-        """Return the peak memory in bytes, including temporaries of operations and resharded copies of values.
-
-        A copy with several users is live from the first to the last. If a user in the forward pass and one in the
-        backward pass share it, the copies of all layers are live at the same time. A copy with one user is live only
-        for that user.
-        """
-        memory, while_running = self._memory.copy(), self._scratch.copy()
-        for users in self._reshards.values():
-            user, reshard = users[0]
-            if len(users) == 1:
-                while_running[user] += reshard.bytes
-                continue
-            begins, ends = zip(*[each.operation.span for each, _ in users], strict=True)
-            times = user.operation.times if max(begins) > min(ends) else 1
-            rows = slice(min(each.rows.start for each, _ in users), max(each.rows.stop for each, _ in users))
-            memory[rows] += times * reshard.bytes
-        most = np.zeros_like(memory)
-        for user, bytes_ in while_running.items():
-            most[user.rows] = np.maximum(most[user.rows], bytes_)
-        return int((memory + most).max())
+    def communicating(self) -> Iterator[GroupCost]:
+        """Yield the known costs of operations that communicate or need temporaries."""
+        for index in self._communicates.nonzero()[0].tolist():
+            cost = self._costs[index]
+            assert cost is not None
+            yield cost
 
 
 def _repeated(reshard: OperandReshard, share: float) -> OperandReshard:
     """Return a reshard that only a share of the runs repeat: one of an invariant operand is hoisted out of the loop."""
-    return replace(reshard, communication=_times(share, reshard.communication), received=share * reshard.received)
-
-
-def _times(times: float, seconds: Seconds) -> Seconds:
-    return {axes: times * each for axes, each in seconds.items()}
+    if share == 1:
+        return reshard
+    return replace(reshard, communication=scaled(share, reshard.communication), received=share * reshard.received)
 
 
 def _rows(times: Ints, span: tuple[int, int]) -> slice:

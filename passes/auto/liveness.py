@@ -3,12 +3,14 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
 from sdy.box import Ints
+from sdy.passes.auto.overlap import Floats
 from sdy.passes.common.properties import value_bytes
 from sdy.passes.spmd.costs.buffers import allocate, bytes_over_time
 from sdy.passes.spmd.costs.host_memory import host_values
@@ -25,6 +27,18 @@ class LiveCounts:
     """The position in the program of the operation that runs at each time."""
     materialized: Set[int]
     """The nodes with values that are written to memory, also to the buffers of results."""
+
+    @cached_property
+    def _changes(self) -> tuple[Ints, Ints, Ints]:
+        """The times and the nodes at which counts change, and the changes: few, as most values are live for long."""
+        changes = np.diff(self.counts, axis=0, prepend=0)
+        times, nodes = changes.nonzero()
+        return times, nodes, changes[times, nodes]
+
+    def bytes_over_time(self, bytes_of_nodes: Floats) -> Floats:
+        """Return the bytes of all live values at each time, given the bytes of one value of each node."""
+        times, nodes, changes = self._changes
+        return np.bincount(times, changes * bytes_of_nodes[nodes], len(self.times)).cumsum()
 
 
 def peak_candidates(

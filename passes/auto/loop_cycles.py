@@ -65,22 +65,29 @@ class LoopCycles:
         return Place(place.loop, place.cycles & (before.cycles if before is not None else _NO_CYCLES))
 
 
-def hidden_in_loops(executed: Iterable[tuple[Place, float, Mapping[AxisNames, float]]]) -> float:
+def hidden_in_loops(
+    computation: Iterable[tuple[Place, float]], communication: Iterable[tuple[Place, Mapping[AxisNames, float]]]
+) -> float:
     """Return the seconds of communication in loops that run beside computation or each other.
 
     Args:
-        executed: The place of each operation, its seconds of computation, and of communication by mesh axes.
+        computation: Places with the seconds of computation there.
+        communication: Places with the seconds of communication there, by mesh axes.
     """
     total, busiest, of_cycles = (defaultdict[int, float](float) for _ in range(3))
     of_rows: dict[tuple[int, str], float] = defaultdict(float)
     loop_of: dict[int, int] = {}
-    for place, computation, communication in executed:
-        seconds = computation + sum(communication.values())
-        total[place.loop] += seconds
-        of_rows[place.loop, COMPUTATION] += computation
-        for axes, each in communication.items():
+    executed: list[tuple[Place, float]] = []
+    for place, seconds in computation:
+        executed.append((place, seconds))
+        of_rows[place.loop, COMPUTATION] += seconds
+    for place, by_axes in communication:
+        executed.append((place, sum(by_axes.values())))
+        for axes, each in by_axes.items():
             for axis in axes:
                 of_rows[place.loop, axis] += each
+    for place, seconds in executed:
+        total[place.loop] += seconds
         for cycle in place.cycles:
             of_cycles[cycle] += seconds
             loop_of[cycle] = place.loop

@@ -103,7 +103,8 @@ class OperationCosts:
         self._mesh = mesh
         self._hardware = hardware
         self._network = Network(mesh, hardware)
-        self._costs: dict[tuple[int, OperationWork, Shardings], OperationCost] = {}
+        self._costs: dict[tuple[int, OperationWork, Shardings], OperationCost | None] = {}
+        """The costs of operations; None where the operation must be partitioned to find it."""
         self._moves: dict[tuple[Attribute, Shardings], OperationCost] = {}
         """The costs of barriers of one value, by its type and its shardings before and after."""
         self._after_propagation: dict[TensorSharding, TensorSharding] = {}
@@ -134,10 +135,9 @@ class OperationCosts:
     ) -> OperationCost | None:
         """Return the cost of `op`, as `of` does, or None if the operation must be partitioned to find it."""
         closed = self._closed(shardings)
-        cost = self._costs.get((key, work, closed))
-        if cost is None and (cost := self._of_compatible(op, work, closed)):
-            self._costs[key, work, closed] = cost
-        return cost
+        if (key, work, closed) not in self._costs:
+            self._costs[key, work, closed] = self._of_compatible(op, work, closed)
+        return self._costs[key, work, closed]
 
     def _closed(self, shardings: Shardings) -> Shardings:
         """Return the shardings that costs depend on: open dimensions are as closed ones after propagation.

@@ -28,23 +28,42 @@ Spread = tuple[tuple[int, int], float]
 """The first and the last position of equal operations in a program, and the seconds that all of them take."""
 
 
-def exposed_seconds(collectives: Sequence[Spread], computation: Sequence[Spread], *, ahead: bool) -> float:
+Floats = npt.NDArray[np.float64]
+
+
+class Spreads:
+    """Equal operations that are spread evenly over a program.
+
+    Args:
+        spans: The first and the last position of each.
+    """
+
+    def __init__(self, spans: Sequence[tuple[int, int]]) -> None:
+        spans_ = np.array(spans, np.int64).reshape(-1, 2)
+        self._begins, self._ends = spans_[:, 0], spans_[:, 1] + 1
+
+    def by_position(self, seconds: Floats) -> Floats:
+        """Return the seconds at each position, given those of each class of equal operations."""
+        length = int(self._ends.max(initial=0)) + 1
+        rates = seconds / (self._ends - self._begins)
+        return (np.bincount(self._begins, rates, length) - np.bincount(self._ends, rates, length)).cumsum()[:-1]
+
+
+def exposed_seconds(collectives: Sequence[Spread], computed: Floats, *, ahead: bool) -> float:
     """Return the seconds of collectives that find no computation to run beside.
 
     Up to each position, gathers that run ahead take at most as long as the computation before it, and the rest is
-    exposed; equally for reductions and the computation behind. Equal operations are spread evenly.
+    exposed; equally for reductions and the computation behind.
+
+    Args:
+        collectives: The collectives.
+        computed: The seconds of computation at each position of the program.
+        ahead: True if they run ahead, else behind.
     """
-    length = 1 + max([last for (_, last), _ in (*collectives, *computation)], default=0)
-    moved, computed = (_by_position(each, length)[:: 1 if ahead else -1] for each in (collectives, computation))
+    moved = Spreads([span for span, _ in collectives]).by_position(np.array([seconds for _, seconds in collectives]))
+    length = max(len(moved), len(computed))
+    moved, computed = (np.pad(each, (0, length - len(each)))[:: 1 if ahead else -1] for each in (moved, computed))
     return float((moved.cumsum() - (computed.cumsum() - computed)).max(initial=0.0))
-
-
-def _by_position(spreads: Sequence[Spread], length: int) -> npt.NDArray[np.float64]:
-    begins = [first for (first, _), _ in spreads]
-    ends = [last + 1 for (_, last), _ in spreads]
-    rates = [seconds / (last + 1 - first) for (first, last), seconds in spreads]
-    changes = np.bincount(begins, rates, length + 1) - np.bincount(ends, rates, length + 1)
-    return changes.cumsum()[:length]
 
 
 class Overlap:

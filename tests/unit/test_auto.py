@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import InsertPoint
@@ -28,7 +29,7 @@ from sdy.passes.auto.estimate import Estimator
 from sdy.passes.auto.experts import expert_layouts
 from sdy.passes.auto.folded_program import FoldedProgram, fold
 from sdy.passes.auto.limits import Limits
-from sdy.passes.auto.overlap import Spread, exposed_seconds
+from sdy.passes.auto.overlap import Spread, Spreads, exposed_seconds
 from sdy.passes.auto.plan import Plan
 from sdy.passes.auto.search import Search
 from sdy.passes.auto.truth import LayoutOfModule, truth_of
@@ -395,12 +396,11 @@ def test_given_shardings_that_contradict_each_other_are_told() -> None:
 def test_collectives_are_exposed_where_no_computation_runs_beside_them(
     ahead: bool, collectives: list[Spread], exposed: float
 ) -> None:
-    computation = [((position, position), 3.0) for position in range(4)]
-    assert exposed_seconds(collectives, computation, ahead=ahead) == pytest.approx(exposed)
+    assert exposed_seconds(collectives, np.full(4, 3.0), ahead=ahead) == pytest.approx(exposed)
 
 
 def test_operations_in_equal_layers_are_spread_evenly() -> None:
-    layers = [((0, 9), 10.0)]
+    layers = Spreads([(0, 9)]).by_position(np.array([10.0]))
     assert exposed_seconds([((0, 9), 5.0)], layers, ahead=False) == pytest.approx(0.5)
     assert exposed_seconds([((0, 9), 20.0)], layers, ahead=True) == pytest.approx(11.0)
 
