@@ -78,6 +78,7 @@ def _plans_of_sides(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> Iter
         {factor: () if factor in rule.need_replication else part.axes for factor, part in tensor.factors.items()}
         for tensor in project(rule, closed_if_missing(tensors, mesh_name), mesh).tensors
     ]
+    tried: dict[tuple[Axes, ...], None] = {}
     for kept, free in itertools.product(sides, (prefix_without_overlap, partial(_unused_parts, mesh=mesh))):
         used = [axis for axes in kept.values() for axis in axes]
         axes_per_factor: list[Axes] = []
@@ -88,7 +89,9 @@ def _plans_of_sides(tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh) -> Iter
                 axes = free(wanted, used)
                 used += axes
             axes_per_factor.append(axes)
-        candidate = plan_with_axes(tensors, tuple(axes_per_factor), mesh_name, mesh)
+        tried[tuple(axes_per_factor)] = None
+    for each in tried:
+        candidate = plan_with_axes(tensors, each, mesh_name, mesh)
         if _is_consistent(tensors, candidate, mesh):
             yield candidate
 

@@ -186,7 +186,7 @@ def _alternatives(
         candidates = () if isinstance(op, _DOTS) else plans_of_tensors(tensors, mesh_name, mesh, permutes)
         plans += (
             each
-            for each in candidates
+            for each in dict.fromkeys(candidates)
             if _bytes_held(op, tensors, each, mesh) <= most
             or _runs_as_in_xla(op, rule, each)
             or _fits_instead_of_partial_sums(op, tensors, plan, each, mesh)
