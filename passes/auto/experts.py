@@ -167,7 +167,8 @@ def _tensor_parallel(choices: Sequence[Choice], parallel: Assignment, axes: _Axe
     of_data = {ref.name for option in parallel.values() for ref in option.axes()}
     begins = [{**replicated, **parallel}, *([parallel] if of_data.isdisjoint(axes) else [])]
     layouts = [
-        search.settled(search.descend(search.candidate("tensor parallel", begin), restricted)) for begin in begins
+        search.settled(search.descend(search.candidate("tensor parallel", begin), restricted, sweeps=1))
+        for begin in begins
     ]
     return min(layouts, key=search.rank).assignment
 

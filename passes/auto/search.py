@@ -233,16 +233,22 @@ class Search:
                 front.append(Candidate(_FRONT, dict(sorted(key, key=itemgetter(0))), cost))
         return front
 
-    def descend(self, begin: Candidate, choices: Sequence[Choice]) -> Candidate:
+    def descend(self, begin: Candidate, choices: Sequence[Choice], sweeps: float = math.inf) -> Candidate:
         """Coordinate descent: optimize one choice after the other until none improves clearly or a limit is reached.
 
         The first sweep tries the options near those of `begin`; later ones only the best few of each choice.
+
+        Args:
+            begin: The layout to start from.
+            choices: The choices to optimize.
+            sweeps: The maximum number of sweeps over the choices.
         """
         best = begin
-        unchanged = 0
+        swept = unchanged = 0
         promising = {choice.node: self._near(choice, begin) for choice in choices}
         with suppress(LimitReachedError):
-            while unchanged < len(choices):
+            while unchanged < len(choices) and swept < sweeps:
+                swept += 1
                 for choice in choices:
                     tried = sorted(self._others(choice, best, promising[choice.node], self.rank(best)), key=self.rank)
                     better = tried[0] if tried and self.rank(tried[0]) < self.rank(best) else best
