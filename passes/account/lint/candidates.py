@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
-from itertools import product, zip_longest
+from itertools import combinations, product, zip_longest
 
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
@@ -67,9 +67,17 @@ class Candidates:
             dims += self.extended(argument, before)
         constraints = self._constraints_like(argument, before)
         alike, layers = self._all_with_state(self.alike(argument)), self.in_layers(argument)
+        of_layout = self._of_layout(argument) if any(before) else alike
         one = self.with_state(argument)
         groups: list[tuple[list[BlockArgument], list[Constraint]]]
-        groups = [(alike, constraints), (one, constraints), (alike, []), (layers, []), (one, [])]
+        groups = [
+            (alike, constraints),
+            (of_layout, []),
+            (one, constraints),
+            (alike, []),
+            (layers, []),
+            (one, []),
+        ]
         cures = (
             Cure((*(self.shard(each, new) for each in arguments), *(ChangeConstraint(each, new) for each in changed)))
             for arguments, changed in groups
@@ -113,7 +121,12 @@ class Candidates:
         return found
 
     def moved(self, value: SSAValue, before: Dims) -> Iterator[Dims]:
-        """Yield layouts that move the axes of a dimension of a value to another one."""
+        """Yield layouts that exchange the axes of two dimensions of a value, or move those of one to another one."""
+        for first, second in combinations([index for index, axes in enumerate(before) if axes], 2):
+            exchanged = [*before]
+            exchanged[first], exchanged[second] = before[second], before[first]
+            if self._divides(value, exchanged):
+                yield tuple(exchanged)
         for source, axes in enumerate(before):
             for target in range(len(before)) if axes else ():
                 moved = [[*each] for each in before]
@@ -194,6 +207,13 @@ class Candidates:
             if self.pattern(each) == pattern
             or (self._users[each] == users and (tree(each) == root or (is_state and each.index in self._state)))
         ]
+
+    def _of_layout(self, argument: BlockArgument) -> list[BlockArgument]:
+        """Return the arguments of the tree of an argument that have its layout, with their state."""
+        before = self._dims[argument]
+        return self._all_with_state(
+            [each for each, dims in self._dims.items() if dims == before and tree(each) == tree(argument)]
+        )
 
     def in_layers(self, argument: BlockArgument) -> list[BlockArgument]:
         """Return the arguments with the path and the layout of an argument in any layer, with their state."""

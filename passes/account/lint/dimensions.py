@@ -1,6 +1,6 @@
-"""Dimensions that operations contract, and their trace through sharding rules back to the arguments."""
+"""Dimensions that operations contract, their trace through sharding rules back to the arguments, and their fixes."""
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -8,9 +8,14 @@ from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from sdy.axes import AxisRef
+from sdy.dialect.axis_syntax import axes_text
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
-from sdy.passes.account.lint.edits import dims_of
+from sdy.ir.shapes import shape_of
+from sdy.passes.account.collectives import Collective
+from sdy.passes.account.lint.candidates import Candidates
+from sdy.passes.account.lint.edits import Cure, dims_of
+from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.common.call_graph import functions
 from sdy.rule import OpShardingRule, factors_in
@@ -42,6 +47,14 @@ def contracted(op: Operation, axes: Sequence[str]) -> Iterator[Dimension]:
             is_summed = rule is not None and not factors_in(((factors,),)).isdisjoint(rule.reduction)
             if is_summed and not {axis.name for axis in dimension.axes}.isdisjoint(axes):
                 yield dimension
+
+
+def sharded(op: Operation, axes: Sequence[str]) -> Iterator[Dimension]:
+    """Yield the dimensions of the operands of an operation that `axes` shard."""
+    for operand in op.operands:
+        for index, shards in enumerate(dims_of(get_sharding(operand), operand)):
+            if any(axis.name in axes for axis in shards):
+                yield Dimension(operand, index)
 
 
 def sources(
@@ -97,3 +110,50 @@ def _is_product(rule: OpShardingRule) -> bool:
     """Return true if the rule contracts a factor that two operands share."""
     summed = [{*rule.reduction} & factors_in((mapping,)) for mapping in rule.operands]
     return any(first & second for first, second in combinations(summed, 2))
+
+
+def suspicion_of(
+    program: LintedProgram, at: Dimension, collectives: Sequence[Collective], cures: Iterable[Cure], how: str = ""
+) -> Suspicion:
+    """Return the match of a rule that finds sums over devices for products that contract a dimension.
+
+    Args:
+        program: The program.
+        at: The dimension, of an argument or of the initial value of a loop's state.
+        collectives: The sums.
+        cures: The fixes to try.
+        how: How often devices sum, such as ` in each step`.
+    """
+    product = max(collectives, key=lambda each: each.bytes).source
+    assert product is not None
+    return Suspicion(
+        product,
+        f"{product.name} contracts dimension {at.index} of {program.called(at.tensor)}, {at.tensor.type}, which "
+        f"{axes_text(at.axes)} shards: devices sum its result, {product.results[0].type}{how}",
+        "",
+        [GivenBy(at.tensor, at.axes)],
+        received=sum(each.bytes for each in collectives),
+        collectives=[each.op for each in collectives],
+        cures=[*dict.fromkeys(cures)],
+    )
+
+
+def moved_alike(
+    program: LintedProgram, candidates: Candidates, argument: BlockArgument, at: Dimension
+) -> Iterator[Cure]:
+    """Yield layouts of the arguments like one that split another dimension, with the other tensors of the factor open.
+
+    The other tensors are the arguments with a dimension of the size of `at` that the same axes shard.
+    """
+    alike, size = candidates.alike(argument), shape_of(at.tensor)[at.index]
+    others = [
+        candidates.shard(each, None)
+        for each in program.main.args
+        if each not in alike
+        and any(
+            axes == at.axes and length == size
+            for axes, length in zip(dims_of(get_sharding(each), each), shape_of(each), strict=True)
+        )
+    ]
+    for dims in candidates.moved(argument, dims_of(get_sharding(argument), argument)):
+        yield Cure((*(candidates.shard(each, dims) for each in alike), *others))

@@ -15,23 +15,23 @@ After::
     x = jax.device_put(x, P("data", None))
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from xdsl.ir import BlockArgument
 
-from sdy.dialect.axis_syntax import axes_text
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import rank
 from sdy.passes.account.causes import Purpose
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.candidates import Candidates, tree
-from sdy.passes.account.lint.dimensions import Dimension, contracted, sources
+from sdy.passes.account.lint.dimensions import Dimension, contracted, moved_alike, sources, suspicion_of
 from sdy.passes.account.lint.edits import Cure, dims_of
-from sdy.passes.account.lint.findings import GivenBy, Suspicion
+from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.spmd.remat.recomputed import is_in_backward_pass
 from sdy.stablehlo.convolution import ConvolutionOp
 from sdy.stablehlo.dot import DotGeneralOp
+from sdy.stablehlo.gather import GatherOp
 
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
@@ -42,45 +42,41 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
         if cause is None or cause.purpose is not Purpose.SUM or not isinstance(op, DotGeneralOp | ConvolutionOp):
             continue
         if not is_in_backward_pass(op):
-            for at in contracted(op, collective.axes):
-                for each in _arguments(program, at, collective.axes):
-                    found.setdefault(each, []).append(collective)
+            for at in _arguments(program, contracted(op, collective.axes), collective.axes):
+                found.setdefault(at, []).append(collective)
     candidates = Candidates(program)
-    for argument, collectives in found.items():
-        yield _suspicion(program, candidates, argument, collectives)
+    for at, collectives in found.items():
+        yield suspicion_of(program, at, collectives, _cures(program, candidates, at))
 
 
-def _arguments(program: LintedProgram, at: Dimension, axes: Sequence[str]) -> Iterator[Dimension]:
-    """Yield the dimensions of arguments that `at` comes from, without a product between them, and that `axes` shard."""
-    for each in sources(program, at, through_products=False):
-        is_argument = each.tensor.owner is program.main.body.block
-        if is_argument and not {axis.name for axis in each.axes}.isdisjoint(axes):
-            yield each
+def _arguments(program: LintedProgram, operands: Iterable[Dimension], axes: Sequence[str]) -> Sequence[Dimension]:
+    """Return the dimensions of arguments that those of operands come from and that `axes` shard.
 
-
-def _suspicion(
-    program: LintedProgram, candidates: Candidates, at: Dimension, collectives: Sequence[Collective]
-) -> Suspicion:
-    product = max(collectives, key=lambda each: each.bytes).source
-    assert product is not None
-    return Suspicion(
-        product,
-        f"{product.name} contracts dimension {at.index} of {program.called(at.tensor)}, {at.tensor.type}, which "
-        f"{axes_text(at.axes)} shards: devices sum its result, {product.results[0].type}",
-        "",
-        [GivenBy(at.tensor, at.axes)],
-        received=sum(each.bytes for each in collectives),
-        collectives=[each.op for each in collectives],
-        cures=[*dict.fromkeys(_cures(program, candidates, at))],
-    )
+    They are those without a product between them, or else those of the weights that compute both operands, as of the
+    queries and the keys of attention.
+    """
+    traced = {each: None for at in operands for each in sources(program, at)}
+    found = [
+        each
+        for each in traced
+        if each.tensor.owner is program.main.body.block and not {axis.name for axis in each.axes}.isdisjoint(axes)
+    ]
+    return [each for each in found if not each.is_behind_product] or found
 
 
 def _cures(program: LintedProgram, candidates: Candidates, at: Dimension) -> Iterator[Cure]:
-    """Yield layouts that split another dimension, in all layers, and the reversed specs of all matrices of the tree."""
+    """Yield layouts that split another dimension, in all layers, and the reversed specs of all matrices of the tree.
+
+    Rows of a table that a batch looks up can also be constrained to the layout of the batch.
+    """
     argument = at.tensor
     assert isinstance(argument, BlockArgument)
     for dims in candidates.moved(argument, dims_of(get_sharding(argument), argument)):
         yield Cure(tuple(candidates.shard(each, dims) for each in candidates.in_layers(argument)))
+    if at.is_behind_product:
+        yield from moved_alike(program, candidates, argument, at)
+    lookups = [use.operation.results[0] for use in argument.uses if isinstance(use.operation, GatherOp)]
+    yield from (cure for value in lookups for cure in candidates.of_result(value)[:1])
     matrices = [
         each
         for each in program.main.args

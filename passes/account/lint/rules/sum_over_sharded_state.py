@@ -14,19 +14,16 @@ After::
     cache = device_put(cache, P(None, None, "model"))
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from xdsl.ir import BlockArgument, SSAValue
 
-from sdy.dialect.axis_syntax import axes_text
-from sdy.dialect.shardings import get_sharding
-from sdy.ir.shapes import shape_of
 from sdy.passes.account.causes import Purpose
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.candidates import Candidates
-from sdy.passes.account.lint.dimensions import Dimension, contracted, sources
-from sdy.passes.account.lint.edits import Cure, dims_of
-from sdy.passes.account.lint.findings import GivenBy, Suspicion
+from sdy.passes.account.lint.dimensions import Dimension, contracted, moved_alike, sources, suspicion_of
+from sdy.passes.account.lint.edits import Cure
+from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.use_def import is_updated_in_place
 from sdy.passes.account.lint.wording import in_iterations
@@ -50,8 +47,10 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
                 found.setdefault(state, []).append(collective)
                 break
             other.update(traced)
+    candidates = Candidates(program)
     for state, collectives in found.items():
-        yield _suspicion(program, state, collectives)
+        often = _often(max(collectives, key=lambda each: each.bytes))
+        yield suspicion_of(program, state, collectives, _cures(program, candidates, state), f", {often}")
 
 
 def _state(program: LintedProgram, at: Dimension) -> Dimension | None:
@@ -64,45 +63,19 @@ def _state(program: LintedProgram, at: Dimension) -> Dimension | None:
     return at if program.is_argument(at.tensor) and is_updated_in_place(at.tensor) else None
 
 
-def _suspicion(program: LintedProgram, state: Dimension, collectives: Sequence[Collective]) -> Suspicion:
-    largest = max(collectives, key=lambda each: each.bytes)
-    product = largest.source
-    assert product is not None
-    often = in_iterations(largest) if next(loops_around(largest.op), None) else "in each step"
-    return Suspicion(
-        product,
-        f"{product.name} contracts dimension {state.index} of {program.called(state.tensor)}, {state.tensor.type}, "
-        f"which {axes_text(state.axes)} shards: devices sum its result, {product.results[0].type}, {often}",
-        "",
-        [GivenBy(state.tensor, state.axes)],
-        received=sum(each.bytes for each in collectives),
-        collectives=[each.op for each in collectives],
-        cures=[*dict.fromkeys(_cures(program, state))],
-    )
+def _often(largest: Collective) -> str:
+    return in_iterations(largest) if next(loops_around(largest.op), None) else "in each step"
 
 
-def _cures(program: LintedProgram, state: Dimension) -> Iterator[Cure]:
+def _cures(program: LintedProgram, candidates: Candidates, state: Dimension) -> Iterator[Cure]:
     """Yield layouts that split another dimension, first those with the other tensors of the factor left open."""
-    candidates = Candidates(program)
     traced = [*program.use_def.trace(state.tensor)]
     argument = next((each for each in traced if isinstance(each, BlockArgument) and _is_main(program, each)), None)
     if isinstance(argument, BlockArgument):
-        alike = candidates.alike(argument)
-        others = [candidates.shard(each, None) for each in _others(program, state) if each not in alike]
-        for dims in candidates.moved(argument, dims_of(get_sharding(argument), argument)):
-            yield Cure((*(candidates.shard(each, dims) for each in alike), *others))
+        yield from moved_alike(program, candidates, argument, state)
     for value in traced:
         yield from candidates.of_value(value) or candidates.of_result(value)
 
 
 def _is_main(program: LintedProgram, value: SSAValue) -> bool:
     return value.owner is program.main.body.block
-
-
-def _others(program: LintedProgram, state: Dimension) -> Iterator[BlockArgument]:
-    """Yield the arguments with a dimension of the same size that the same axes shard."""
-    size = shape_of(state.tensor)[state.index]
-    for argument in program.main.args:
-        dims = dims_of(get_sharding(argument), argument)
-        if any(axes == state.axes and shape_of(argument)[index] == size for index, axes in enumerate(dims)):
-            yield argument
