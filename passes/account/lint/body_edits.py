@@ -16,8 +16,8 @@ from sdy.axes import AxisRef
 from sdy.diagnostics import Location, location_of
 from sdy.dialect.attributes import ManualAxesAttr, TensorShardingAttr, TensorShardingPerValueAttr
 from sdy.dialect.ops import ManualComputationOp, ShardingConstraintOp
-from sdy.ir.editing import erase, insert, insert_for_other_uses, replace
-from sdy.ir.shapes import rank
+from sdy.ir.editing import change_type, erase, insert, insert_for_other_uses, replace
+from sdy.ir.shapes import rank, shape_of, tensor_of
 from sdy.ir.walking import operations, operations_of
 from sdy.passes.account.lint.edits import Dims, Edit, sharding_with
 from sdy.passes.account.lint.places import python_line
@@ -27,9 +27,11 @@ from sdy.passes.common.loops import carried_unchanged
 from sdy.passes.common.properties import element_bytes
 from sdy.passes.spmd.remat.recomputed import is_in_backward_pass, name_path
 from sdy.sharding import DimSharding, TensorSharding
+from sdy.stablehlo.checks.agreement import element_type
 from sdy.stablehlo.collectives import AllGatherOp
 from sdy.stablehlo.control_flow import OptimizationBarrierOp, WhileOp
 from sdy.stablehlo.elementwise import ConvertOp
+from sdy.stablehlo.reducing_collectives import ReduceScatterOp
 from sdy.stablehlo.shape import ReshapeOp
 from sdy.stablehlo.slicing import DynamicSliceOp
 
@@ -227,6 +229,61 @@ class GatherFirst(Edit):
             f"gather before the cast {_place(self.where, self.type_)}: constrain its operand with "
             f"jax.lax.with_sharding_constraint(..., {spec(self.dims)})"
         )
+
+
+@dataclass(frozen=True)
+class CastFirst(Edit):
+    """Cast before the all-gathers of a line in a `shard_map`, and after the sums of their gradients.
+
+    Attributes:
+        where: The line of the casts; those in other programs are found by their type.
+        type_: The wider type of a cast.
+    """
+
+    where: Location | None
+    type_: Attribute
+
+    def apply(self, module: ModuleOp) -> bool:
+        is_changed = False
+        for op in operations_of(module, ConvertOp):
+            if not _is_alike(op, _wider(op).type, self.where, self.type_):
+                continue
+            gather, users = op.operands[0].owner, [use.operation for use in op.result.uses]
+            if isinstance(gather, AllGatherOp) and op.operands[0].has_one_use():
+                cast = ConvertOp.create(operands=gather.operands, result_types=[_like(gather.operands[0], op.result)])
+                cast.location = op.location
+                insert(cast, InsertPoint.before(gather))
+                gather.operands[0] = cast.result
+                change_type(gather.results[0], op.result.type)
+                replace(op, [gather.results[0]])
+                is_changed = True
+            elif len(users) == 1 and isinstance(users[0], ReduceScatterOp):
+                _sum_before(op, users[0])
+        return is_changed
+
+    @property
+    def text(self) -> str:
+        return f"cast before jax.lax.all_gather {_place(self.where, self.type_)}"
+
+
+def _sum_before(cast: ConvertOp, sum_: ReduceScatterOp) -> None:
+    """Move a cast behind the sum over devices of its result."""
+    narrow, wide = cast.operands[0], sum_.results[0].type
+    sum_.operands[0] = narrow
+    for value in [value for op in sum_.walk() for value in (*op.results, *_arguments(op))]:
+        change_type(value, _like(value, narrow))
+    after = ConvertOp.create(operands=sum_.results, result_types=[wide], location=cast.location)
+    insert_for_other_uses(sum_.results[0], after, InsertPoint.after(sum_))
+    erase(cast)
+
+
+def _arguments(op: Operation) -> Iterable[SSAValue]:
+    return (argument for region in op.regions for block in region.blocks for argument in block.args)
+
+
+def _like(value: SSAValue, other: SSAValue) -> Attribute:
+    """Return the type of `value` with the elements of `other`."""
+    return tensor_of(element_type(other), shape_of(value))
 
 
 @dataclass(frozen=True)

@@ -196,9 +196,12 @@ class LintedProgram:
 
 def is_in_manual_computation(op: Operation) -> bool:
     """Return whether an operation is in a manual computation, whose tensors are parts of a device."""
+    return manual_computation(op) is not None
+
+
+def manual_computation(op: Operation) -> ManualComputationOp | None:
+    """Return the innermost manual computation that contains an operation, or None."""
     parent = op.parent_op()
-    while parent is not None:
-        if isinstance(parent, ManualComputationOp):
-            return True
+    while parent is not None and not isinstance(parent, ManualComputationOp):
         parent = parent.parent_op()
-    return False
+    return parent

@@ -14,22 +14,24 @@ After::
     y = x @ w.astype(jnp.bfloat16)
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
 from xdsl.ir import Operation, SSAValue
 
-from sdy.diagnostics import location_of
+from sdy.diagnostics import Location, location_of
 from sdy.dialect.ops import ReshardOp
 from sdy.ir.shapes import is_static_tensor
 from sdy.passes.account.collectives import Collective
-from sdy.passes.account.lint.body_edits import GatherFirst
+from sdy.passes.account.lint.body_edits import CastFirst, GatherFirst
 from sdy.passes.account.lint.candidates import Candidates
-from sdy.passes.account.lint.edits import Cure, dims_of
+from sdy.passes.account.lint.edits import Cure, LazyCures, dims_of
 from sdy.passes.account.lint.findings import Suspicion
-from sdy.passes.account.lint.program import LintedProgram
+from sdy.passes.account.lint.program import LintedProgram, manual_computation
 from sdy.passes.account.lint.wording import quoted_axes
 from sdy.passes.common.properties import element_bytes
 from sdy.rules import movement
+from sdy.stablehlo.collectives import AllGatherOp
 from sdy.stablehlo.elementwise import ConvertOp
 
 _KINDS = {"all-gather", "all-to-all", "collective-permute"}
@@ -38,12 +40,18 @@ _KINDS = {"all-gather", "all-to-all", "collective-permute"}
 def check(program: LintedProgram) -> Iterator[Suspicion]:
     """Find collectives that move a tensor before it is cast to a narrower type, or after it is cast to a wider one."""
     candidates = Candidates(program)
+    manual: dict[Location | None, dict[CastFirst, None]] = {}
     for collective in program.collectives:
         if collective.kind in _KINDS:
-            yield from _suspicions(program, collective, candidates)
+            yield from _suspicions(program, collective, candidates, manual)
 
 
-def _suspicions(program: LintedProgram, collective: Collective, candidates: Candidates) -> Iterator[Suspicion]:
+def _suspicions(
+    program: LintedProgram,
+    collective: Collective,
+    candidates: Candidates,
+    manual: dict[Location | None, dict[CastFirst, None]],
+) -> Iterator[Suspicion]:
     """Yield the casts beside a collective that moves their wide side, or does so in the program as written."""
     before = _through(collective.op.operands[0], backward=True)
     after = _through(collective.op.results[0], backward=False)
@@ -63,9 +71,15 @@ def _suspicions(program: LintedProgram, collective: Collective, candidates: Cand
             avoided = collective.bytes * (wide / narrow - 1)
         else:
             continue
+        cause = None
         dims = dims_of(collective.cause.after if collective.cause else None, cast.result)
         if is_widening:
             cures = [Cure((GatherFirst(location_of(cast), cast.result.type, dims),))]
+        elif isinstance(gather, AllGatherOp):
+            cause = location_of(manual_computation(cast))
+            edits = manual.setdefault(cause, {})
+            edits[CastFirst(location_of(cast), cast.operands[0].type)] = None
+            cures = LazyCures(partial(_together, edits))
         else:
             cures = candidates.of_constraint(gather) if gather else []
         order = "after its cast from" if is_widening else "before its cast to"
@@ -79,12 +93,20 @@ def _suspicions(program: LintedProgram, collective: Collective, candidates: Cand
             collectives=[collective.op] if received else [],
             cures=cures,
             needs_cure=not received,
+            cause=cause,
         )
 
 
-def _gather(program: LintedProgram, cast: ConvertOp, collective: Collective) -> ReshardOp | None:
-    """Return the constraint on the operand of a cast that gathers it over the axes of a collective."""
+def _together(edits: Iterable[CastFirst]) -> Sequence[Cure]:
+    """Return one fix for all casts of the `shard_map`s of a line."""
+    return [Cure(tuple(edits))]
+
+
+def _gather(program: LintedProgram, cast: ConvertOp, collective: Collective) -> ReshardOp | AllGatherOp | None:
+    """Return the constraint or the all-gather that gathers the operand of a cast over the axes of a collective."""
     for value in program.use_def.trace(cast.operands[0]):
+        if isinstance(value.owner, AllGatherOp):
+            return value.owner
         if isinstance(value.owner, ReshardOp):
             kept = {axis.name for axis in value.owner.sharding.data.axes()}
             if not kept.issuperset(collective.axes):
