@@ -13,16 +13,24 @@ from sdy.passes.common.properties import is_elementwise
 def optimizer_states(main: FuncOp) -> Mapping[BlockArgument, Sequence[BlockArgument]]:
     """Return the optimizer state of each parameter of a training step.
 
-    State has the type of its parameter, and updates it elementwise, but is not updated from it.
+    State has the type of its parameter. The parameter is updated elementwise from its state, or an average is updated
+    from the parameter, but not both. Products use a parameter, but only elementwise operations use state.
     """
     end = main.get_return_op()
     returned = {main.args[index]: end.operands[result] for index, result in find_state(main).items()} if end else {}
     read = {argument: _read_elementwise(main, value) for argument, value in returned.items()}
-    found: dict[BlockArgument, Sequence[BlockArgument]] = {}
-    for parameter, arguments in read.items():
-        others = [each for each in arguments if each is not parameter and each.type == parameter.type]
-        found[parameter] = [each for each in others if each in read and parameter not in read[each]]
+    found: dict[BlockArgument, list[BlockArgument]] = {}
+    for reader, arguments in read.items():
+        for other in arguments:
+            if other is not reader and other.type == reader.type and other in read and reader not in read[other]:
+                is_average = _is_elementwise_only(reader) and not _is_elementwise_only(other)
+                parameter, state = (other, reader) if is_average else (reader, other)
+                found.setdefault(parameter, []).append(state)
     return found
+
+
+def _is_elementwise_only(argument: BlockArgument) -> bool:
+    return all(is_elementwise(use.operation) or isinstance(use.operation, ReshardOp) for use in argument.uses)
 
 
 def _read_elementwise(main: FuncOp, value: SSAValue) -> list[BlockArgument]:

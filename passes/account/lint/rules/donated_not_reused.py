@@ -19,7 +19,7 @@ from xdsl.ir import BlockArgument, OpResult
 
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import func_result_sharding, get_sharding
-from sdy.passes.account.lint.candidates import Candidates
+from sdy.passes.account.lint.candidates import Candidates, tree
 from sdy.passes.account.lint.edits import Cure, ShardResult, dims_of
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
@@ -52,6 +52,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             [GivenBy(argument)],
             held=num_bytes(local.function_type.inputs.data[index]),
             cures=[cure for other in alike for cure in _cures(program, argument, other)],
+            cause=tree(argument) or None,
         )
 
 

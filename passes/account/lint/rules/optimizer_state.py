@@ -15,18 +15,20 @@ After::
 
 from collections.abc import Iterator
 
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.dialects.func import ReturnOp
+from xdsl.ir import BlockArgument
 
 from sdy.axes import is_prefix
 from sdy.dialect.shardings import get_sharding
 from sdy.passes.account.causes import Purpose
+from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.candidates import Candidates
 from sdy.passes.account.lint.edits import Cure, dims_of
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import sharded_as, spec_of
 from sdy.passes.account.name_lists import several
-from sdy.passes.auto.state import find_state
+from sdy.passes.common.properties import is_elementwise
 from sdy.sharding import TensorSharding
 
 
@@ -43,8 +45,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
 
 def _suspicion(program: LintedProgram, found: dict[BlockArgument, BlockArgument]) -> Suspicion:
     """Return one match for all state, each with its parameter: they are initialized in one place."""
-    end, results = program.main.get_return_op(), find_state(program.main)
-    returned = {state: end.operands[results[state.index]] for state in found} if end else {}
+    collectives = _reshards(program, found)
     candidates = Candidates(program)
     wanted = {state: get_sharding(parameter) for state, parameter in found.items()}
     held = {
@@ -61,9 +62,10 @@ def _suspicion(program: LintedProgram, found: dict[BlockArgument, BlockArgument]
         f"{sharded_as(wanted[worst])}",
         f"shard the state like its parameter, as {spec_of(wanted[worst])}",
         [GivenBy(found[worst])],
-        received=sum(_received(program, state, returned[state]) for state in found),
+        received=sum(each.bytes for each in collectives),
         held=sum(held.values()),
         times=len(found),
+        collectives=[each.op for each in collectives],
         cures=[Cure(tuple(edits))],
     )
 
@@ -77,11 +79,17 @@ def _has_all(sharding: TensorSharding | None, wanted: TensorSharding | None) -> 
     )
 
 
-def _received(program: LintedProgram, before: SSAValue, after: SSAValue) -> float:
-    """Return the bytes received for reshards of a state tensor, before and after its update."""
-    return sum(
-        each.bytes
+def _reshards(program: LintedProgram, found: dict[BlockArgument, BlockArgument]) -> list[Collective]:
+    """Return the collectives for elementwise operations, between the layouts of a state and of its parameter."""
+    layouts = {
+        (state.type, frozenset((dims_of(get_sharding(state), state), dims_of(get_sharding(parameter), state))))
+        for state, parameter in found.items()
+    }
+    return [
+        each
         for cause, collectives in program.collectives_by_cause.items()
-        if cause.purpose is Purpose.RESHARD and cause.tensor in (before, after)
+        if cause.purpose is Purpose.RESHARD and (value := cause.tensor) is not None
+        if is_elementwise(cause.operation) or isinstance(cause.operation, ReturnOp)
+        if (value.type, frozenset((dims_of(cause.before, value), dims_of(cause.after, value)))) in layouts
         for each in collectives
-    )
+    ]

@@ -16,7 +16,8 @@ from collections.abc import Iterator
 
 from sdy.dialect.shardings import func_result_sharding, get_sharding
 from sdy.passes.account.causes import Purpose
-from sdy.passes.account.lint.edits import Cure, ShardResult, dims_of
+from sdy.passes.account.collectives import Collective
+from sdy.passes.account.lint.edits import Cure, Dims, ShardResult, dims_of
 from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import sharded_as
@@ -28,23 +29,39 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
     end = program.main.get_return_op()
     if end is None:
         return
+    found: dict[int, tuple[int, list[Collective]]] = {}
     for index, result in find_state(program.main).items():
-        argument, value = program.main.args[index], end.operands[result]
+        value = end.operands[result]
         collectives = [
             each
             for cause, alike in program.collectives_by_cause.items()
             if cause.purpose is Purpose.RESHARD and cause.operation is end and cause.tensor is value
             for each in alike
         ]
-        dims = dims_of(get_sharding(argument), argument)
-        declared = func_result_sharding(program.main, result)
-        if collectives and dims_of(declared, value) != dims:
-            yield Suspicion(
-                value,
-                f"{program.names[index]}, {argument.type}, is {sharded_as(get_sharding(argument))}, but its next "
-                f"value, result {result}, is {sharded_as(declared)}",
-                "",
-                received=sum(each.bytes for each in collectives),
-                collectives=[each.op for each in collectives],
-                cures=[Cure((ShardResult(result, dims),))],
-            )
+        if collectives and dims_of(func_result_sharding(program.main, result), value) != _dims(program, index):
+            found[index] = result, collectives
+    if found:
+        yield _suspicion(program, found)
+
+
+def _suspicion(program: LintedProgram, found: dict[int, tuple[int, list[Collective]]]) -> Suspicion:
+    """Return one match for all state: `out_shardings` are written in one place."""
+    worst = max(found, key=lambda index: sum(each.bytes for each in found[index][1]))
+    result, _ = found[worst]
+    argument, collectives = program.main.args[worst], [each for _, alike in found.values() for each in alike]
+    end = program.main.get_return_op()
+    return Suspicion(
+        end.operands[result] if end else argument,
+        f"{program.names[worst]}, {argument.type}, is {sharded_as(get_sharding(argument))}, but its next value, result "
+        f"{result}, is {sharded_as(func_result_sharding(program.main, result))}",
+        "",
+        received=sum(each.bytes for each in collectives),
+        times=len(found),
+        collectives=[each.op for each in collectives],
+        cures=[Cure(tuple(ShardResult(result, _dims(program, index)) for index, (result, _) in found.items()))],
+    )
+
+
+def _dims(program: LintedProgram, index: int) -> Dims:
+    argument = program.main.args[index]
+    return dims_of(get_sharding(argument), argument)
