@@ -160,6 +160,11 @@ class Cure:
         """Apply the edits in place, and return whether all have their targets."""
         return all(edit.apply(module) for edit in self.edits)
 
+    def then(self, later: "Cure") -> "Cure":
+        """Return the edits of this fix and of a later one, which shards arguments of both again."""
+        kept = (each for each in self.edits if not (isinstance(each, ShardArgument) and each.index in later.arguments))
+        return Cure(tuple(dict.fromkeys((*kept, *later.edits))))
+
     @property
     def arguments(self) -> frozenset[int]:
         """The indices of the arguments that the edits shard."""

@@ -100,6 +100,8 @@ class Finding:
     """The suggested fix as one instruction for each argument or line, if it was tried."""
     removes: tuple["Finding", ...] = ()
     """The other findings that the suggested fix removes."""
+    remains: tuple["Finding", ...] = ()
+    """Other findings of the arguments that the suggested fix shards, which are left with it."""
     collectives: frozenset[Operation] = field(default=frozenset(), repr=False, compare=False)
     """The collectives of the partitioned program that it explains, and those of the folded findings."""
 
@@ -117,7 +119,9 @@ class Finding:
     def message(self) -> str:
         """The problem and its cost per device."""
         cost = cost_text(self.received, self.held)
-        if self.avoided:
+        if self.avoided and cost:
+            cost += f", and {format_bytes(self.avoided)} more of it as jax.jit compiles it"
+        elif self.avoided:
             cost = f"each device receives {format_bytes(self.avoided)} as jax.jit compiles it, and none of it here"
         others = (
             f": {', '.join(with_ranges(self.others, 'Finding.others'))}"
@@ -146,6 +150,9 @@ class Finding:
             others = "another finding" if self.folded == 1 else f"{self.folded:,} other findings"
             listed = joined(shortened([each.label for each in self.removes], "Finding.removes"))
             notes.append(Diagnostic(Severity.NOTE, self.where, f"the fix removes {others} too: {listed}"))
+        for each in self.remains:
+            fix = f"; {each.cure}" if each.cure else ""
+            notes.append(Diagnostic(Severity.NOTE, each.where, f"left with it: {each.message} [{each.rule}]{fix}"))
         return Diagnostic(self.severity, self.where, f"{self.message} [{self.rule}]", tuple(notes))
 
     @property

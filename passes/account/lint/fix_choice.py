@@ -39,7 +39,9 @@ ChosenFix = tuple[Match, Cure, Costs, Costs]
 """A match, its fix, and the costs before and after the fix."""
 
 
-def best_cure(program: LintedProgram, candidates: Sequence[Match], trials: Trials, step: Costs) -> ChosenFix | None:
+def best_cure(
+    program: LintedProgram, candidates: Sequence[Match], trials: Trials, step: Costs, share: float = 1.0
+) -> ChosenFix | None:
     """Return the match and its fix that save most, the first of equals, and the costs before and after it.
 
     Edits of the fix that save little of that are left out: another mistake may be their cause.
@@ -49,11 +51,12 @@ def best_cure(program: LintedProgram, candidates: Sequence[Match], trials: Trial
         candidates: The matches, the most specific first.
         trials: The budget.
         step: The costs without any fix, to which the shares of the rules refer.
+        share: A factor of the shares of the rules.
     """
     if program.written is None:
         return None
     before = program.costs
-    fixes_of = [(match, match.worst.cures) for match in candidates if match.is_share(step, match.rule.share)]
+    fixes_of = [(match, match.cures) for match in candidates if match.is_share(step, share * match.rule.share)]
     # The first fix of each match, then the second of each, within the budget.
     fixes = [
         (match, cures[number]) for number in range(_MOST_TRIES) for match, cures in fixes_of if number < len(cures)
@@ -62,14 +65,14 @@ def best_cure(program: LintedProgram, candidates: Sequence[Match], trials: Trial
     helping: list[ChosenFix] = []
     for match, cure in fixes:
         after = None if match in solved else trials.costs(program.written, cure)
-        if after is None or not is_better(before, after, Least.of(match, step)):
+        if after is None or not is_better(before, after, Least.of(match, step, share)):
             continue
         if _is_reduced(match, before, after, _LEAST_PART):
             helping.append((match, cure, before, after))
             if _is_reduced(match, before, after, _SOLVED) and after.received <= (1 - _SOLVED) * before.received:
                 solved.add(match)
     order = {match: number for number, match in enumerate(candidates)}
-    helping.sort(key=lambda each: (each[3].rank, each[1].is_open, order[each[0]], len(each[1].edits)))
+    helping.sort(key=lambda each: (each[3].relative(before), each[1].is_open, order[each[0]], len(each[1].edits)))
     if not helping:
         return None
     best = _most_specific(_without_new_constraints(helping), helping, order)
@@ -97,7 +100,7 @@ def _is_near(fix: ChosenFix, best: ChosenFix) -> bool:
     return (
         after.received - least.received <= _NEARLY * before.received
         and after.memory - least.memory <= _NEARLY * before.memory
-        and after.seconds - least.seconds <= _NEARLY * before.seconds
+        and after.seconds <= (1 + _NEARLY) * least.seconds
     )
 
 
@@ -145,18 +148,20 @@ class Least:
     """True if memory that the arguments take is saved, even if not at the peak."""
 
     @classmethod
-    def of(cls, match: Match, step: Costs) -> "Least":
+    def of(cls, match: Match, step: Costs, factor: float) -> "Least":
         """Return the share of the costs of a step that the rule has, and at least the bytes of the threshold."""
         rule, large = match.rule, match.program.thresholds.large
-        received, memory = (max(large, rule.share * bytes_) for bytes_ in (step.received, step.memory))
-        return cls(received, memory, rule.share * step.seconds, rule.slowdown, rule.saves_arguments)
+        share = factor * rule.share
+        received, memory = (max(large, share * bytes_) for bytes_ in (step.received, step.memory))
+        return cls(received, memory, share * step.seconds, rule.slowdown, rule.saves_arguments)
 
 
 def is_better(before: Costs, after: Costs, least: Least) -> bool:
     """Return whether a fix saves at least `least` bytes, memory or time, and takes little of the others."""
     received, memory = before.received - after.received, before.memory - after.memory
     is_much_faster = after.seconds <= (1 - _LEAST_FASTER_REPEATED) * before.seconds
-    if after.compute > (1 + _MOST_GROWTH) * before.compute and not is_much_faster:
+    repeated = after.compute - before.compute
+    if repeated > max(_MOST_GROWTH, least.slowdown) * before.seconds and not is_much_faster:
         return False
     if -memory > max(_MOST_GROWTH * before.memory, _TRADED * received):
         return False

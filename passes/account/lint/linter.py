@@ -21,6 +21,9 @@ from sdy.passes.account.lint.written import Costs, Trials
 _LEAST_UNCURED = 0.05
 """The smallest part of the bytes of a step for which a match is a finding though no fix helps."""
 
+_NEXT = 2.0
+"""The factor of the share of a rule that a fix saves in a program with another fix: it may only suit that one."""
+
 _LEAST_BELOW = 1 / 64
 """The smallest part of the bytes of a step that a match below the threshold is mentioned for."""
 
@@ -38,9 +41,15 @@ def findings(
     every = matches(program, rules)
     left = _wanted([each for each in every if each.is_large], is_wanted)
     found: list[Finding] = []
+    starts: list[Costs] = []
+    cures: list[Cure] = []
     reported: set[object] = set()
     original, known = program.collectives, {each.key: frozenset(each.collectives) for each in left}
-    while (best := best_cure(program, [each for each in left if not each.worst.avoided], trials, step)) is not None:
+    while True:
+        measured = [each for each in left if not each.worst.avoided]
+        best = best_cure(program, measured, trials, step, _NEXT if found else 1.0)
+        if best is None:
+            break
         match, cure, before, after = best
         cured = _cured(program, cure)
         cure = _named(program, cured, cure, after, trials)
@@ -55,7 +64,7 @@ def findings(
         finding = replace(
             headline.finding,
             cure=cure.text,
-            edits=tuple(dict.fromkeys(edit.text for edit in cure.edits)),
+            edits=_edits(cure),
             compared=after.compared(before),
             received=max(before.received - after.received, 0.0),
             held=max(before.memory - after.memory, 0) or _argument_bytes(match, before, after),
@@ -64,7 +73,22 @@ def findings(
                 op for each in (headline, match, *folded) for op in known[each.key]
             ),
         )
-        found.append(finding)
+        same = next(
+            (
+                at
+                for at, each in enumerate(found)
+                if cures[at].arguments == cure.arguments != frozenset()
+                or not each.collectives.isdisjoint(finding.collectives)
+            ),
+            None,
+        )
+        if same is None:
+            found.append(finding)
+            starts.append(before)
+            cures.append(cure)
+        else:
+            cures[same] = cures[same].then(cure)
+            found[same] = _joined(found[same], finding, cures[same], after.compared(starts[same]))
         reported |= {headline.key, match.key}
         explained = {op for each in every if each.key in reported for op in each.collectives}
         left = [each for each in remaining if each.key not in reported and not each.is_within(explained)]
@@ -72,10 +96,33 @@ def findings(
         finding = _avoiding(each, program, trials)
         if finding is None and not each.needs_cure and each.is_share(step, _LEAST_UNCURED):
             finding = _uncured(each, trials)
-        if finding is not None:
+        if finding is None:
+            continue
+        of = next((at for at, cure in enumerate(cures) if not cure.arguments.isdisjoint(each.arguments)), None)
+        if of is None:
             found.append(replace(finding, collectives=known[each.key]))
+        else:
+            found[of] = replace(found[of], remains=(*found[of].remains, finding))
     found.sort(key=lambda each: -each.cost)
     return Findings(found, _below(program, every, is_wanted))
+
+
+def _joined(first: Finding, second: Finding, cure: Cure, compared: str) -> Finding:
+    """Return one finding for two that explain the same collective, or whose fixes shard the same arguments."""
+    return replace(
+        first,
+        cure=cure.text,
+        edits=_edits(cure),
+        compared=compared,
+        received=first.received + second.received,
+        held=first.held + second.held,
+        removes=(*first.removes, replace(second, removes=()), *second.removes),
+        collectives=first.collectives | second.collectives,
+    )
+
+
+def _edits(cure: Cure) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(edit.text for edit in cure.edits))
 
 
 def _argument_bytes(match: Match, before: Costs, after: Costs) -> int:
@@ -99,11 +146,13 @@ def _avoiding(match: Match, program: LintedProgram, trials: Trials) -> Finding |
         return None
     for cure in match.worst.cures if match.worst.avoided else ():
         costs = trials.costs(program.written, cure)
-        if costs is None or costs.rank > program.costs.rank:
+        if costs is None or costs.relative(program.costs) > program.costs.relative(program.costs):
             continue
         if match.key not in {each.key for each in matches(_cured(program, cure), [match.rule])}:
             saved = f"with it, a device receives {format_bytes(match.finding.avoided)} less as jax.jit compiles it"
-            return replace(match.finding, cure=cure.text, edits=(cure.text,), compared=saved)
+            received = max(program.costs.received - costs.received, 0.0)
+            here = f"; {costs.compared(program.costs)}" if received else ""
+            return replace(match.finding, cure=cure.text, edits=(cure.text,), compared=saved + here, received=received)
     return None
 
 
@@ -159,7 +208,7 @@ def _named(program: LintedProgram, cured: LintedProgram, cure: Cure, after: Cost
     assert program.written is not None
     named = Cure(tuple(_with_name(edit, cured) for edit in cure.edits))
     costs = trials.costs(program.written, named) if named != cure else None
-    return named if costs and costs.rank <= after.rank else cure
+    return named if costs and costs.relative(after) <= after.relative(after) else cure
 
 
 def _with_name(edit: Edit, cured: LintedProgram) -> Edit:

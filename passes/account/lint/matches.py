@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
+from itertools import groupby, zip_longest
 
 from xdsl.ir import BlockArgument, Operation
 
@@ -14,6 +14,9 @@ from sdy.passes.account.lint.findings import Finding, GivenBy, Reason, Suspicion
 from sdy.passes.account.lint.places import python_line
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.written import Costs
+
+_MOST_DIFFERENT = 4
+"""Number of equal matches with different texts whose fixes are tried."""
 
 _MOST_CHAINS = 4
 """Number of axes of a tensor whose origin is reported."""
@@ -58,7 +61,16 @@ class Match:
 
     def has_fix_of_arguments(self, cure: Cure) -> bool:
         """Return whether a fix of the matches shards the arguments that `cure` does."""
-        return bool(cure.arguments) and any(each.arguments == cure.arguments for each in self.worst.cures)
+        return bool(cure.arguments) and any(each.arguments == cure.arguments for each in self.cures)
+
+    @property
+    def arguments(self) -> frozenset[int]:
+        """The indices of the arguments whose axes explain the costliest match."""
+        values = [each.tensor for each in self.worst.reasons if isinstance(each, GivenBy)]
+        traced = [at for value in values for at in self.program.use_def.trace(value)]
+        return frozenset(
+            at.index for at in traced if isinstance(at, BlockArgument) and at.owner is self.program.main.body.block
+        )
 
     @property
     def needs_cure(self) -> bool:
@@ -69,6 +81,14 @@ class Match:
     def worst(self) -> Suspicion:
         """The costliest one."""
         return max(self.alike, key=lambda each: each.cost)
+
+    @cached_property
+    def cures(self) -> Sequence[Cure]:
+        """The fixes of the costliest matches, in program order, the first one of each before the others."""
+        different = {each.what: each for each in sorted(self.alike, key=lambda each: each.cost)}
+        costliest = [*different.values()][-_MOST_DIFFERENT:]
+        rounds = zip_longest(*(each.cures for each in self.alike if each in costliest))
+        return [*dict.fromkeys(cure for each in rounds for cure in each if cure is not None)]
 
     def is_share(self, costs: Costs, share: float) -> bool:
         """Return whether the cost is at least this part of the bytes of a step, or is not one of layouts.

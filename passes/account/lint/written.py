@@ -109,10 +109,14 @@ class Costs:
         arguments = sum(value_bytes(each) for each in main_function(local).args if each not in host)
         return cls(cost.received, cost.memory, cost.compute, cost.seconds, arguments)
 
-    @property
-    def rank(self) -> tuple[float, float, float]:
-        """The order of preference, to two digits: the time, then the bytes received, then the memory."""
-        return _rounded(self.seconds), _rounded(self.received), _rounded(self.memory)
+    def relative(self, step: "Costs") -> float:
+        """Return the order of preference: the time, half the bytes and a quarter of the memory of `step`, rounded."""
+        parts = (
+            self.seconds / max(step.seconds, 1e-12),
+            self.received / max(step.received, 1) / 2,
+            self.memory / max(step.memory, 1) / 4,
+        )
+        return round(sum(parts), 2)
 
     def compared(self, before: "Costs") -> str:
         """Format the costs beside those of another layout."""
@@ -124,10 +128,6 @@ class Costs:
         if self.arguments < before.arguments and self.memory >= before.memory:
             changes.insert(2, f"holds {_change(before.arguments, self.arguments, format_bytes)} in arguments")
         return f"with it, a device {', '.join(changes[:-1])} and {changes[-1]}"
-
-
-def _rounded(number: float) -> float:
-    return float(f"{number:.1e}")
 
 
 def _change(before: float, after: float, form: Callable[[float], str]) -> str:

@@ -13,13 +13,19 @@ After::
     state = device_put(state, P("batch", "model"))
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 
-from sdy.passes.account.causes import Purpose
+from sdy.dialect.shardings import get_sharding
+from sdy.passes.account.causes import Cause, Purpose
+from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.candidates import Candidates
+from sdy.passes.account.lint.edits import LazyCures, dims_of
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import from_to
+from sdy.stablehlo.convolution import ConvolutionOp
+from sdy.stablehlo.dot import DotGeneralOp
 
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
@@ -29,7 +35,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
         received = sum(each.bytes for each in collectives)
         if cause.purpose is not Purpose.RESHARD or cause.tensor is None:
             continue
-        if program.is_argument(cause.tensor) and all(each.kind == "all-gather" for each in collectives):
+        if program.is_argument(cause.tensor) and _is_of_parameter(cause, collectives):
             continue
         yield Suspicion(
             cause.tensor,
@@ -39,5 +45,22 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             [(program.place(cause.operation), "this operation requires it"), GivenBy(cause.tensor)],
             received=received,
             collectives=[each.op for each in collectives],
-            cures=candidates.of_cause(cause) if received >= program.thresholds.large else (),
+            cures=LazyCures(partial(candidates.of_cause, cause)),
+            cause=(
+                cause.tensor.type,
+                frozenset((dims_of(cause.before, cause.tensor), dims_of(cause.after, cause.tensor))),
+            ),
         )
+
+
+def _is_of_parameter(cause: Cause, collectives: Sequence[Collective]) -> bool:
+    """Return whether an argument is gathered for results that the same axes shard, as those of FSDP are."""
+    axes = {axis for each in collectives for axis in each.axes}
+    results = (
+        axis.name
+        for result in cause.operation.results
+        if (sharding := get_sharding(result))
+        for axis in sharding.axes()
+    )
+    is_product = isinstance(cause.operation, DotGeneralOp | ConvolutionOp)
+    return all(each.kind == "all-gather" for each in collectives) and (not is_product or not axes.isdisjoint(results))

@@ -24,17 +24,21 @@ from xdsl.ir import BlockArgument, OpResult, SSAValue
 from sdy.axes import AxisRef, total_size
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import is_static_tensor, shape, shape_of
-from sdy.passes.account.lint.candidates import Candidates
+from sdy.passes.account.lint.candidates import Candidates, tree
 from sdy.passes.account.lint.edits import Cure, Dims, LazyCures, dims_of
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram, is_in_manual_computation
 from sdy.passes.account.lint.use_def import is_updated_in_place
 from sdy.passes.account.lint.wording import quoted_axes, spec
+from sdy.passes.common.properties import num_bytes
 from sdy.stablehlo.constants import ConstantOp
 
 _LEAST_TEMPORARY = 1 / 16
 """The part of the peak memory for which a tensor other than an argument is reported: tensor parallelism replicates
 activations."""
+
+_LEAST_TOGETHER = 1 / 16
+"""The part of the bytes of an argument that another one of its tree has to be sharded together with it."""
 
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
@@ -64,13 +68,33 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             [GivenBy(value)],
             held=held,
             needs_cure=argument is None or any(dims_of(sharding, value)),
-            cures=LazyCures(partial(_cures, candidates, value, dims)),
+            cures=LazyCures(partial(_cures, program, candidates, value, dims)),
             cause=_cache(candidates, argument) if argument else None,
         )
 
 
-def _cures(candidates: Candidates, value: SSAValue, dims: Dims) -> Sequence[Cure]:
-    return candidates.of_value(value, dims) or candidates.of_result(value, dims)
+def _cures(program: LintedProgram, candidates: Candidates, value: SSAValue, dims: Dims) -> Sequence[Cure]:
+    """Return the fixes; for an argument, first that of all large arguments of its tree that are replicated."""
+    is_whole = isinstance(value, BlockArgument) and not any(dims_of(get_sharding(value), value))
+    together = [_of_tree(program, candidates, value)] if isinstance(value, BlockArgument) and is_whole else []
+    return [*together, *(candidates.of_value(value, dims) or candidates.of_result(value, dims))]
+
+
+def _of_tree(program: LintedProgram, candidates: Candidates, argument: BlockArgument) -> Cure:
+    """Return the fix that shards the replicated arguments of a tree, and their optimizer state."""
+    least = num_bytes(argument.type) * _LEAST_TOGETHER
+    alike = [
+        each
+        for each in program.main.args
+        if tree(each) == tree(argument) and is_static_tensor(each.type) and num_bytes(each.type) >= least
+        if not any(dims_of(get_sharding(each), each))
+    ]
+    edits = [
+        candidates.shard(state, _with_axes(each, _free_axes(program, each)))
+        for each in alike
+        for state in candidates.with_state(each)
+    ]
+    return Cure(tuple(dict.fromkeys(edits)))
 
 
 def _cache(candidates: Candidates, argument: BlockArgument) -> object:

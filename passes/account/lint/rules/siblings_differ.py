@@ -30,6 +30,9 @@ from sdy.passes.account.name_lists import several
 from sdy.passes.common.argument_names import given_name
 from sdy.passes.common.properties import num_bytes
 
+_MOST_DIFFERENT = 1 / 3
+"""The part of the layers that may differ from the others: layouts of every other layer alternate."""
+
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
     """Find the arguments of a layer with other layouts than most of their siblings."""
@@ -40,7 +43,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
         for argument in siblings if len(counts) > 1 else ():
             dims = _dims(argument)
             usual = max(counts, key=lambda each: (counts[each], each != dims))
-            if dims != usual:
+            if dims != usual and (len(siblings) == 2 or counts[dims] <= _MOST_DIFFERENT * len(siblings)):
                 other = next(each for each in siblings if _dims(each) == usual)
                 layers.setdefault(_layer(argument, other), {})[argument] = usual
     for arguments in layers.values():
