@@ -48,7 +48,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
     """Find axes over which arithmetic is repeated, and arguments that could be sharded over them."""
     operations = {op: arithmetic_of(op).operations for op in program.operations}
     total = sum(operations.values())
-    data = _data(program)
+    data = data_arguments(program)
     used = {axis.name for arguments in data.values() for each in arguments for axis in _all_axes(each)}
     candidates = Candidates(program)
     for name, size in program.mesh.axes:
@@ -75,7 +75,7 @@ def _axes(op: Operation) -> set[str]:
     return {axis.name for sharding in shardings if sharding for axis in sharding.axes()}
 
 
-def _data(program: LintedProgram) -> dict[str, list[BlockArgument]]:
+def data_arguments(program: LintedProgram) -> dict[str, list[BlockArgument]]:
     """Return the arguments that are data rather than parameters or state, by their tree.
 
     Data are the trees with integers, and those with an operand of a product; with state, all trees without weights.

@@ -57,7 +57,25 @@ def image_loss(kernels: Any, images: jax.Array) -> jax.Array:
     return jnp.mean(images**2)
 
 
+def filtered(kernels: Any, images: jax.Array) -> jax.Array:
+    for kernel in kernels:
+        images = jax.nn.relu(lax.conv_general_dilated(images, kernel, (1, 1), "SAME"))
+    return images
+
+
 MISTAKES: dict[str, Mistake] = {
+    "images sharded by rows": Mistake(
+        "exchange-along-dimension",
+        Written(
+            filtered, ([tensor(128, 128, 3, 3)] * 4, tensor(64, 128, 64, 64, split=P(None, None, "data"))), mesh=EIGHT
+        ),
+        "images",
+    ),
+    "images sharded by channels": Mistake(
+        "sum-over-sharded-operand",
+        Written(filtered, ([tensor(128, 128, 3, 3)] * 4, tensor(64, 128, 64, 64, split=P(None, "data"))), mesh=EIGHT),
+        "images",
+    ),
     "a batch on every device": Mistake(
         "batch-not-sharded",
         Written(descend(mlp_loss), (mlp(P(None, "model"), P("model")), tensor(8192, 1024, split=P()))),

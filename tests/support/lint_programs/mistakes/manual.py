@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from lint_programs.mistake import DATA, EIGHT, Mistake, constrained
+from lint_programs.mistake import DATA, EIGHT, Mistake, constrained, descend
 from lint_programs.planted import Written, tensor
 
 
@@ -56,7 +56,24 @@ def attend_in_parts(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
     return jax.shard_map(local, in_specs=(split, P("data"), P("data")), out_specs=split)(q, k, v)  # mistake
 
 
+def gathered_loss(w: jax.Array, x: jax.Array) -> jax.Array:
+    def local(w: jax.Array, x: jax.Array) -> jax.Array:
+        return jnp.tanh(x @ lax.all_gather(w, "data", tiled=True).astype("bfloat16"))  # mistake
+
+    y = jax.shard_map(local, in_specs=P("data"), out_specs=P("data"))(w, x)
+    return jnp.mean(y.astype("float32") ** 2)
+
+
 MISTAKES: dict[str, Mistake] = {
+    "a cast of weights after their all_gather": Mistake(
+        "late-cast",
+        Written(
+            descend(gathered_loss),
+            (tensor(2048, 8192, split=P("data")), tensor(8192, 2048, split=P("data"), dtype="bfloat16")),
+            mesh=EIGHT,
+        ),
+        at=gathered_loss,
+    ),
     "shard_map with all keys, whose scores are large": Mistake(
         "manual-computation-gathers",
         Written(attend_in_parts, (tensor(16, 8192, 256, split=P("data", "model")),) * 3),

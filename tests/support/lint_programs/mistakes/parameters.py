@@ -9,6 +9,8 @@ from jax.sharding import PartitionSpec as P
 from lint_programs.mistake import DATA, EIGHT, Mistake, constrained, descend, layers, layers_loss, mlp, mlp_loss
 from lint_programs.planted import Written, tensor
 
+ROWS = tensor(16384, 4096, split=P("data"))
+
 
 def momentum(params: Any, state: Any, x: jax.Array) -> Any:
     gradients = jax.grad(layers_loss)(params, x)
@@ -45,6 +47,40 @@ def momentum_of_table(params: Any, state: Any, tokens: jax.Array) -> Any:
     return jax.tree.map(lambda p, m: p - 0.1 * m, params, state), state
 
 
+def average(params: Any, ema: Any, x: jax.Array) -> Any:
+    params = descend(rows_loss)(params, x)
+    return params, jax.tree.map(lambda e, p: 0.99 * e + 0.01 * p, ema, params)
+
+
+def rows(**odd: P) -> list[dict[str, Any]]:
+    """Return fully sharded parameters, some of them sharded otherwise."""
+    return [{name: tensor(4096, 4096, split=odd.get(name, P("data"))) for name in ("weight", "out")}] * 3
+
+
+def rows_of_two_loss(params: Any, x: jax.Array) -> jax.Array:
+    for layer in params:
+        x = constrained(jax.nn.relu(x @ layer["weight"]) @ layer["out"], P("data"))
+    return jnp.mean(x**2)
+
+
+def momentum_of_rows(params: Any, state: Any, x: jax.Array) -> Any:
+    gradients = jax.grad(rows_of_two_loss)(params, x)
+    state = jax.tree.map(lambda m, g: 0.9 * m + g, state, gradients)
+    return jax.tree.map(lambda p, m: p - 0.1 * m, params, state), state
+
+
+def lookup_loss(params: Any, tokens: jax.Array) -> jax.Array:
+    x = params["table"][tokens]
+    for layer in params["layers"]:
+        x = x + jax.nn.gelu(x @ layer["up"]) @ layer["down"]
+    return jnp.mean((x @ params["head"]) ** 2)
+
+
+def scores(params: Any, x: jax.Array) -> jax.Array:
+    q, k = (jnp.einsum("bte,ehd->bthd", x, params[name]) for name in ("q", "k"))
+    return jax.nn.softmax(jnp.einsum("bqhd,bkhd->bhqk", q, k))
+
+
 def features(w1: jax.Array, w2: jax.Array, x: jax.Array) -> jax.Array:
     return jax.nn.relu(x @ w1) @ w2
 
@@ -72,6 +108,63 @@ def outputs_first(up: P, down: P) -> list[dict[str, Any]]:
 
 
 MISTAKES: dict[str, Mistake] = {
+    "a replicated weight among fully sharded ones": Mistake(
+        "replicated-parameter",
+        Written(
+            momentum_of_rows,
+            (rows(out=P()), rows(out=P()), ROWS),
+            donated=(0, 1),
+            mesh=EIGHT,
+        ),
+        "params[0]['out']",
+    ),
+    "momentum sharded along the other dimension": Mistake(
+        "optimizer-state",
+        Written(
+            momentum_of_rows,
+            (rows(), rows(weight=P(None, "data"), out=P(None, "data")), ROWS),
+            donated=(0, 1),
+            mesh=EIGHT,
+        ),
+        "state[0]['out']",
+    ),
+    "an average of the parameters on every device": Mistake(
+        "optimizer-state",
+        Written(
+            average,
+            (*[[{"weight": tensor(4096, 4096, split=split)}] * 4 for split in (P("data"), P())], ROWS),
+            donated=(0, 1),
+            mesh=EIGHT,
+        ),
+        "ema[0]['weight']",
+    ),
+    "activations that take the axis of a table": Mistake(
+        "sum-over-sharded-operand",
+        Written(
+            descend(lookup_loss),
+            (
+                {
+                    "table": tensor(32768, 1024, split=P(None, "data")),
+                    "layers": [mlp(P("data"), P(None, "data"))] * 3,
+                    "head": tensor(1024, 4096, split=P("data")),
+                },
+                tensor(32, 512, split=P("data"), dtype="int32"),
+            ),
+            mesh=EIGHT,
+        ),
+        "params['table']",
+    ),
+    "queries and keys sharded along the size of the heads": Mistake(
+        "sum-over-sharded-operand",
+        Written(
+            scores,
+            (
+                {name: tensor(2048, 16, 128, split=P(None, None, "model")) for name in "qk"},
+                tensor(16, 1024, 2048, split=P("data")),
+            ),
+        ),
+        "params['k']",
+    ),
     "features split in place of the batch": Mistake(
         "sum-over-sharded-operand",
         Written(

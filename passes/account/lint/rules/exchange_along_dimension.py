@@ -1,0 +1,59 @@
+"""An operation exchanges elements with other devices, since a dimension along which it works is sharded.
+
+A convolution reads the rows beside those of a device, a concatenation or a slice of a sharded dimension moves elements
+to other devices. Along the batch, or another dimension that the operation keeps, devices need nothing of each other. A
+finding has a layout of an argument that was tried; nothing is reported where every other one costs about as much, as
+for images that are sharded because few of them make a batch.
+
+Before::
+
+    x = jax.device_put(x, P(None, "data"))  # (batch, height, width, channels)
+    y = jax.lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+After::
+
+    x = jax.device_put(x, P("data"))
+"""
+
+from collections.abc import Iterator
+
+from xdsl.ir import BlockArgument
+
+from sdy.dialect.axis_syntax import axes_text
+from sdy.dialect.shardings import get_sharding
+from sdy.passes.account.collectives import Collective
+from sdy.passes.account.lint.candidates import Candidates
+from sdy.passes.account.lint.dimensions import Dimension, sharded, sources
+from sdy.passes.account.lint.edits import Cure, dims_of
+from sdy.passes.account.lint.findings import GivenBy, Suspicion
+from sdy.passes.account.lint.program import LintedProgram, is_in_manual_computation
+
+
+def check(program: LintedProgram) -> Iterator[Suspicion]:
+    """Find operations that exchange elements along a sharded dimension, and the arguments that it comes from."""
+    found: dict[Dimension, list[Collective]] = {}
+    for collective in program.collectives:
+        op = collective.source
+        if collective.cause is None and op is not None and not is_in_manual_computation(op):
+            origins = {each: None for at in sharded(op, collective.axes) for each in sources(program, at)}
+            for each in origins:
+                if each.tensor.owner is program.main.body.block and each.axes:
+                    found.setdefault(each, []).append(collective)
+    candidates = Candidates(program)
+    for at, collectives in found.items():
+        argument, first = at.tensor, max(collectives, key=lambda each: each.bytes).source
+        assert isinstance(argument, BlockArgument)
+        assert first is not None
+        yield Suspicion(
+            first,
+            f"{first.name} exchanges elements along dimension {at.index} of {program.called(argument)}, "
+            f"{argument.type}, which {axes_text(at.axes)} shards",
+            "",
+            [GivenBy(argument, at.axes)],
+            received=sum(each.bytes for each in collectives),
+            collectives=[each.op for each in collectives],
+            cures=[
+                Cure(tuple(candidates.shard(each, dims) for each in candidates.in_layers(argument)))
+                for dims in candidates.moved(argument, dims_of(get_sharding(argument), argument))
+            ],
+        )
