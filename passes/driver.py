@@ -19,6 +19,7 @@ from sdy.diagnostics import DiagnosticError, Location, error
 from sdy.foreign_dialects import adopt, check_module
 from sdy.ir.editing import AnalysisPreservingPass
 from sdy.ir.walking import cached_walks, invalidate, uncached_walks
+from sdy.passes.common.call_graph import functions
 from sdy.passes.common.manual_axes import check_manual_axes
 from sdy.passes.pipelines import PartitionPipeline, Pipeline, PreparePipeline, PropagationPipeline
 from sdy.passes.policy import Policy, apply_policy
@@ -257,6 +258,7 @@ def propagate(module: ModuleOp, policy: Policy | None = None, *, unify_meshes: b
 
 def prepare(module: ModuleOp, policy: Policy | None = None) -> None:
     """Run `sdy-prepare-pipeline`, then call `policy` with the module's operations."""
+    check_is_spmd(module)
     run_passes(module, [PreparePipeline()])
     if policy is not None:
         apply_policy(module, policy)
@@ -276,4 +278,17 @@ def partition(module: ModuleOp, **options: Any) -> None:
         DiagnosticError: An operation cannot be partitioned.
         TypeError: An option is unknown, or `module` is not a module.
     """
+    check_is_spmd(module)
     run_passes(module, [PartitionPipeline(**options)])
+
+
+def check_is_spmd(module: ModuleOp) -> None:
+    """Raise DiagnosticError for a program of the MPMD dialect, whose functions have several meshes."""
+    for function in functions(module):
+        topology = function.attributes.get("topology")
+        if topology is not None and topology.name == "mpmd.topology":
+            raise error(
+                function,
+                "the program is on several meshes (MPMD), not one; sdy.mpmd.plan predicts its cost, and sdy.mpmd.run "
+                "executes it",
+            )

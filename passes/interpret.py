@@ -19,6 +19,7 @@ from sdy.interpreter.machine import Machine, run_body
 from sdy.interpreter.manual import assemble, shard
 from sdy.interpreter.values import Array
 from sdy.passes.common.call_graph import main_function
+from sdy.passes.driver import check_is_spmd
 from sdy.passes.jax.device_mesh import PlacedSharding
 from sdy.passes.jax.program.interface import ArrayPort, Interface
 from sdy.passes.jax.program.plain_module import without_shardings
@@ -44,6 +45,7 @@ def interpret(module: ModuleOp, *arrays: Any) -> tuple[Array, ...]:
         DiagnosticError: An operation cannot be interpreted.
     """
     adopt(module)
+    check_is_spmd(module)
     interface, count = _interface(module)
     ports = interface.arguments()
     if len(arrays) != len(ports):

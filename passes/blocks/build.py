@@ -30,6 +30,7 @@ from sdy.passes.blocks.group import Group
 from sdy.passes.blocks.node import Node
 from sdy.passes.blocks.tiles import Tiles
 from sdy.passes.blocks.views import view_parts
+from sdy.passes.driver import check_is_spmd
 from sdy.passes.jax.program.interface import function_to_run
 
 
@@ -47,6 +48,7 @@ def block_graph(module: ModuleOp, block_shape: BlockShapeOf) -> BlockGraph:
     Raises:
         DiagnosticError: A block cannot be computed independently, or does not fit, or a value is not an array.
     """
+    check_is_spmd(module)
     module = clone(module)
     expand(module)
     return _GraphBuilder(function_to_run(module)).graph(block_shape)

@@ -3,7 +3,7 @@
 schedules.py     orders of forwards and backwards on each device, and their checks
 simulation.py    execution of a schedule in time
 prediction.py    step time, bubble, memory and bytes of a pipeline: `sdy.mpmd.predict` and `sdy.mpmd.compare`
-timeline.py      a step as text and for Perfetto
+timeline.py      a step as text and for Perfetto; timeline_picture.py draws it
 
 Programs that Shardy's MPMD compiler has partitioned:
 

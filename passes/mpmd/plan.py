@@ -18,6 +18,7 @@ from sdy.passes.mpmd.programs import entry_point, partitioned_module
 from sdy.passes.mpmd.step_execution import FragmentCost, StepExecution, execute
 from sdy.passes.mpmd.steps import Call, StepList
 from sdy.passes.mpmd.timeline import WIDTH, TimelineSlice, format_timeline, perfetto_trace
+from sdy.passes.mpmd.timeline_picture import timeline_svg
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
 from sdy.passes.spmd.costs.network import Message, Network
 from sdy.passes.spmd.costs.step_time import StepCost, StepTimes
@@ -78,8 +79,17 @@ class PipelinePlan:
 
     def to_perfetto(self) -> str:
         """Return the timeline in the Trace Event Format, which https://ui.perfetto.dev opens."""
-        links = {f"{sender} to {reader}": slices for (sender, reader), slices in self.execution.links.rows.items()}
-        return perfetto_trace(self._rows() | links)
+        return perfetto_trace(self._rows() | self._link_rows())
+
+    def to_svg(self) -> str:
+        """Return the timeline as a picture, with a row for each mesh and each link; a notebook displays it."""
+        return timeline_svg(self._rows() | self._link_rows(), self.execution.end)
+
+    _repr_svg_ = to_svg
+
+    def _link_rows(self) -> dict[str, list[TimelineSlice]]:
+        links = self.execution.links.rows.items()
+        return {f"{sender} to {reader}": slices for (sender, reader), slices in links}
 
     def _rows(self) -> dict[str, list[TimelineSlice]]:
         return {name: self.execution.meshes.rows.get(name, []) for name in self.meshes}

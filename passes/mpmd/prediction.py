@@ -11,6 +11,7 @@ from sdy.passes.mpmd.schedules import SCHEDULES, Schedule
 from sdy.passes.mpmd.schedules import schedule as schedule_of
 from sdy.passes.mpmd.simulation import Execution, StageCost, held, simulate
 from sdy.passes.mpmd.timeline import WIDTH, TimelineSlice, format_timeline, perfetto_trace
+from sdy.passes.mpmd.timeline_picture import timeline_svg
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
 from sdy.passes.spmd.costs.network import Message, Network
 
@@ -67,8 +68,17 @@ class Prediction:
 
     def to_perfetto(self) -> str:
         """Return the timeline in the Trace Event Format, which https://ui.perfetto.dev opens."""
-        links = {f"device {sender} to {reader}": each for (sender, reader), each in self.execution.links.rows.items()}
-        return perfetto_trace(self._devices() | links)
+        return perfetto_trace(self._devices() | self._links())
+
+    def to_svg(self) -> str:
+        """Return the timeline as a picture, with a row for each device and each link; a notebook displays it."""
+        return timeline_svg(self._devices() | self._links(), self.execution.devices.end)
+
+    _repr_svg_ = to_svg
+
+    def _links(self) -> dict[str, list[TimelineSlice]]:
+        links = self.execution.links.rows.items()
+        return {f"device {sender} to {reader}": slices for (sender, reader), slices in links}
 
     def _devices(self) -> dict[str, list[TimelineSlice]]:
         return {f"device {number}": slices for number, slices in sorted(self.execution.devices.rows.items())}

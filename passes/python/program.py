@@ -28,7 +28,7 @@ from sdy.passes.common.call_graph import calls_in, find_main_function
 from sdy.passes.common.donations import is_donated
 from sdy.passes.common.inline import inline_calls
 from sdy.passes.common.symbol_dce import erase_dead_symbols
-from sdy.passes.driver import run_passes
+from sdy.passes.driver import check_is_spmd, run_passes
 from sdy.passes.for_xla.renumber_devices import RenumberDevicesPass
 from sdy.passes.python.collectives import COLLECTIVES
 from sdy.passes.python.control_flow import CONTROL_FLOW
@@ -79,6 +79,7 @@ def to_python(module: ModuleOp, name: str = "") -> str:
     Raises:
         DiagnosticError: The module has no function @main with a body.
     """
+    check_is_spmd(module)
     main = find_main_function(module)
     if main is None or main.is_declaration:
         raise error(module, "there is no function @main to print")

@@ -2,8 +2,10 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -238,3 +240,14 @@ def _torch_order(kind: type[Any], shape: Schedule, device: int) -> list[str]:
         for each in actions
         if each is not None and each.computation_type.name in names
     ]
+
+
+def test_the_picture_has_the_slices_of_each_device_and_link():
+    stages = [sdy.mpmd.StageCost(1.0, 2.0, sent=1 << 20)] * 4
+    prediction = sdy.mpmd.predict(stages, 8, schedule="zb-h1", hardware="h100")
+    elements = [*ElementTree.fromstring(prediction.to_svg())]
+    kinds = Counter(each.get("class") for each in elements)
+    assert kinds["lane"] == 4 + 6, "four devices, and three links in each direction"
+    assert (kinds["slice W"], kinds["slice F"], kinds["slice I"]) == (4 * 8, (4 + 3) * 8, (4 + 3) * 8)
+    (first, *_) = (each for each in elements if each.get("class") == "slice F")
+    assert first[0].text == "0F0: 1 s, from 0"
