@@ -1,13 +1,19 @@
 """The rules of predicted memory, each on a module of a few operations: fusion, order, and reuse of buffers."""
 
+import jax
+import jax.numpy as jnp
 import pytest
+from xdsl.dialects.builtin import UnitAttr
 
 import sdy
+from sdy.dialect.attributes import ORDERS
+from sdy.ir.walking import operations_of
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.properties import value_bytes
 from sdy.passes.spmd.costs.footprint import peak_bytes
 from sdy.passes.spmd.costs.kernel_order import scheduled
 from sdy.passes.spmd.costs.kernels import kernels_of
+from sdy.stablehlo.control_flow import OptimizationBarrierOp
 
 SIZE = 1024 * 4
 """Bytes of a tensor<32x32xf32>."""
@@ -270,3 +276,24 @@ def test_branches_write_the_results() -> None:
       }}) : (tensor<i1>) -> {T}
       return %r : {T}"""
     assert peak_bytes(sdy.parse(function(body))) == 3 * SIZE
+
+
+def test_the_order_of_less_memory_is_taken_where_barriers_order_kernels() -> None:
+    """A depth-first search runs the gradients of recomputed layers last, a list scheduler when they free memory."""
+
+    @jax.checkpoint
+    def layer(x: jax.Array, w: jax.Array) -> jax.Array:
+        return x + jnp.tanh(x @ w) @ w.T
+
+    def loss(params: list[jax.Array], x: jax.Array) -> jax.Array:
+        for w in params:
+            x = layer(x, w)
+        return jnp.mean(x**2)
+
+    module = sdy.from_jax(
+        jax.grad(loss), [jax.ShapeDtypeStruct((32, 256), "float32")] * 6, jax.ShapeDtypeStruct((2048, 32), "float32")
+    )
+    for barrier in operations_of(module, OptimizationBarrierOp):
+        barrier.attributes[ORDERS] = UnitAttr()
+    activation, residual = 2048 * 256 * 4, 2048 * 32 * 4
+    assert peak_bytes(module) < 6 * residual + 5 * activation

@@ -3,11 +3,12 @@
 The inputs of a kernel with the most other users come first, then those that need the most memory, as in XLA's
 `DFSMemoryScheduler` (`hlo_memory_scheduler.cc`). XLA on CPU by default takes a breadth-first order instead, which
 computes more at the same time and needs more memory, unless `--xla_cpu_enable_concurrency_optimized_scheduler=false`.
-A kernel that reads through an ordering barrier runs after the kernels that compute the operands of the barrier.
-Combined all-reduces run one after the other, and keep their operands until all have run.
+A kernel that reads through an ordering barrier runs after the kernels that compute the operands of the barrier; with
+such barriers, the order of a list scheduler is taken if it needs less memory, as in `DefaultMemoryScheduler`. Combined
+all-reduces run one after the other, and keep their operands until all have run.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from sdy.passes.common.properties import value_bytes
@@ -15,6 +16,7 @@ from sdy.passes.spmd.costs.combined_reductions import combined_reductions
 from sdy.passes.spmd.costs.kernel_dependences import inputs_of
 from sdy.passes.spmd.costs.kernels import Kernel
 from sdy.passes.spmd.costs.layout_copies import layout_copies
+from sdy.passes.spmd.costs.list_order import by_freed_memory, peak_of
 
 
 def scheduled(kernels: Sequence[Kernel]) -> list[Kernel]:
@@ -29,22 +31,39 @@ def scheduled(kernels: Sequence[Kernel]) -> list[Kernel]:
         together = [*dict.fromkeys(each for index in group for each in inputs[index])]
         for index in group:
             combined[index], inputs[index] = group, together
-    order: list[Kernel] = []
-    visited = [False] * len(kernels)
     unused = [index for index in range(len(kernels) - 1) if not users[index]]
-    pending = [(index, False) for index in reversed([*unused, *range(len(kernels))[-1:]])]
+    depth_first = _in_order(_depth_first([*unused, *range(len(kernels))[-1:]], inputs, priority), kernels, combined)
+    if not any(kernel.follows for kernel in kernels):
+        return depth_first
+    return min(depth_first, _in_order(by_freed_memory(kernels, inputs), kernels, combined), key=peak_of)
+
+
+def _depth_first(
+    roots: Sequence[int], inputs: Sequence[Sequence[int]], priority: Sequence[tuple[int, int, int]]
+) -> Iterable[int]:
+    """Yield the indices of the kernels that lead to `roots`, in postorder; inputs of higher priority come first."""
+    visited = [False] * len(inputs)
+    pending = [(index, False) for index in reversed(roots)]
     while pending:
         index, is_ready = pending.pop()
         if is_ready:
-            group = combined.get(index)
-            order += [kernels[index]] if group is None else _at_once([kernels[each] for each in group])
-            for each in group or ():
-                visited[each] = True
+            yield index
         elif not visited[index]:
             visited[index] = True
             pending.append((index, True))
             pending += [(each, False) for each in sorted(inputs[index], key=priority.__getitem__)]
-    return order
+
+
+def _in_order(order: Iterable[int], kernels: Sequence[Kernel], combined: Mapping[int, Sequence[int]]) -> list[Kernel]:
+    """Return the kernels in an order, all of a combined collective where the first one is."""
+    ordered: list[Kernel] = []
+    done: set[int] = set()
+    for index in order:
+        if index not in done:
+            group = combined.get(index, (index,))
+            done.update(group)
+            ordered += _at_once([kernels[each] for each in group]) if len(group) > 1 else [kernels[index]]
+    return ordered
 
 
 def _at_once(kernels: Sequence[Kernel]) -> list[Kernel]:
