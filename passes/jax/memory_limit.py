@@ -24,7 +24,7 @@ _MAX_ATTEMPTS = 5
 _MIN_STEP = 0.02
 """The least difference of the limits of two attempts, as a fraction of the memory limit."""
 
-_LEAST_SLOPE = 0.3
+_LEAST_SLOPE = 0.7
 """The least slope with which the next limit is extrapolated."""
 
 _LIMITS: WeakKeyDictionary[Executable, int] = WeakKeyDictionary()

@@ -60,6 +60,14 @@ def _replace_all_uses(old: SSAValue, new: SSAValue) -> None:
         new.name_hint = old.name_hint
 
 
+def reorder(block: Block, order: Sequence[Operation]) -> None:
+    """Put the operations of `block` into an order."""
+    invalidate(block.parent_op())
+    for op in order:
+        op.detach()
+        block.add_op(op)
+
+
 def turn_into(op: Operation, op_class: type[Operation]) -> None:
     """Change the class of `op` in place; the new class has the same properties, operands, results and regions.
 

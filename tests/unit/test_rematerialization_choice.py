@@ -5,14 +5,23 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import pytest
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
 from test_auto import transformer_step
 from xdsl.dialects.builtin import ModuleOp
 
 import sdy
 from sdy.ir.companions import clone_alone
+from sdy.passes.account.partitioned_program import partitioned_program
+from sdy.passes.common.call_graph import main_function
+from sdy.passes.common.properties import value_bytes
 from sdy.passes.spmd.costs.footprint import peak_bytes
 from sdy.passes.spmd.costs.hardware import hardware_of
-from sdy.passes.spmd.remat.program import Rematerialized, rematerialize
+from sdy.passes.spmd.costs.kernels import source
+from sdy.passes.spmd.costs.layout_copies import layout_copies
+from sdy.passes.spmd.remat.kernel_timeline import KernelTimeline
+from sdy.passes.spmd.remat.program import rematerialize
+from sdy.passes.spmd.remat.search import Rematerialized
 
 _LIMITS = (0.8, 0.6, 0.5, 0.35)
 """Memory limits, as fractions of the memory without recomputation."""
@@ -55,3 +64,48 @@ def test_a_limit_that_is_not_reached_needs_no_more_than_a_looser_one() -> None:
     ]
     assert memories[0] <= 0.5
     assert memories == sorted(memories, reverse=True)
+
+
+def test_updates_run_before_the_step_ends_where_gradients_do_not_fit() -> None:
+    """The gradients of all layers would otherwise be in memory until the last one is known, and reduced as one."""
+
+    def loss(params: list[jax.Array], x: jax.Array) -> jax.Array:
+        for w in params:
+            x = jnp.tanh(x @ w)
+        return jnp.mean(x**2)
+
+    def step(params: list[jax.Array], x: jax.Array) -> list[jax.Array]:
+        return [w - 0.1 * g for w, g in zip(params, jax.grad(loss)(params, x), strict=True)]
+
+    rows = NamedSharding(jax.make_mesh((2,), ("data",), (jax.sharding.AxisType.Auto,)), P("data"))
+    params = [jax.ShapeDtypeStruct((256, 256), "float32")] * 8
+    lowered = sdy.jit(step, donate_argnums=0).lower(params, jax.ShapeDtypeStruct((16, 256), "float32", sharding=rows))
+    module = partitioned_program(lowered).local
+    limit = sum(map(value_bytes, main_function(module).args)) + 4 * 256 * 256 * 4
+    result = rematerialize(module, limit, hardware_of("h100"))
+    assert result.memory <= limit
+    assert not result.values
+
+
+def test_a_value_with_a_copy_in_another_layout_can_be_dropped() -> None:
+    """The copy is in memory for one product, the value itself over the peak."""
+
+    def loss(params: list[jax.Array], x: jax.Array) -> jax.Array:
+        for w in params:
+            x = x + jnp.einsum("bhst,bthd->bshd", jnp.tanh(jnp.einsum("bshd,bthd->bhst", x, x)), jnp.sin(x) * w)
+        return jnp.mean(x**2)
+
+    params = [jax.ShapeDtypeStruct((8,), "float32")] * 6
+    module = sdy.from_jax(jax.grad(loss), params, jax.ShapeDtypeStruct((4, 64, 4, 8), "float32"))
+    sdy.propagate(module)
+    sdy.partition(module)
+    timeline = KernelTimeline(module)
+    copied = [
+        value
+        for kernel in timeline.kernels
+        for value in map(source, layout_copies(kernel.operation))
+        if value in timeline.ends
+    ]
+    last_read = {value: time for time, kernel in enumerate(timeline.kernels) for value in kernel.reads}
+    assert copied
+    assert all(timeline.ends[value] >= last_read[value] for value in copied if value in last_read)

@@ -248,7 +248,8 @@ class _Allocator:
                 )
                 argument = donated.get(goal)
                 others = [reader for reader in readers.get(argument, ()) if reader != index] if argument else ()
-                if until > index or (until == index and not overwrites) or not dependences.follows_all(index, others):
+                is_last = block is self._in_order or dependences.follows_all(index, others)
+                if until > index or (until == index and not overwrites) or not is_last:
                     if argument is None:
                         del goals[result]
                     else:

@@ -79,8 +79,6 @@ class Recomputation:
     dropped: dict[SSAValue, Dropped] = field(default_factory=dict[SSAValue, Dropped])
     copies: defaultdict[int, list[Copy]] = field(default_factory=lambda: defaultdict[int, list[Copy]](list))
     """The copies of each kernel, by its time."""
-    reaches_limit: bool = True
-    """True if the temporaries need at most the limit."""
 
     def is_kept(self, value: SSAValue, time: int, timeline: KernelTimeline) -> bool:
         """Return whether `value` is in memory at `time`, or the value or the copy that it is a view of."""
@@ -106,8 +104,10 @@ class _Draft:
     """The copies that would begin or end at other times."""
 
 
-def recomputation(timeline: KernelTimeline, seconds: Sequence[float], limit: int, hardware: Hardware) -> Recomputation:
-    """Choose values to recompute or offload until the temporaries need at most `limit` bytes, or no value helps.
+def recomputation(
+    timeline: KernelTimeline, seconds: Sequence[float], limit: int, hardware: Hardware
+) -> Recomputation | None:
+    """Choose values to recompute or offload until the temporaries need at most `limit` bytes; None if no value helps.
 
     Args:
         timeline: The memory of the program over time.
@@ -126,6 +126,10 @@ class _Chooser:
         self._limit = limit
         self._link = link
         self._bytes: Ints = timeline.bytes.copy()
+        """The bytes of the temporaries, copies included, while each kernel runs."""
+        self._own: Ints = timeline.own_bytes.copy()
+        self._excess: Ints = np.zeros_like(self._bytes)
+        """The bytes by which copies that are computed before a kernel take more than the kernel itself."""
         self._plan = Recomputation()
         self._reads: defaultdict[SSAValue, list[int]] = defaultdict(list)
         """The times at which each value is read, by kernels and by copies, in ascending order."""
@@ -134,21 +138,15 @@ class _Chooser:
                 self._reads[value].append(time)
         self._can_copy = [self._is_copyable(time) for time in range(len(timeline.kernels))]
 
-    def chosen(self) -> Recomputation:
-        stuck: set[int] = set()
-        while True:
-            over = np.flatnonzero(self._bytes > self._limit)
-            over = [time for time in over.tolist() if time not in stuck]
-            if not over:
-                return self._plan
-            peak = max(over, key=self._bytes.__getitem__)
-            if not self._lower(peak):
-                stuck.add(peak)
-                self._plan.reaches_limit = False
+    def chosen(self) -> Recomputation | None:
+        while (needed := self._bytes + self._excess).max(initial=0) > self._limit:
+            if not self._lower(int(needed.argmax())):
+                return None
+        return self._plan
 
     def _lower(self, peak: int) -> bool:
         """Drop values until the memory at `peak` is at most the limit; return whether this succeeds."""
-        while self._bytes[peak] > self._limit:
+        while self._needed(peak) > self._limit:
             if not self._drop_cheapest(peak):
                 return False
         return True
@@ -166,7 +164,7 @@ class _Chooser:
                     queue.append((0.0, number, value))
         heapify(queue)
         was_dropped = False
-        while self._bytes[peak] > self._limit and queue:
+        while self._needed(peak) > self._limit and queue:
             price, number, value = heappop(queue)
             gap = self._gap(value, peak)
             if gap is None:
@@ -224,9 +222,9 @@ class _Chooser:
                     if isinstance(read, BlockArgument):
                         return None
                     needed.append(self._timeline.number[read.owner])
-        held = 0 if transfer else self._held(draft.computed) - value_bytes(value)
-        most = max(self._limit, self._bytes[peak])
-        return draft if self._bytes[time] + max(held, 0) <= most else None
+        excess = 0 if transfer else self._excess_of(draft, value, time)
+        most = max(self._limit, self._needed(peak))
+        return draft if self._bytes[time] + excess <= most else None
 
     def _gap(self, value: SSAValue, time: int) -> tuple[int, int] | None:
         """Return the times of the last write or read of `value` before `time` and of the first read after it.
@@ -268,7 +266,7 @@ class _Chooser:
 
     def _has_room(self, kernel: int, begin: int, end: int) -> bool:
         size = sum(map(value_bytes, self._timeline.kernels[kernel].operation.results))
-        return int(self._bytes[begin : end + 1].max()) + size <= self._limit
+        return int((self._bytes + self._excess)[begin : end + 1].max()) + size <= self._limit
 
     def _drop(self, value: SSAValue, gap: tuple[int, int], draft: _Draft) -> None:
         before, read = gap
@@ -287,7 +285,10 @@ class _Chooser:
             self._read(kernel, read)
             self._plan.copies[kernel].append(Copy(kernel, read, last.get(kernel, read)))
         if transfer is None:
-            self._bytes[read] += max(self._held(draft.computed) - size, 0)
+            self._excess[read] = self._excess_of(draft, value, read)
+            if last.get(self._timeline.number[value.owner]) == read and self._timeline.is_reordered(value, read):
+                self._bytes[read] -= size
+                self._own[read] -= size
         else:
             assert self._link is not None
             self._link.reserve(size, transfer)
@@ -299,6 +300,15 @@ class _Chooser:
         """Record that a copy of `kernel` reads at `time`."""
         for value in self._timeline.kernels[kernel].reads:
             insort(self._reads[value], time)
+
+    def _needed(self, time: int) -> int:
+        """Return the bytes of the temporaries before and while the kernel at `time` runs."""
+        return int(self._bytes[time] + self._excess[time])
+
+    def _excess_of(self, draft: _Draft, value: SSAValue, time: int) -> int:
+        """Return the bytes by which the copies before `time` take more than the kernel, those of a draft included."""
+        more = self._held(draft.computed) - value_bytes(value)
+        return max(more - int(self._own[time]), int(self._excess[time]))
 
     def _held(self, kernels: Sequence[int]) -> int:
         """Return the most bytes of the results of `kernels`, computed in order, each kept until its last reader."""

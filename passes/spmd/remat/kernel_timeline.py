@@ -18,7 +18,8 @@ from sdy.passes.spmd.costs.communication import received
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.host_memory import host_values
 from sdy.passes.spmd.costs.in_place import is_placement, views
-from sdy.passes.spmd.costs.kernels import source
+from sdy.passes.spmd.costs.kernels import can_be_fused, source
+from sdy.passes.spmd.costs.layout_copies import layout_copies
 from sdy.passes.spmd.costs.network import Network
 from sdy.passes.spmd.costs.result_buffers import outside_results
 from sdy.passes.spmd.costs.step_time import axes_of, compute_times, message_of
@@ -33,6 +34,8 @@ class KernelTimeline:
         kernels: The kernels.
         number: The time at which each kernel's operation runs.
         bytes: The bytes of the temporaries at each time.
+        own_bytes: The bytes of these that are in no use before the kernel runs: of its results, and of copies in other
+            layouts.
         outside: The bytes of the arguments and results, which are live during the entire run.
         ends: For each temporary, the last time at which it is in memory.
     """
@@ -49,6 +52,13 @@ class KernelTimeline:
         temporaries = outside_results(allocation, size)
         bytes_ = bytes_over_time(temporaries, size, len(allocation.operations))
         self.bytes: Ints = np.maximum.reduceat(bytes_, begins) if begins else bytes_
+        self.own_bytes: Ints = np.zeros_like(self.bytes)
+        starting = {begin: time for time, begin in enumerate(begins)}
+        for buffer in temporaries:
+            ends = {each.end for each in buffer.ranges}
+            for each in buffer.ranges:
+                if each.begin in starting and each.begin - 1 not in ends:
+                    self.own_bytes[starting[each.begin]] += size(buffer.value)
         self.outside = sum(size(each.value) for each in (*allocation.arguments, *allocation.results))
         self.kernels = allocation.kernels
         self.number: dict[Operation | Block, int] = {kernel.operation: time for time, kernel in enumerate(self.kernels)}
@@ -60,12 +70,11 @@ class KernelTimeline:
         self._last_read = {
             self.viewed(value): time for time, kernel in enumerate(self.kernels) for value in kernel.reads
         }
-        self.ends = {
-            each.value: bisect_right(begins, each.end) - 1
-            for buffer in temporaries
-            for each in buffer.ranges
-            if each.value.owner in self.number and size(each.value)
-        }
+        self.ends: dict[SSAValue, int] = {}
+        for each in (each for buffer in temporaries for each in buffer.ranges):
+            if each.value.owner in self.number and size(each.value):
+                end = bisect_right(begins, each.end) - 1
+                self.ends[each.value] = max(end, self.ends.get(each.value, 0))  # copies in other layouts end earlier
 
     @property
     def peak_bytes(self) -> int:
@@ -88,6 +97,12 @@ class KernelTimeline:
         if isinstance(value, BlockArgument) and value not in self._overwritten:
             return True
         return time <= self._last_read.get(value, -1)
+
+    def is_reordered(self, value: SSAValue, time: int) -> bool:
+        """Return whether the kernel at `time` reads `value` in another layout, which a copy for it alone can write."""
+        owner = value.owner
+        can_write = isinstance(owner, Operation) and can_be_fused(owner)
+        return can_write and any(source(each) is value for each in layout_copies(self.kernels[time].operation))
 
     def operations_of(self, time: int) -> Iterator[Operation]:
         """Yield the operations that the kernel at `time` computes."""

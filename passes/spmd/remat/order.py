@@ -26,7 +26,9 @@ from sdy.passes.spmd.remat.kernel_editor import KernelEditor
 from sdy.stablehlo.control_flow import OptimizationBarrierOp
 
 
-def order(editor: KernelEditor, block: Block, starts: Set[Operation], length: int) -> None:
+def order(
+    editor: KernelEditor, block: Block, starts: Set[Operation], length: int, *, waits_for_collectives: bool = False
+) -> None:
     """Insert barriers between the segments of the kernels of `block`, in the order of its operations.
 
     Args:
@@ -34,6 +36,8 @@ def order(editor: KernelEditor, block: Block, starts: Set[Operation], length: in
         block: The block of the main function.
         starts: The operations whose kernels start a segment; of several consecutive ones, the first.
         length: The most kernels of a segment.
+        waits_for_collectives: Whether a segment starts after the collectives of the one before it, and all that
+            depends on them.
     """
     kernels = kernels_of([*block.ops])
     segments = _segments(kernels[:-1], starts, length)
@@ -43,7 +47,9 @@ def order(editor: KernelEditor, block: Block, starts: Set[Operation], length: in
     number[kernels[-1].operation] = len(segments)
     last_read = {value: number[kernel.operation] for kernel in kernels for value in kernel.reads}
     for index, segment in enumerate(segments[1:], 1):
-        passed = dict.fromkeys(_left(segments[index - 1], index, last_read))
+        before = segments[index - 1]
+        waiting = set[SSAValue]() if waits_for_collectives else _behind_transfers(before)
+        passed = dict.fromkeys(_left(before, index, last_read, waiting))
         if not passed:
             continue
         ordered = [kernel for kernel in segment if not leaves_device(kernel.operation)]
@@ -51,11 +57,10 @@ def order(editor: KernelEditor, block: Block, starts: Set[Operation], length: in
         _insert(editor, segment, [*passed])
 
 
-def _left(segment: list[Kernel], end: int, last_read: Mapping[SSAValue, int]) -> Iterator[SSAValue]:
-    """Yield the results of `segment` that are read from segment `end` on, or by collectives.
+def _behind_transfers(segment: list[Kernel]) -> Set[SSAValue]:
+    """Return the results of `segment` that depend on its collectives, or on values that it moves from the host.
 
-    No barrier waits for a collective, or for a value that is moved from the host, so that they run beside the
-    computation of later segments. One waits for a value that is moved to the host, which frees its memory.
+    No barrier waits for them, so that they are computed beside later segments.
     """
     waiting: set[SSAValue] = set()
     for kernel in segment:
@@ -63,6 +68,16 @@ def _left(segment: list[Kernel], end: int, last_read: Mapping[SSAValue, int]) ->
         is_beside = isinstance(op, COLLECTIVES) or (is_placement(op) and not leaves_device(op))
         if is_beside or not waiting.isdisjoint(kernel.reads):
             waiting.update(op.results)
+    return waiting
+
+
+def _left(
+    segment: list[Kernel], end: int, last_read: Mapping[SSAValue, int], waiting: Set[SSAValue]
+) -> Iterator[SSAValue]:
+    """Yield the results of `segment` but those in `waiting` that are read from segment `end` on, or by those.
+
+    A value that is moved to the host is among them, which frees its memory.
+    """
     computed = [result for kernel in segment for result in kernel.operation.results if result not in waiting]
     for_collectives = {
         read for kernel in segment if not waiting.isdisjoint(kernel.operation.results) for read in kernel.reads
