@@ -1,4 +1,5 @@
 // RUN: sdy-opt %s -split-input-file -sdy-rematerialize='memory=400K' | filecheck %s
+// RUN: sdy-opt %s -split-input-file -sdy-rematerialize='memory=400K hardware=h100' | filecheck %s --check-prefix=HOST
 // RUN: sdy-opt %s -split-input-file -sdy-rematerialize | filecheck %s --check-prefix=OFF
 // OFF-NOT: sdy.recomputes
 
@@ -47,9 +48,18 @@ func.func @communication(%x: tensor<128x64xf32>, %w: tensor<64x128xf32>, %big: t
 
 // -----
 
-// Custom calls, such as callbacks, are not computed again.
+// Custom calls, such as callbacks, are not computed again. Their results are moved to the host, over a link to it.
 // CHECK-LABEL: func.func @callback
 // CHECK-NOT: sdy.recomputes
+// CHECK-NOT: annotate_device_placement
+// HOST-LABEL: func.func @callback
+// HOST: %[[Y:.*]] = stablehlo.custom_call @kernel
+// HOST: stablehlo.dot_general %[[Y]], %arg0
+// HOST: %[[ON_HOST:.*]] = stablehlo.custom_call @annotate_device_placement(%[[Y]]) {{.*}}"pinned_host"
+// HOST: %[[LATE:.*]] = stablehlo.dot_general
+// HOST-NEXT: %[[BARRIER:.*]]:2 = stablehlo.optimization_barrier {sdy.orders} %[[ON_HOST]], %[[LATE]]
+// HOST-NEXT: %[[BACK:.*]] = stablehlo.custom_call @annotate_device_placement(%[[BARRIER]]#0) {{.*}}"device"
+// HOST-NEXT: stablehlo.dot_general %[[BARRIER]]#1, %[[BACK]]
 func.func @callback(%x: tensor<128x64xf32>, %w: tensor<64x128xf32>, %big: tensor<64x256xf32>) -> tensor<128x128xf32> {
   %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<128x64xf32>, tensor<64x128xf32>) -> tensor<128x128xf32>
   %1 = stablehlo.custom_call @kernel(%0) : (tensor<128x128xf32>) -> tensor<128x128xf32>
