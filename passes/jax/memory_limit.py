@@ -21,7 +21,7 @@ ExecutableT = TypeVar("ExecutableT", bound=Executable)
 _MAX_ATTEMPTS = 5
 """Maximum number of limits for which a program is compiled."""
 
-_MIN_STEP = 0.02
+_MIN_STEP = 0.005
 """The least difference of the limits of two attempts, as a fraction of the memory limit."""
 
 _LEAST_SLOPE = 0.7

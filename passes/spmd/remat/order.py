@@ -10,7 +10,7 @@ reads. XLA would otherwise merge equal operations on them, such as the transpose
 results from the first segment to the last. `jax.checkpoint` orders and protects what it recomputes so.
 """
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
@@ -20,7 +20,7 @@ from sdy.dialect.attributes import ORDERS
 from sdy.ir.editing import insert
 from sdy.passes.spmd.costs.host_memory import leaves_device
 from sdy.passes.spmd.costs.in_place import is_placement
-from sdy.passes.spmd.costs.kernels import Kernel, kernels_of
+from sdy.passes.spmd.costs.kernels import Kernel, kernels_of, source
 from sdy.passes.spmd.local_module import COLLECTIVES
 from sdy.passes.spmd.remat.kernel_editor import KernelEditor
 from sdy.stablehlo.control_flow import OptimizationBarrierOp
@@ -46,41 +46,50 @@ def order(
     }
     number[kernels[-1].operation] = len(segments)
     last_read = {value: number[kernel.operation] for kernel in kernels for value in kernel.reads}
+    returned = {*map(source, kernels[-1].operation.operands)}
+    beside: set[SSAValue] = set() if waits_for_collectives else _beside(segments, returned)
     for index, segment in enumerate(segments[1:], 1):
-        before = segments[index - 1]
-        waiting = set[SSAValue]() if waits_for_collectives else _behind_transfers(before)
-        passed = dict.fromkeys(_left(before, index, last_read, waiting))
+        passed = dict.fromkeys(_left(segments[index - 1], index, last_read, beside))
         if not passed:
             continue
-        ordered = [kernel for kernel in segment if not leaves_device(kernel.operation)]
-        passed |= dict.fromkeys(read for kernel in ordered for read in kernel.reads if number.get(read.owner) != index)
+        for kernel in segment:
+            if not leaves_device(kernel.operation):
+                is_update = not returned.isdisjoint(kernel.operation.results)
+                reads = (read for read in kernel.reads if not (is_update and read in beside))
+                passed |= dict.fromkeys(read for read in reads if number.get(read.owner) != index)
         _insert(editor, segment, [*passed])
 
 
-def _behind_transfers(segment: list[Kernel]) -> Set[SSAValue]:
-    """Return the results of `segment` that depend on its collectives, or on values that it moves from the host.
+def _beside(segments: Sequence[Sequence[Kernel]], returned: Set[SSAValue]) -> set[SSAValue]:
+    """Return the values for which no barrier waits, so that they are computed beside later segments.
 
-    No barrier waits for them, so that they are computed beside later segments.
+    They are results of collectives, values that are moved from the host, and those that depend on them: in the same
+    segment, or as results of the program, such as updated parameters.
     """
-    waiting: set[SSAValue] = set()
-    for kernel in segment:
-        op = kernel.operation
-        is_beside = isinstance(op, COLLECTIVES) or (is_placement(op) and not leaves_device(op))
-        if is_beside or not waiting.isdisjoint(kernel.reads):
-            waiting.update(op.results)
-    return waiting
+    beside: set[SSAValue] = set()
+    for segment in segments:
+        of_segment: set[SSAValue] = set()
+        for kernel in segment:
+            op = kernel.operation
+            is_transfer = isinstance(op, COLLECTIVES) or (is_placement(op) and not leaves_device(op))
+            depends = not of_segment.isdisjoint(kernel.reads)
+            is_update = not returned.isdisjoint(op.results) and not beside.isdisjoint(kernel.reads)
+            if is_transfer or depends or is_update:
+                of_segment.update(op.results)
+        beside |= of_segment
+    return beside
 
 
 def _left(
-    segment: list[Kernel], end: int, last_read: Mapping[SSAValue, int], waiting: Set[SSAValue]
+    segment: Sequence[Kernel], end: int, last_read: Mapping[SSAValue, int], beside: Set[SSAValue]
 ) -> Iterator[SSAValue]:
-    """Yield the results of `segment` but those in `waiting` that are read from segment `end` on, or by those.
+    """Yield the results of `segment` but those in `beside` that are read from segment `end` on, or by those.
 
     A value that is moved to the host is among them, which frees its memory.
     """
-    computed = [result for kernel in segment for result in kernel.operation.results if result not in waiting]
+    computed = [result for kernel in segment for result in kernel.operation.results if result not in beside]
     for_collectives = {
-        read for kernel in segment if not waiting.isdisjoint(kernel.operation.results) for read in kernel.reads
+        read for kernel in segment if not beside.isdisjoint(kernel.operation.results) for read in kernel.reads
     }
     for result in computed:
         if last_read.get(result, -1) >= end or result in for_collectives:
