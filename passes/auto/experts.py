@@ -22,6 +22,9 @@ _MOST_PARALLEL = 4
 _MATRIX_DIMS = {"rows": -2, "columns": -1}
 """The dimensions of the matrices, perhaps stacked, of a model."""
 
+_MATRIX = 2
+"""The rank of a matrix."""
+
 _SEQUENCE = 1
 """The sequence dimension of a batch of sequences."""
 
@@ -47,9 +50,25 @@ def expert_layouts(choices: Sequence[Choice], mesh: Mesh, search: Search) -> Ite
                 yield from layouts.items()
                 parallels.append(_DataParallel(axes, over, parallel, best))
                 yield from _in_another_dim(data, state, parallel, over, dim, mesh)
-    for data_parallel in _best_of_each(parallels, search):
+    with_caches = [*_with_caches(choices, mesh, search)]
+    yield from ((each.best.name, each.layout) for each in with_caches)
+    for data_parallel in (*_best_of_each(parallels, search), *_best_of_each(with_caches, search)):
         for others in _tensor_axes(mesh, data_parallel.axes):
             yield from _with_tensors(choices, state, data_parallel, others, search)
+
+
+def _with_caches(choices: Sequence[Choice], mesh: Mesh, search: Search) -> Iterator["_DataParallel"]:
+    """Yield the layouts that shard the batch of a decoding step: the first dimension of its tokens and caches.
+
+    The state of such a step is caches alone, as it does not return its parameters.
+    """
+    sizes = {choice.shape[0] for choice in choices if choice.is_state}
+    batch = [choice for choice in choices if choice.shape[0] in sizes]
+    if len(sizes) == 1 and any(len(choice.shape) > _MATRIX for choice in batch):
+        for axes in _sets_of_axes(mesh.axis_names):
+            if layout := _with_axes(batch, {}, axes, [0]):
+                over = f"{', '.join(axes)} with caches"
+                yield _DataParallel(axes, over, layout, search.candidate(f"data parallel over {over}", layout))
 
 
 def _in_another_dim(

@@ -288,6 +288,27 @@ def test_experts_shard_data_in_two_dimensions() -> None:
     assert all(not sharded[choice.node].is_fully_replicated for choice in state)
 
 
+def test_experts_shard_the_batch_of_tokens_and_caches() -> None:
+    """A decoding step returns caches and no parameters, so that its batch is a dimension of data and of state."""
+
+    def step(w: jax.Array, keys: jax.Array, values: jax.Array, x: jax.Array) -> tuple[jax.Array, ...]:
+        new = x[:, None] @ w
+        keys, values = jnp.roll(keys, 1, 1) + new, jnp.roll(values, 1, 1) - new
+        return keys, values, jnp.einsum("btd,btd->bd", keys, values)[:, :16]
+
+    shapes = (32, 32), (8, 64, 32), (8, 64, 32), (8, 32)
+    module = sdy.from_jax(step, *[jax.ShapeDtypeStruct(shape, "float32") for shape in shapes])
+    mesh = sdy.Mesh.of(MESH)
+    insert(MeshOp("mesh", mesh), InsertPoint.at_start(module.body.block))
+    program = fold(prepared(module))
+    choices = find_choices(program, "mesh", mesh)
+    search = Search(Estimator(program, "mesh", TPU), choices, (), math.inf, Limits(), lambda _: None)
+    layout = dict(expert_layouts(choices, mesh, search))["data parallel over data with caches"]
+    shardings = {format_dims(layout[choice.node]) for choice in choices if choice.shape[0] == shapes[-1][0]}
+    assert shardings == {'[{"data"}, {}, {}]', '[{"data"}, {}]'}
+    assert all(choice.node not in layout for choice in choices if choice.shape == shapes[0])
+
+
 def test_search_changes_two_dependent_arguments_together() -> None:
     """Sharding the columns of `u` and all of `x` beats rows of `u` and columns of `x`; each single change is worse."""
 
