@@ -1,6 +1,6 @@
 """Dimensions that operations contract, their trace through sharding rules back to the arguments, and their fixes."""
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -14,13 +14,16 @@ from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import shape_of
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.candidates import Candidates
-from sdy.passes.account.lint.edits import Cure, dims_of
+from sdy.passes.account.lint.edits import Cure, LazyCures, dims_of
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.common.call_graph import functions
 from sdy.rule import OpShardingRule, factors_in
 from sdy.rules.registry import sharding_rule
 from sdy.stablehlo.control_flow import OptimizationBarrierOp
+
+_MANY = 2
+"""The number of products that stands for any larger one."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +32,8 @@ class Dimension:
 
     tensor: SSAValue
     index: int
-    is_behind_product: bool = False
-    """True if the tensor is an operand of a product or a convolution, directly or through other operations."""
+    products: int = 0
+    """The number of products and convolutions between it and the dimension that is traced back to it, at most two."""
 
     @property
     def axes(self) -> tuple[AxisRef, ...]:
@@ -58,7 +61,7 @@ def sharded(op: Operation, axes: Sequence[str]) -> Iterator[Dimension]:
 
 
 def sources(
-    program: LintedProgram, dimension: Dimension, known: Container[Dimension] = (), *, through_products: bool = True
+    program: LintedProgram, dimension: Dimension, known: Container[Dimension] = (), *, most_products: int = _MANY
 ) -> Iterator[Dimension]:
     """Yield `dimension` and the dimensions that its major factor comes from, back to the arguments of `main`.
 
@@ -66,17 +69,44 @@ def sources(
         program: The program.
         dimension: The dimension to start from.
         known: Dimensions that are not followed.
-        through_products: Follow the operands of products and convolutions too.
+        most_products: The number of products and convolutions that a dimension is traced through.
     """
     bodies = {function.sym_name.data: function for function in functions(program.module)}
     seen: set[Dimension] = set()
     pending = [dimension]
     while pending:
         at = pending.pop()
-        if at not in seen and at not in known and (through_products or not at.is_behind_product):
+        if at not in seen and at not in known and at.products <= most_products:
             seen.add(at)
             yield at
             pending += _before(program, at, bodies)
+
+
+class Origins:
+    """The dimensions of arguments of `main` that the major factors of dimensions come from.
+
+    Each traced dimension keeps its own: most traces of a program lead through the same layers.
+    """
+
+    def __init__(self, program: LintedProgram, most_products: int = _MANY) -> None:
+        self._program = program
+        self._most_products = most_products
+        self._bodies = {function.sym_name.data: function for function in functions(program.module)}
+        self._known: dict[Dimension, tuple[Dimension, ...]] = {}
+
+    def of(self, dimension: Dimension) -> Sequence[Dimension]:
+        """Return the dimensions of arguments, each once."""
+        pending = [dimension]
+        while pending:
+            at = pending[-1]
+            before = [each for each in _before(self._program, at, self._bodies) if each.products <= self._most_products]
+            if unknown := [each for each in before if each not in self._known]:
+                pending += unknown
+                continue
+            pending.pop()
+            own = [at] if at.tensor.owner is self._program.main.body.block else []
+            self._known[at] = tuple(dict.fromkeys([*own, *(found for each in before for found in self._known[each])]))
+        return self._known[dimension]
 
 
 def _before(program: LintedProgram, at: Dimension, bodies: dict[str, FuncOp]) -> Iterator[Dimension]:
@@ -84,26 +114,26 @@ def _before(program: LintedProgram, at: Dimension, bodies: dict[str, FuncOp]) ->
     if isinstance(owner, Block):
         assert isinstance(at.tensor, BlockArgument)
         if (incoming := program.use_def.incoming(at.tensor)) is not None:
-            yield Dimension(incoming, at.index, at.is_behind_product)
+            yield Dimension(incoming, at.index, at.products)
         return
     result = owner.results.index(at.tensor)
     if isinstance(owner, CallOp):
         end = bodies[owner.callee.root_reference.data].get_return_op()
         if end is not None:
-            yield Dimension(end.operands[result], at.index, at.is_behind_product)
+            yield Dimension(end.operands[result], at.index, at.products)
         return
     if isinstance(owner, ReshardOp | OptimizationBarrierOp):
-        yield Dimension(owner.operands[result], at.index, at.is_behind_product)
+        yield Dimension(owner.operands[result], at.index, at.products)
         return
     rule = sharding_rule(owner)
     if rule is None:
         return
     major = rule.results[result][at.index][:1]
-    is_behind_product = at.is_behind_product or _is_product(rule)
+    products = min(at.products + _is_product(rule), _MANY)
     for operand, mapping in zip(owner.operands, rule.operands, strict=True):
         for index, factors in enumerate(mapping):
             if factors[:1] == major:
-                yield Dimension(operand, index, is_behind_product)
+                yield Dimension(operand, index, products)
 
 
 def _is_product(rule: OpShardingRule) -> bool:
@@ -113,7 +143,11 @@ def _is_product(rule: OpShardingRule) -> bool:
 
 
 def suspicion_of(
-    program: LintedProgram, at: Dimension, collectives: Sequence[Collective], cures: Iterable[Cure], how: str = ""
+    program: LintedProgram,
+    at: Dimension,
+    collectives: Sequence[Collective],
+    cures: Callable[[], Iterable[Cure]],
+    how: str = "",
 ) -> Suspicion:
     """Return the match of a rule that finds sums over devices for products that contract a dimension.
 
@@ -121,7 +155,7 @@ def suspicion_of(
         program: The program.
         at: The dimension, of an argument or of the initial value of a loop's state.
         collectives: The sums.
-        cures: The fixes to try.
+        cures: Lists the fixes to try.
         how: How often devices sum, such as ` in each step`.
     """
     product = max(collectives, key=lambda each: each.bytes).source
@@ -134,7 +168,7 @@ def suspicion_of(
         [GivenBy(at.tensor, at.axes)],
         received=sum(each.bytes for each in collectives),
         collectives=[each.op for each in collectives],
-        cures=[*dict.fromkeys(cures)],
+        cures=LazyCures(lambda: [*dict.fromkeys(cures())]),
     )
 
 

@@ -175,7 +175,7 @@ def _wanted(found: Sequence[Match], is_wanted: Callable[[Match], bool]) -> list[
     wanted = [each for each in found if is_wanted(each)]
     unwanted = [each for each in found if each not in wanted and not each.rule.needs_cure]
     allowed = {op for each in unwanted for op in each.collectives}
-    rewritten = {op for each in wanted if not each.worst.cures and not each.needs_cure for op in each.collectives}
+    rewritten = {op for each in wanted if not each.needs_cure and not each.worst.cures for op in each.collectives}
     return [each for each in wanted if not each.overlaps(allowed | rewritten if each.needs_cure else allowed)]
 
 

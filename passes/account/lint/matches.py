@@ -111,7 +111,7 @@ class Match:
             where,
             caller,
             worst.what,
-            "" if worst.cures and program.written else worst.cure,
+            "" if program.written and worst.cures else worst.cure,
             (
                 *(Diagnostic(Severity.NOTE, each, "called from here") for each in outer),
                 *_library_notes(program, worst),

@@ -124,7 +124,7 @@ def _weights(program: LintedProgram, fused: _Fused) -> tuple[FusedWeight, ...]:
     axes = max((each.axes for each in found), key=lambda axes: total_size(axes, program.mesh))
     parts = total_size(axes, program.mesh)
     arguments = [each for each in found if each.tensor.owner is program.main.body.block]
-    if parts == 1 or not any(each.is_behind_product for each in arguments):
+    if parts == 1 or not any(each.products for each in arguments):
         return ()
     weights: dict[int, FusedWeight] = {}
     for each in arguments:

@@ -23,7 +23,7 @@ from sdy.dialect.axis_syntax import axes_text
 from sdy.dialect.shardings import get_sharding
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.candidates import Candidates
-from sdy.passes.account.lint.dimensions import Dimension, sharded, sources
+from sdy.passes.account.lint.dimensions import Dimension, Origins, sharded
 from sdy.passes.account.lint.edits import Cure, dims_of
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram, is_in_manual_computation
@@ -32,12 +32,12 @@ from sdy.passes.account.lint.program import LintedProgram, is_in_manual_computat
 def check(program: LintedProgram) -> Iterator[Suspicion]:
     """Find operations that exchange elements along a sharded dimension, and the arguments that it comes from."""
     found: dict[Dimension, list[Collective]] = {}
+    origins = Origins(program)
     for collective in program.collectives:
         op = collective.source
         if collective.cause is None and op is not None and not is_in_manual_computation(op):
-            origins = {each: None for at in sharded(op, collective.axes) for each in sources(program, at)}
-            for each in origins:
-                if each.tensor.owner is program.main.body.block and each.axes:
+            for each in dict.fromkeys(each for at in sharded(op, collective.axes) for each in origins.of(at)):
+                if each.axes:
                     found.setdefault(each, []).append(collective)
     candidates = Candidates(program)
     for at, collectives in found.items():

@@ -15,7 +15,7 @@ After::
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from xdsl.ir import Attribute, Block, Operation
 
@@ -40,8 +40,9 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             where = python_line(program.place(op)) or (op.name, each.op.results[0].type)
             kinds.setdefault((each.kind, each.axes, where, each.op.parent), []).append(each)
     by_line: set[Collective] = set()
-    for (kind, axes, where, _), alike in kinds.items():
-        if len(alike) >= program.thresholds.many and (together := _independent(alike)):
+    many = {key: alike for key, alike in kinds.items() if len(alike) >= program.thresholds.many}
+    for ((kind, axes, where, _), alike), together in zip(many.items(), _independent([*many.values()]), strict=True):
+        if together:
             by_line.update(together)
             yield Suspicion(
                 where if isinstance(where, Location) else alike[0].source or alike[0].op,
@@ -64,8 +65,10 @@ def _anywhere(program: LintedProgram, collectives: list[Collective]) -> Iterator
     kinds: dict[tuple[str, tuple[str, ...], Block | None], list[Collective]] = {}
     for each in collectives:
         kinds.setdefault((each.kind, each.axes, each.op.parent), []).append(each)
-    for (kind, axes, _), alike in kinds.items():
-        combined = {*_independent(alike)} if kind == "all-reduce" else set[Collective]()
+    hundreds = {key: alike for key, alike in kinds.items() if len(alike) >= _HUNDREDS * program.thresholds.many}
+    independent = _independent([*hundreds.values()])
+    for ((kind, axes, _), alike), together in zip(hundreds.items(), independent, strict=True):
+        combined = {*together} if kind == "all-reduce" else set[Collective]()
         left = [each for each in alike if each not in combined]
         if len(left) < _HUNDREDS * program.thresholds.many:
             continue
@@ -82,16 +85,14 @@ def _anywhere(program: LintedProgram, collectives: list[Collective]) -> Iterator
         )
 
 
-def _independent(collectives: list[Collective]) -> list[Collective]:
-    """Return the collectives of a block that do not depend on the result of another."""
-    collective_ops = {each.op for each in collectives}
-    dependent: set[Operation] = set()
-    block = collectives[0].op.parent
-    for op in block.ops if block else ():
-        if any(
-            operand.owner in dependent or operand.owner in collective_ops
-            for inner in op.walk()
-            for operand in inner.operands
-        ):
-            dependent.add(op)
-    return [each for each in collectives if each.op not in dependent]
+def _independent(groups: Sequence[Sequence[Collective]]) -> list[list[Collective]]:
+    """Return the collectives of each group that do not depend on the result of another one of the group."""
+    bits: dict[Operation | Block, int] = {each.op: 1 << number for number, group in enumerate(groups) for each in group}
+    before: dict[Operation | Block, int] = {}
+    """The groups whose results each operation depends on, as bits."""
+    for block in dict.fromkeys(each.op.parent for group in groups for each in group):
+        for op in block.ops if block else ():
+            before[op] = 0
+            for owner in {operand.owner for inner in op.walk() for operand in inner.operands}:
+                before[op] |= before.get(owner, 0) | bits.get(owner, 0)
+    return [[each for each in group if not before[each.op] & bits[each.op]] for group in groups]

@@ -43,7 +43,7 @@ _LEAST_TOGETHER = 1 / 16
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
     """Find arguments, and tensors live at peak memory, that are replicated over axes that could shard them."""
-    candidates = Candidates(program)
+    candidates, least = Candidates(program), _LEAST_TEMPORARY * program.footprint.bytes
     for value in dict.fromkeys((*program.main.args, *_at_peak(program))):
         if not is_static_tensor(value.type) or not shape(value.type):
             continue
@@ -58,7 +58,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
         suggestion = spec(dims)
         held = local - local // num_shards
         argument = value if isinstance(value, BlockArgument) and value.owner is program.main.body.block else None
-        if argument is None and held < _LEAST_TEMPORARY * program.footprint.bytes:
+        if argument is None and held < least:
             continue
         yield Suspicion(
             value,

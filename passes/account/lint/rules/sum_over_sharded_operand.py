@@ -16,6 +16,7 @@ After::
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
 from xdsl.ir import BlockArgument
 
@@ -24,7 +25,7 @@ from sdy.ir.shapes import rank
 from sdy.passes.account.causes import Purpose
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.candidates import Candidates, tree
-from sdy.passes.account.lint.dimensions import Dimension, contracted, moved_alike, sources, suspicion_of
+from sdy.passes.account.lint.dimensions import Dimension, Origins, contracted, moved_alike, suspicion_of
 from sdy.passes.account.lint.edits import Cure, dims_of
 from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
@@ -37,31 +38,31 @@ from sdy.stablehlo.gather import GatherOp
 def check(program: LintedProgram) -> Iterator[Suspicion]:
     """Find sums over devices for products that contract a sharded dimension of an argument, except in gradients."""
     found: dict[Dimension, list[Collective]] = {}
+    origins = [Origins(program, most_products) for most_products in range(2)]
     for collective in program.collectives:
         op, cause = collective.source, collective.cause
         if cause is None or cause.purpose is not Purpose.SUM or not isinstance(op, DotGeneralOp | ConvolutionOp):
             continue
         if not is_in_backward_pass(op):
-            for at in _arguments(program, contracted(op, collective.axes), collective.axes):
+            for at in _arguments(origins, contracted(op, collective.axes), collective.axes):
                 found.setdefault(at, []).append(collective)
     candidates = Candidates(program)
     for at, collectives in found.items():
-        yield suspicion_of(program, at, collectives, _cures(program, candidates, at))
+        yield suspicion_of(program, at, collectives, partial(_cures, program, candidates, at))
 
 
-def _arguments(program: LintedProgram, operands: Iterable[Dimension], axes: Sequence[str]) -> Sequence[Dimension]:
+def _arguments(origins: Sequence[Origins], operands: Iterable[Dimension], axes: Sequence[str]) -> Sequence[Dimension]:
     """Return the dimensions of arguments that those of operands come from and that `axes` shard.
 
     They are those without a product between them, or else those of the weights that compute both operands, as of the
     queries and the keys of attention.
     """
-    traced = {each: None for at in operands for each in sources(program, at)}
-    found = [
-        each
-        for each in traced
-        if each.tensor.owner is program.main.body.block and not {axis.name for axis in each.axes}.isdisjoint(axes)
-    ]
-    return [each for each in found if not each.is_behind_product] or found
+    operands = [*operands]
+    for each in origins:
+        traced = dict.fromkeys(found for at in operands for found in each.of(at))
+        if found := [at for at in traced if not {axis.name for axis in at.axes}.isdisjoint(axes)]:
+            return found
+    return []
 
 
 def _cures(program: LintedProgram, candidates: Candidates, at: Dimension) -> Iterator[Cure]:
@@ -73,7 +74,7 @@ def _cures(program: LintedProgram, candidates: Candidates, at: Dimension) -> Ite
     assert isinstance(argument, BlockArgument)
     for dims in candidates.moved(argument, dims_of(get_sharding(argument), argument)):
         yield Cure(tuple(candidates.shard(each, dims) for each in candidates.in_layers(argument)))
-    if at.is_behind_product:
+    if at.products:
         yield from moved_alike(program, candidates, argument, at)
     lookups = [use.operation.results[0] for use in argument.uses if isinstance(use.operation, GatherOp)]
     yield from (cure for value in lookups for cure in candidates.of_result(value)[:1])

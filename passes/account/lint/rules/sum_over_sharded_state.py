@@ -15,6 +15,7 @@ After::
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 from xdsl.ir import BlockArgument, SSAValue
 
@@ -41,7 +42,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
         if op is None or cause is None or cause.purpose is not Purpose.SUM or is_in_backward_pass(op):
             continue
         for at in contracted(op, collective.axes):
-            traced = [*sources(program, at, other, through_products=False)]
+            traced = [*sources(program, at, other, most_products=0)]
             state = next((state for each in traced if (state := _state(program, each)) and state.axes), None)
             if state is not None:
                 found.setdefault(state, []).append(collective)
@@ -50,7 +51,8 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
     candidates = Candidates(program)
     for state, collectives in found.items():
         often = _often(max(collectives, key=lambda each: each.bytes))
-        yield suspicion_of(program, state, collectives, _cures(program, candidates, state), f", {often}")
+        cures = partial(_cures, program, candidates, state)
+        yield suspicion_of(program, state, collectives, cures, f", {often}")
 
 
 def _state(program: LintedProgram, at: Dimension) -> Dimension | None:
