@@ -102,6 +102,8 @@ def experts(layers: int, wrap: Callable[[Layer], Layer]) -> Program:
 
 
 def unet(layers: int, wrap: Callable[[Layer], Layer]) -> Program:
+    """A U-Net of three resolutions with a sixth of the layers at each, on the way down and on the way up."""
+
     def convolved(x: jax.Array, w: Tree) -> jax.Array:
         dimensions = ("NHWC", "HWIO", "NHWC")
         y = lax.conv_general_dilated(x, w["first"], (1, 1), "SAME", dimension_numbers=dimensions)
@@ -115,7 +117,7 @@ def unet(layers: int, wrap: Callable[[Layer], Layer]) -> Program:
         for index, w in enumerate(down):
             x = layer(x, w)
             skipped.append(x)
-            if index < 2:
+            if index + 1 in (layers // 6, layers // 3):
                 x = x.reshape(x.shape[0], x.shape[1] // 2, 2, x.shape[2] // 2, 2, -1).mean((2, 4))
         for w in up:
             x = layer(x, w)
