@@ -27,7 +27,7 @@ from sdy.stablehlo.control_flow import OptimizationBarrierOp
 
 
 def order(
-    editor: KernelEditor, block: Block, starts: Set[Operation], length: int, *, waits_for_collectives: bool = False
+    editor: KernelEditor, block: Block, starts: Set[Operation], length: int, most_beside: int | None = None
 ) -> None:
     """Insert barriers between the segments of the kernels of `block`, in the order of its operations.
 
@@ -36,8 +36,8 @@ def order(
         block: The block of the main function.
         starts: The operations whose kernels start a segment; of several consecutive ones, the first.
         length: The most kernels of a segment.
-        waits_for_collectives: Whether a segment starts after the collectives of the one before it, and all that
-            depends on them.
+        most_beside: The number of segments beside which a collective runs, and all that depends on it, at most; None
+            for no limit.
     """
     kernels = kernels_of([*block.ops])
     segments = _segments(kernels[:-1], starts, length)
@@ -47,9 +47,12 @@ def order(
     number[kernels[-1].operation] = len(segments)
     last_read = {value: number[kernel.operation] for kernel in kernels for value in kernel.reads}
     returned = {*map(source, kernels[-1].operation.operands)}
-    beside: set[SSAValue] = set() if waits_for_collectives else _beside(segments, returned)
+    beside = _beside(segments, returned)
     for index, segment in enumerate(segments[1:], 1):
         passed = dict.fromkeys(_left(segments[index - 1], index, last_read, beside))
+        if most_beside is not None and index > most_beside:
+            before = [result for kernel in segments[index - 1 - most_beside] for result in kernel.operation.results]
+            passed |= dict.fromkeys(each for each in before if last_read.get(each, -1) >= index)
         if not passed:
             continue
         for kernel in segment:

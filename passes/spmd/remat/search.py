@@ -42,13 +42,15 @@ class _Order(NamedTuple):
 
     Attributes:
         length: The most kernels of a segment between barriers.
-        is_early: Whether kernels run as soon as that frees memory, and barriers wait for collectives, which otherwise
-            run beside the computation of later segments.
+        is_early: Whether kernels run as soon as that frees memory, and collectives beside few segments only.
     """
 
     length: int
     is_early: bool = False
 
+
+_MOST_BESIDE = 4
+"""The most segments beside which a collective runs where kernels run early."""
 
 _ORDERS = (_Order(16), _Order(4), _Order(4, is_early=True))
 """The orders that are tried until the program fits."""
@@ -192,7 +194,7 @@ class _Draft:
         starts = {*recompute(editor, self.timeline, plan), *self._updates()}
         editor.erase_dead()
         editor = KernelEditor(block)
-        order(editor, block, starts, self._order.length, waits_for_collectives=self._order.is_early)
+        order(editor, block, starts, self._order.length, _MOST_BESIDE if self._order.is_early else None)
         editor.erase_dead()
         seconds = sum(each.seconds for each in plan.dropped.values())
         return Rematerialized(peak_bytes(self._module), values, offloaded, saved, seconds)
