@@ -42,17 +42,15 @@ class _Order(NamedTuple):
 
     Attributes:
         length: The most kernels of a segment between barriers.
-        is_early: Whether kernels run as soon as that frees memory, and collectives beside few segments only.
+        most_beside: If kernels run as soon as that frees memory, the most segments beside which a collective runs, and
+            all that depends on it; otherwise None.
     """
 
     length: int
-    is_early: bool = False
+    most_beside: int | None = None
 
 
-_MOST_BESIDE = 4
-"""The most segments beside which a collective runs where kernels run early."""
-
-_ORDERS = (_Order(16), _Order(4), _Order(4, is_early=True))
+_ORDERS = (_Order(16), _Order(4), _Order(4, most_beside=4), _Order(4, most_beside=0))
 """The orders that are tried until the program fits."""
 
 
@@ -171,7 +169,7 @@ class _Draft:
         self._module = module
         self._order = kernel_order
         main = main_function(module)
-        self._seconds = [seconds[time] for time in run_early(main)] if kernel_order.is_early else seconds
+        self._seconds = [seconds[time] for time in run_early(main)] if kernel_order.most_beside is not None else seconds
         self.timeline = KernelTimeline(module)
 
     def plan(self, target: int, hardware: Hardware) -> Recomputation | None:
@@ -194,7 +192,7 @@ class _Draft:
         starts = {*recompute(editor, self.timeline, plan), *self._updates()}
         editor.erase_dead()
         editor = KernelEditor(block)
-        order(editor, block, starts, self._order.length, _MOST_BESIDE if self._order.is_early else None)
+        order(editor, block, starts, self._order.length, self._order.most_beside)
         editor.erase_dead()
         seconds = sum(each.seconds for each in plan.dropped.values())
         return Rematerialized(peak_bytes(self._module), values, offloaded, saved, seconds)
