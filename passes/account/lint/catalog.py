@@ -14,6 +14,7 @@ from sdy.passes.account.lint.rules import (
     chunks_cross_devices,
     collective_in_loop,
     conflict_by_order,
+    costly_argument,
     costly_constraint,
     donated_not_reused,
     exchange_along_dimension,
@@ -54,6 +55,8 @@ class Rule:
         part: The smallest part of the bytes received for a match that a fix saves: an all-gather in place of an
             all-reduce saves half.
         is_unmeasured: True if the costs of a match are a guess, and only those of its fix are known.
+        faster: The smallest part of the step time that a fix saves.
+        is_last: True if the rule runs only where no other one has findings.
     """
 
     name: str
@@ -67,6 +70,8 @@ class Rule:
     slowdown: float = 0.02
     share: float = 0.01
     part: float = 0.0
+    faster: float = 0.0
+    is_last: bool = False
 
     def size(self, suspicion: Suspicion) -> float:
         """Return the quantity of a match that counts toward the threshold."""
@@ -116,7 +121,7 @@ _RULES = (
         replicated_parameter.check,
         needs_cure=True,
         saves_arguments=True,
-        share=0.02,
+        share=0.15,
     ),
     Rule("indivisible-dimension", indivisible_dimension.__doc__, indivisible_dimension.check),
     Rule("unused-axis", unused_axis.__doc__, unused_axis.check),
@@ -174,6 +179,15 @@ _RULES = (
         many_small_collectives.check,
         least="many",
         severity=Severity.REMARK,
+    ),
+    Rule(
+        "costly-argument",
+        costly_argument.__doc__,
+        costly_argument.check,
+        needs_cure=True,
+        is_unmeasured=True,
+        faster=0.25,
+        is_last=True,
     ),
 )
 

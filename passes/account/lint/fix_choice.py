@@ -144,6 +144,7 @@ class Least:
     memory: float
     seconds: float
     slowdown: float
+    faster: float = 0.0
     is_of_arguments: bool = False
     """True if memory that the arguments take is saved, even if not at the peak."""
 
@@ -153,11 +154,13 @@ class Least:
         rule, large = match.rule, match.program.thresholds.large
         share = factor * rule.share
         received, memory = (max(large, share * bytes_) for bytes_ in (step.received, step.memory))
-        return cls(received, memory, share * step.seconds, rule.slowdown, rule.saves_arguments)
+        return cls(received, memory, share * step.seconds, rule.slowdown, rule.faster, rule.saves_arguments)
 
 
 def is_better(before: Costs, after: Costs, least: Least) -> bool:
     """Return whether a fix saves at least `least` bytes, memory or time, and takes little of the others."""
+    if least.faster and after.seconds > (1 - least.faster) * before.seconds:
+        return False
     received, memory = before.received - after.received, before.memory - after.memory
     is_much_faster = after.seconds <= (1 - _LEAST_FASTER_REPEATED) * before.seconds
     repeated = after.compute - before.compute

@@ -31,6 +31,15 @@ _LEAST_BELOW = 1 / 64
 def findings(
     program: LintedProgram, rules: Sequence[Rule], is_wanted: Callable[[Match], bool], trials: Trials
 ) -> Findings:
+    """Return the findings of `rules`, the costliest first: of the last rules only if there are no others."""
+    found = _findings(program, [each for each in rules if not each.is_last], is_wanted, trials)
+    last = [each for each in rules if each.is_last]
+    return found if found or not last else replace(_findings(program, last, is_wanted, trials), below=found.below)
+
+
+def _findings(
+    program: LintedProgram, rules: Sequence[Rule], is_wanted: Callable[[Match], bool], trials: Trials
+) -> Findings:
     """Return the findings of `rules` in a program, the costliest first.
 
     The match whose fix saves most is a finding, together with all matches that the fix removes; the most specific of
