@@ -55,7 +55,7 @@ class Rule:
         part: The smallest part of the bytes received for a match that a fix saves: an all-gather in place of an
             all-reduce saves half.
         is_unmeasured: True if the costs of a match are a guess, and only those of its fix are known.
-        faster: The smallest part of the step time that a fix saves.
+        faster: The smallest part of the step time that a fix saves, if any, which then receives no more bytes.
         is_last: True if the rule runs only where no other one has findings.
     """
 

@@ -159,9 +159,10 @@ class Least:
 
 def is_better(before: Costs, after: Costs, least: Least) -> bool:
     """Return whether a fix saves at least `least` bytes, memory or time, and takes little of the others."""
-    if least.faster and after.seconds > (1 - least.faster) * before.seconds:
-        return False
     received, memory = before.received - after.received, before.memory - after.memory
+    is_faster = after.seconds <= (1 - least.faster) * before.seconds and -received <= _MOST_GROWTH * before.received
+    if least.faster and not is_faster:
+        return False
     is_much_faster = after.seconds <= (1 - _LEAST_FASTER_REPEATED) * before.seconds
     repeated = after.compute - before.compute
     if repeated > max(_MOST_GROWTH, least.slowdown) * before.seconds and not is_much_faster:
