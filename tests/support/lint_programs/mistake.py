@@ -27,6 +27,8 @@ class Mistake:
     argument: str = ""
     at: Callable[..., Any] | None = None
     has_cure: bool = True
+    needs_names: bool = False
+    """True if the rule tells parameters from data by the names of the arguments."""
 
     @property
     def cause(self) -> str:

@@ -117,6 +117,7 @@ MISTAKES: dict[str, Mistake] = {
             mesh=EIGHT,
         ),
         "params[0]['out']",
+        needs_names=True,
     ),
     "momentum sharded along the other dimension": Mistake(
         "optimizer-state",
