@@ -1,7 +1,8 @@
 """Find costly patterns: the matches of lint rules, those that one fix removes folded into one finding."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from xdsl.ir import Operation
 
@@ -32,43 +33,76 @@ def findings(
     program: LintedProgram, rules: Sequence[Rule], is_wanted: Callable[[Match], bool], trials: Trials
 ) -> Findings:
     """Return the findings of `rules`, the costliest first: of the last rules only if there are no others."""
-    found = _findings(program, [each for each in rules if not each.is_last], is_wanted, trials)
+    found = _Search(program, [each for each in rules if not each.is_last], is_wanted, trials).run()
     last = [each for each in rules if each.is_last]
-    return found if found or not last else replace(_findings(program, last, is_wanted, trials), below=found.below)
+    return found if found or not last else replace(_Search(program, last, is_wanted, trials).run(), below=found.below)
 
 
-def _findings(
-    program: LintedProgram, rules: Sequence[Rule], is_wanted: Callable[[Match], bool], trials: Trials
-) -> Findings:
-    """Return the findings of `rules` in a program, the costliest first.
+@dataclass(frozen=True)
+class _Fixed:
+    """A finding with its fix, and the costs of a step before the fix."""
+
+    finding: Finding
+    cure: Cure
+    before: Costs
+
+
+class _Search:
+    """The search for findings: the program with the fixes so far, and the matches that are left in it.
 
     The match whose fix saves most is a finding, together with all matches that the fix removes; the most specific of
     those that concern the same arguments names the cause. The search then goes on in the fixed program, among the
     collectives that no reported match explains, until no match is left that a fix helps.
     """
-    step = program.costs
-    every = matches(program, rules)
-    left = _wanted([each for each in every if each.is_large], is_wanted)
-    found: list[Finding] = []
-    starts: list[Costs] = []
-    cures: list[Cure] = []
-    reported: set[object] = set()
-    original, known = program.collectives, {each.key: frozenset(each.collectives) for each in left}
-    while True:
-        measured = [each for each in left if not each.worst.avoided]
-        best = best_cure(program, measured, trials, step, _NEXT if found else 1.0)
+
+    def __init__(
+        self, program: LintedProgram, rules: Sequence[Rule], is_wanted: Callable[[Match], bool], trials: Trials
+    ) -> None:
+        self._program, self._rules, self._is_wanted, self._trials = program, rules, is_wanted, trials
+        self._original, self._step = program.collectives, program.costs
+        self._every = matches(program, rules)
+        self._left = self._large()
+        self._explained = {each.key: frozenset(each.collectives) for each in self._left}
+        """The collectives of the original program that each match explains."""
+        self._reported: set[object] = set()
+        """The keys of the matches that are findings."""
+        self._fixed: list[_Fixed] = []
+
+    def run(self) -> Findings:
+        """Return the findings, the costliest first."""
+        while self._report_best():
+            pass
+        found = [*self._with_remains(), *self._without_fix()]
+        found.sort(key=lambda each: -each.cost)
+        return Findings(found, _below(self._program, self._every, self._is_wanted))
+
+    def _large(self) -> list[Match]:
+        return _wanted([each for each in self._every if each.is_large], self._is_wanted)
+
+    def _report_best(self) -> bool:
+        """Fix the match that a fix helps most, and return whether there was one."""
+        measured = [each for each in self._left if not each.worst.avoided]
+        share = _NEXT if self._fixed else 1.0
+        best = best_cure(self._program, measured, self._trials, self._step, share)
         if best is None:
-            break
+            return False
         match, cure, before, after = best
-        cured = _cured(program, cure)
-        cure = _named(program, cured, cure, after, trials)
-        after = cured.costs
-        program = cured
-        every = matches(program, rules)
-        remaining = _wanted([each for each in every if each.is_large and each.key in known], is_wanted)
-        keys = {each.key for each in remaining} - {match.key}
-        removed = [each for each in left if each.key not in keys]
+        cured = _cured(self._program, cure)
+        cure = _named(self._program, cured, cure, after, self._trials)
+        self._program, self._every = cured, matches(cured, self._rules)
+        remaining = [each for each in self._large() if each.key in self._explained]
+        kept = {each.key for each in remaining} - {match.key}
+        removed = [each for each in self._left if each.key not in kept]
         headline = next(each for each in removed if each is match or each.has_fix_of_arguments(cure))
+        self._report(match, headline, removed, cure, before)
+        self._reported |= {headline.key, match.key}
+        explained = {op for each in self._every if each.key in self._reported for op in each.collectives}
+        self._left = [each for each in remaining if each.key not in self._reported and not each.is_within(explained)]
+        return True
+
+    def _report(self, match: Match, headline: Match, removed: Sequence[Match], cure: Cure, before: Costs) -> None:
+        """Add the finding of a match that a fix removes with others, or join it with one that has the same cause."""
+        after = self._program.costs
         folded = [each for each in removed if each is not headline and not each.needs_cure]
         finding = replace(
             headline.finding,
@@ -78,42 +112,45 @@ def _findings(
             received=max(before.received - after.received, 0.0),
             held=max(before.memory - after.memory, 0) or _argument_bytes(match, before, after),
             removes=tuple(each.finding for each in folded),
-            collectives=_removed(original, program).intersection(
-                op for each in (headline, match, *folded) for op in known[each.key]
+            collectives=_removed(self._original, self._program).intersection(
+                op for each in (headline, match, *folded) for op in self._explained[each.key]
             ),
         )
-        same = next(
-            (
-                at
-                for at, each in enumerate(found)
-                if cures[at].arguments == cure.arguments != frozenset()
-                or not each.collectives.isdisjoint(finding.collectives)
-            ),
-            None,
-        )
-        if same is None:
-            found.append(finding)
-            starts.append(before)
-            cures.append(cure)
-        else:
-            cures[same] = cures[same].then(cure)
-            found[same] = _joined(found[same], finding, cures[same], after.compared(starts[same]))
-        reported |= {headline.key, match.key}
-        explained = {op for each in every if each.key in reported for op in each.collectives}
-        left = [each for each in remaining if each.key not in reported and not each.is_within(explained)]
-    for each in left:
-        finding = _avoiding(each, program, trials)
-        if finding is None and not each.needs_cure and each.is_share(step, _LEAST_UNCURED):
-            finding = _uncured(each, trials)
-        if finding is None:
-            continue
-        of = next((at for at, cure in enumerate(cures) if not cure.arguments.isdisjoint(each.arguments)), None)
-        if of is None:
-            found.append(replace(finding, collectives=known[each.key]))
-        else:
-            found[of] = replace(found[of], remains=(*found[of].remains, finding))
-    found.sort(key=lambda each: -each.cost)
-    return Findings(found, _below(program, every, is_wanted))
+        for number, each in enumerate(self._fixed):
+            shards_the_same = each.cure.arguments == cure.arguments != frozenset()
+            if shards_the_same or not each.finding.collectives.isdisjoint(finding.collectives):
+                both = each.cure.then(cure)
+                joined = _joined(each.finding, finding, both, after.compared(each.before))
+                self._fixed[number] = _Fixed(joined, both, each.before)
+                return
+        self._fixed.append(_Fixed(finding, cure, before))
+
+    def _with_remains(self) -> Iterator[Finding]:
+        """Yield the findings with fixes, each with what is left of the arguments that its fix shards."""
+        for number, each in enumerate(self._fixed):
+            remains = tuple(left for of, left in self._unfixed if of == number)
+            yield replace(each.finding, remains=(*each.finding.remains, *remains)) if remains else each.finding
+
+    def _without_fix(self) -> Iterator[Finding]:
+        """Yield the findings that no fix helps, without those of arguments that a fix shards."""
+        return (left for of, left in self._unfixed if of is None)
+
+    @cached_property
+    def _unfixed(self) -> Sequence[tuple[int | None, Finding]]:
+        """The findings of the matches that no fix helps, each with the number of the fix that shards its arguments."""
+        found: list[tuple[int | None, Finding]] = []
+        for each in self._left:
+            finding = _avoiding(each, self._program, self._trials)
+            if finding is None and not each.needs_cure and each.is_share(self._step, _LEAST_UNCURED):
+                finding = _uncured(each, self._trials)
+            if finding is None:
+                continue
+            cures = [fixed.cure for fixed in self._fixed]
+            of = next((at for at, cure in enumerate(cures) if not cure.arguments.isdisjoint(each.arguments)), None)
+            if of is None:
+                finding = replace(finding, collectives=self._explained[each.key])
+            found.append((of, finding))
+        return found
 
 
 def _joined(first: Finding, second: Finding, cure: Cure, compared: str) -> Finding:
