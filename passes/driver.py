@@ -284,6 +284,7 @@ def partition(module: ModuleOp, **options: Any) -> None:
 
 def check_is_spmd(module: ModuleOp) -> None:
     """Raise DiagnosticError for a program of the MPMD dialect, whose functions have several meshes."""
+    check_module(module)
     for function in functions(module):
         topology = function.attributes.get("topology")
         if topology is not None and topology.name == "mpmd.topology":

@@ -97,8 +97,12 @@ def mapping(name: str, items: Iterable[tuple[str, Expression]]) -> Iterator[str]
 
 
 def sequence(name: str, brackets: str, items: Iterable[Expression]) -> Iterator[str]:
-    """Yield the lines of a tuple or a list, one for each item."""
-    yield from _spread(name, brackets, [[*statement("", item, 1, ",")] for item in items])
+    """Yield the lines of a tuple or a list, one for each item; a tuple of one item is one line, as ruff leaves it."""
+    items = [*items]
+    if brackets == "()" and len(items) == 1:
+        yield from statement(f"{name} = ", tuple_of(items), 0)
+    else:
+        yield from _spread(name, brackets, [[*statement("", item, 1, ",")] for item in items])
 
 
 def _spread(name: str, brackets: str, items: Sequence[Sequence[str]]) -> Iterator[str]:

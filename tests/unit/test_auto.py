@@ -126,7 +126,7 @@ def test_parameters_are_sharded_if_the_batch_is_large_and_links_are_slow() -> No
 
 
 def test_a_layout_that_fits_is_found_if_memory_is_short() -> None:
-    """Activations are sharded too, which takes longer."""
+    """Activations are sharded too, or recomputed, which takes longer."""
     text = train_step(4, 4096, 8192, 32768)
     slow = replace(TPU, asynchronous=frozenset(), links=[(1024, Link(3e11, 1e-4))])
     ample = sdy.auto(sdy.parse(text), mesh={"model": 8}, hardware=slow)
@@ -134,7 +134,7 @@ def test_a_layout_that_fits_is_found_if_memory_is_short() -> None:
     scarce = sdy.auto(module, mesh={"model": 8}, hardware=slow, memory=0.9 * ample.cost.memory)
     assert scarce.fits
     assert ample.cost.seconds < scarce.cost.seconds < 1.2 * ample.cost.seconds
-    assert any(map(any, argument_dims(module)[-2:]))
+    assert any(map(any, argument_dims(module)[-2:])) or "recomputed" in str(scarce)
     front = scarce.pareto()
     assert len(front) > 1
     assert [cost.seconds for cost in front] == sorted(cost.seconds for cost in front)

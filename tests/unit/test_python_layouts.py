@@ -50,7 +50,7 @@ AXES = {"data": 4, "model": 2}
 
 @pytest.fixture(scope="module")
 def planned() -> sdy.Specs:
-    specs = sdy.auto(sdy.from_jax(step, *ARGUMENTS), mesh=AXES, hardware="cpu-8", memory="100K").specs()
+    specs = sdy.auto(sdy.from_jax(step, *ARGUMENTS), mesh=AXES, hardware="cpu-8", memory="80K").specs()
     assert specs.equation_rules
     return specs
 

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sdy.diagnostics import DiagnosticError, capture
 from sdy.dialect.meshes import main_mesh
+from sdy.foreign_dialects import adopt
 from sdy.formatting import format_bytes, format_seconds
 from sdy.ir.companions import clone
 from sdy.ir.walking import operations
@@ -64,6 +65,7 @@ class WrittenProgram:
         if is_propagated(program):
             return None
         module = clone(program)
+        adopt(module)
         inline_calls(module)
         return cls(module)
 
