@@ -20,7 +20,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from sdy.ir.walking import invalidate, operations_in_block
+from sdy.ir.editing import reorder
+from sdy.ir.walking import operations_in_block
 from sdy.mpmd import FragmentCallOp
 from sdy.passes.common.call_graph import functions
 from sdy.passes.common.donations import is_donated
@@ -63,15 +64,15 @@ def schedule_calls(module: ModuleOp, order: Schedule) -> None:
             followers[each].append(op)
     ready = [rank for op, rank in ranks.items() if not waits_for[op]]
     heapify(ready)
+    ordered: list[Operation] = []
     while ready:
         op = ops[heappop(ready)[1]]
-        op.detach()
-        block.insert_op_before(op, returned)
+        ordered.append(op)
         for each in followers[op]:
             waits_for[each].remove(op)
             if not waits_for[each]:
                 heappush(ready, ranks[each])
-    invalidate()
+    reorder(block, [*ordered, returned])
 
 
 def _predecessors(ops: Sequence[Operation], callees: Mapping[str, FuncOp]) -> dict[Operation, set[Operation]]:

@@ -14,9 +14,10 @@ After::
     params = {"items": shard(items, P(None, "table")), "users": shard(users, P(None, "table"))}
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from xdsl.ir import BlockArgument
+from xdsl.ir import BlockArgument, SSAValue
 
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import is_static_tensor, shape_of
@@ -42,7 +43,11 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
     for argument in program.main.args:
         if is_static_tensor(argument.type) and shape_of(argument) and argument not in states:
             groups.setdefault(candidates.alike(argument)[0], []).append(argument)
-    costs = {first: _share(program, candidates, group, group[0] in data) for first, group in groups.items()}
+    received = _received(program)
+    costs = {
+        first: 1.0 if first in data and not any(_dims(first)) else _share(program, candidates, received, group)
+        for first, group in groups.items()
+    }
     for first in sorted(groups, key=lambda each: -costs[each])[:_MOST_GROUPS]:
         if costs[first] >= _LEAST:
             before = _dims(first)
@@ -63,20 +68,24 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             yield _suspicion(program, candidates, layers[0], how, [layout])
 
 
-def _share(program: LintedProgram, candidates: Candidates, group: Sequence[BlockArgument], is_data: bool) -> float:
-    """Return the part of a step's memory or received bytes that some arguments have; 1 for replicated data."""
-    if is_data and not any(_dims(group[0])):
-        return 1.0
-    members = {*group}
+def _received(program: LintedProgram) -> Counter[SSAValue]:
+    """Return the bytes that a device receives in a step to move each argument."""
+    received: Counter[SSAValue] = Counter()
+    for each in program.collectives:
+        if each.cause and each.cause.tensor is not None:
+            *_, origin = program.use_def.trace(each.cause.tensor)
+            received[origin] += int(each.bytes)
+    return received
+
+
+def _share(
+    program: LintedProgram, candidates: Candidates, received: Counter[SSAValue], group: Sequence[BlockArgument]
+) -> float:
+    """Return the part of a step's memory or received bytes that some arguments have."""
     arguments = [argument for each in group for argument in candidates.with_state(each)]
     held = sum(program.local_bytes(each, get_sharding(each)) for each in arguments)
-    received = sum(
-        each.bytes
-        for each in program.collectives
-        if each.cause and each.cause.tensor is not None
-        if not members.isdisjoint(program.use_def.trace(each.cause.tensor))
-    )
-    return max(held / max(program.costs.memory, 1), received / max(program.costs.received, 1))
+    moved = sum(received[each] for each in group)
+    return max(held / max(program.costs.memory, 1), moved / max(program.costs.received, 1))
 
 
 def _suspicion(
