@@ -20,7 +20,7 @@ from sdy.passes.account.lint.body_edits import (
     Results,
     computes_gradient,
 )
-from sdy.passes.account.lint.edits import Cure, Dims, ShardArgument, dims_of, next_value
+from sdy.passes.account.lint.edits import Cure, Dims, ShardArgument, dims_of, next_value, value_dims
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.auto.state import find_state
 from sdy.passes.common.argument_names import given_name
@@ -60,7 +60,7 @@ class Candidates:
 
     def of_argument(self, argument: BlockArgument, wanted: Dims | None = None) -> list[Cure]:
         """Return other layouts of an argument, of the arguments like it, and of the constraints with its layout."""
-        before = dims_of(get_sharding(argument), argument)
+        before = value_dims(argument)
         dims = [wanted] if wanted is not None else []
         dims += [*self.siblings_layouts(argument), None, *self.moved(argument, before)]
         if not any(before):
@@ -95,7 +95,7 @@ class Candidates:
         before = dims_of(op.sharding.data, op.result)
         constraint = Constraint.of(op, before)
         dims = [wanted] if wanted is not None else []
-        given = dims_of(get_sharding(op.input), op.input)
+        given = value_dims(op.input)
         dims += [given, *_parts(given), None, *self.moved(op.result, before)]
         return [Cure((ChangeConstraint(constraint, new),)) for new in dict.fromkeys(dims) if new != before]
 
@@ -104,7 +104,7 @@ class Candidates:
         results = Results.of(value)
         if results is None:
             return []
-        before = dims_of(get_sharding(value), value)
+        before = value_dims(value)
         given = [wanted] if wanted is not None else []
         layouts = dict.fromkeys([*given, *self._batch_layouts(value), *self.moved(value, before)])
         of_line = self._backward.get(results.where, [])
@@ -232,7 +232,7 @@ class Candidates:
     @cached_property
     def _dims(self) -> Mapping[BlockArgument, Dims]:
         """The axes of each dimension of the arguments."""
-        return {each: dims_of(get_sharding(each), each) for each in self._program.main.args}
+        return {each: value_dims(each) for each in self._program.main.args}
 
     @cached_property
     def _by_layout(self) -> Mapping[tuple[Attribute, Dims], Sequence[BlockArgument]]:

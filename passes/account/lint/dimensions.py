@@ -10,11 +10,10 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from sdy.axes import AxisRef
 from sdy.dialect.axis_syntax import axes_text
 from sdy.dialect.ops import ReshardOp
-from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import shape_of
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.candidates import Candidates
-from sdy.passes.account.lint.edits import Cure, LazyCures, dims_of
+from sdy.passes.account.lint.edits import Cure, LazyCures, value_dims
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.common.call_graph import functions
@@ -38,7 +37,7 @@ class Dimension:
     @property
     def axes(self) -> tuple[AxisRef, ...]:
         """The axes that shard the dimension."""
-        return dims_of(get_sharding(self.tensor), self.tensor)[self.index]
+        return value_dims(self.tensor)[self.index]
 
 
 def contracted(op: Operation, axes: Sequence[str]) -> Iterator[Dimension]:
@@ -55,7 +54,7 @@ def contracted(op: Operation, axes: Sequence[str]) -> Iterator[Dimension]:
 def sharded(op: Operation, axes: Sequence[str]) -> Iterator[Dimension]:
     """Yield the dimensions of the operands of an operation that `axes` shard."""
     for operand in op.operands:
-        for index, shards in enumerate(dims_of(get_sharding(operand), operand)):
+        for index, shards in enumerate(value_dims(operand)):
             if any(axis.name in axes for axis in shards):
                 yield Dimension(operand, index)
 
@@ -185,9 +184,8 @@ def moved_alike(
         for each in program.main.args
         if each not in alike
         and any(
-            axes == at.axes and length == size
-            for axes, length in zip(dims_of(get_sharding(each), each), shape_of(each), strict=True)
+            axes == at.axes and length == size for axes, length in zip(value_dims(each), shape_of(each), strict=True)
         )
     ]
-    for dims in candidates.moved(argument, dims_of(get_sharding(argument), argument)):
+    for dims in candidates.moved(argument, value_dims(argument)):
         yield Cure((*(candidates.shard(each, dims) for each in alike), *others))

@@ -15,6 +15,7 @@ from sdy.dialect.meshes import named_meshes
 from sdy.dialect.shardings import (
     func_arg_sharding,
     func_result_sharding,
+    get_sharding,
     set_func_arg_sharding,
     set_func_result_sharding,
 )
@@ -117,6 +118,11 @@ class ShardResult(Edit):
 def dims_of(sharding: TensorSharding | None, value: SSAValue) -> Dims:
     """Return the axes of each dimension of `value`; none if it is on a single device."""
     return sharding.dim_axes if sharding and sharding.dims else ((),) * rank(value.type)
+
+
+def value_dims(value: SSAValue) -> Dims:
+    """Return the axes of each dimension of `value` with its own sharding."""
+    return dims_of(get_sharding(value), value)
 
 
 def sharding_with(

@@ -6,9 +6,8 @@ from itertools import accumulate
 from xdsl.ir import BlockArgument
 
 from sdy.axes import Axes
-from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import shape_of
-from sdy.passes.account.lint.edits import dims_of
+from sdy.passes.account.lint.edits import value_dims
 from sdy.passes.account.lint.wording import spec
 from sdy.passes.common.argument_names import given_name
 
@@ -55,7 +54,7 @@ class FusedWeight:
 
     @property
     def _dim_axes(self) -> list[Axes]:
-        return [*dims_of(get_sharding(self.argument), self.argument)]
+        return [*value_dims(self.argument)]
 
     def _shape_with(self, *sizes: int) -> str:
         """The shape with `sizes` for the dimension of the chunks."""

@@ -7,12 +7,11 @@ from functools import cached_property
 from xdsl.ir import Operation
 
 from sdy.diagnostics import Diagnostic, Severity, capture
-from sdy.dialect.shardings import get_sharding
 from sdy.formatting import format_bytes
 from sdy.passes.account.causes import traced_program
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.catalog import Rule
-from sdy.passes.account.lint.edits import Cure, Edit, ShardArgument, dims_of
+from sdy.passes.account.lint.edits import Cure, Edit, ShardArgument, value_dims
 from sdy.passes.account.lint.findings import Below, Finding, Findings
 from sdy.passes.account.lint.fix_choice import best_cure
 from sdy.passes.account.lint.matches import Match, matches
@@ -260,5 +259,5 @@ def _named(program: LintedProgram, cured: LintedProgram, cure: Cure, after: Cost
 def _with_name(edit: Edit, cured: LintedProgram) -> Edit:
     if isinstance(edit, ShardArgument) and edit.dims is None:
         argument = cured.main.args[edit.index]
-        return replace(edit, dims=dims_of(get_sharding(argument), argument))
+        return replace(edit, dims=value_dims(argument))
     return edit

@@ -147,10 +147,11 @@ def _sum_of_calls(function: Callable[..., Tree], params: Tree, split: Sequence[T
         return result if total is None else jax.tree.map(jnp.add, total, result)
 
     microbatch.__name__ = MICROBATCH
+    call = jax.jit(microbatch)
     leaves, tree = tree_flatten(split)
     total: Tree | None = None
     for each in zip(*leaves, strict=True):
-        total = jax.jit(microbatch)(params, total, *tree_unflatten(tree, each))
+        total = call(params, total, *tree_unflatten(tree, each))
     return total
 
 

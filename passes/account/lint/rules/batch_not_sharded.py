@@ -24,7 +24,7 @@ from sdy.axes import AxisRef
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import is_static_tensor, shape_of
 from sdy.passes.account.lint.candidates import Candidates, tree
-from sdy.passes.account.lint.edits import Cure, Dims, dims_of, next_value
+from sdy.passes.account.lint.edits import Cure, Dims, next_value, value_dims
 from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.name_lists import several
@@ -58,7 +58,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
         for index, arguments in _batches(program, data, AxisRef(name)):
             names = several([program.names[each.index] for each in arguments])
             edits = tuple(candidates.shard(each, _with(each, index, AxisRef(name))) for each in arguments)
-            before = dims_of(get_sharding(arguments[0]), arguments[0])[index]
+            before = value_dims(arguments[0])[index]
             constraints = candidates.with_batch_axis(before, AxisRef(name)) if before and not index else []
             yield Suspicion(
                 arguments[0],
@@ -156,6 +156,6 @@ def _all_axes(argument: BlockArgument) -> list[AxisRef]:
 
 
 def _with(argument: BlockArgument, index: int, axis: AxisRef) -> Dims:
-    dims = [*dims_of(get_sharding(argument), argument)]
+    dims = [*value_dims(argument)]
     dims[index] = (*dims[index], axis)
     return tuple(dims)

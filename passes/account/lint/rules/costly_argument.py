@@ -16,13 +16,14 @@ After::
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from xdsl.ir import BlockArgument, SSAValue
 
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import is_static_tensor, shape_of
 from sdy.passes.account.lint.candidates import Candidates
-from sdy.passes.account.lint.edits import Cure, Dims, dims_of
+from sdy.passes.account.lint.edits import Cure, Dims, value_dims
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.rules.batch_not_sharded import data_arguments
@@ -38,19 +39,19 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
     """Find the arguments whose layouts may cost most: those of data first, then by memory and received bytes."""
     candidates = Candidates(program)
     data = {each for arguments in data_arguments(program).values() for each in arguments}
-    states = {each for found in program.optimizer_states.values() for each in found}
+    states = {*chain(*program.optimizer_states.values())}
     groups: dict[BlockArgument, list[BlockArgument]] = {}
     for argument in program.main.args:
         if is_static_tensor(argument.type) and shape_of(argument) and argument not in states:
             groups.setdefault(candidates.alike(argument)[0], []).append(argument)
     received = _received(program)
     costs = {
-        first: 1.0 if first in data and not any(_dims(first)) else _share(program, candidates, received, group)
+        first: 1.0 if first in data and not any(value_dims(first)) else _share(program, candidates, received, group)
         for first, group in groups.items()
     }
     for first in sorted(groups, key=lambda each: -costs[each])[:_MOST_GROUPS]:
         if costs[first] >= _LEAST:
-            before = _dims(first)
+            before = value_dims(first)
             layouts = [
                 *candidates.moved(first, before),
                 *candidates.extended(first, before),
@@ -64,7 +65,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
         layers = [each for each in matrices if len(candidates.siblings(each)) > 1]
         if layers:
             how = f'and the other matrices of layers that axis "{name}" shards, sharded along their other dimension'
-            layout = {each: _dims(each)[::-1] for each in layers}
+            layout = {each: value_dims(each)[::-1] for each in layers}
             yield _suspicion(program, candidates, layers[0], how, [layout])
 
 
@@ -111,9 +112,5 @@ def _suspicion(
 
 
 def _is_matrix_on(argument: BlockArgument, axis: str) -> bool:
-    dims = _dims(argument)
+    dims = value_dims(argument)
     return len(dims) == 2 and dims[0] != dims[1] and any(each.name == axis for axes in dims for each in axes)
-
-
-def _dims(argument: BlockArgument) -> Dims:
-    return dims_of(get_sharding(argument), argument)

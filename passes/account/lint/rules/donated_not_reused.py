@@ -20,7 +20,7 @@ from xdsl.ir import BlockArgument, OpResult
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import func_result_sharding, get_sharding
 from sdy.passes.account.lint.candidates import Candidates, tree
-from sdy.passes.account.lint.edits import Cure, ShardResult, dims_of
+from sdy.passes.account.lint.edits import Cure, ShardResult, value_dims
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import sharded_as
@@ -58,12 +58,12 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
 
 def _cures(program: LintedProgram, argument: BlockArgument, result: int) -> Iterator[Cure]:
     """Yield the fixes that give a result the sharding of an argument, at its constraint or in `out_shardings`."""
-    dims = dims_of(get_sharding(argument), argument)
+    dims = value_dims(argument)
     end = program.main.get_return_op()
     value = end.operands[result] if end else None
     if isinstance(value, OpResult) and isinstance(value.op, ReshardOp):
         yield from Candidates(program).of_constraint(value.op, dims)[:1]
     if value is not None and program.initial_result_sharding(result) is None:
-        yield from Candidates(program).of_argument(argument, dims_of(get_sharding(value), value))
+        yield from Candidates(program).of_argument(argument, value_dims(value))
     else:
         yield Cure((ShardResult(result, dims),))

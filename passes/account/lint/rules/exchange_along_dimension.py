@@ -20,11 +20,10 @@ from collections.abc import Iterator
 from xdsl.ir import BlockArgument
 
 from sdy.dialect.axis_syntax import axes_text
-from sdy.dialect.shardings import get_sharding
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.candidates import Candidates
 from sdy.passes.account.lint.dimensions import Dimension, Origins, sharded
-from sdy.passes.account.lint.edits import Cure, dims_of
+from sdy.passes.account.lint.edits import Cure, value_dims
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram, is_in_manual_computation
 
@@ -54,6 +53,6 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             collectives=[each.op for each in collectives],
             cures=[
                 Cure(tuple(candidates.shard(each, dims) for each in candidates.in_layers(argument)))
-                for dims in candidates.moved(argument, dims_of(get_sharding(argument), argument))
+                for dims in candidates.moved(argument, value_dims(argument))
             ],
         )

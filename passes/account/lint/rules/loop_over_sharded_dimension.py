@@ -22,13 +22,12 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from sdy.axes import AxisRef
 from sdy.dialect.axis_syntax import axes_text
-from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import rank, shape_of
 from sdy.ir.walking import operations_of
 from sdy.passes.account.causes import Purpose
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.candidates import Candidates
-from sdy.passes.account.lint.edits import Cure, dims_of
+from sdy.passes.account.lint.edits import Cure, value_dims
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.name_lists import joined
@@ -112,7 +111,7 @@ def _walked(loop: WhileOp) -> dict[int, int]:
 def _axes_at(values: list[SSAValue], index: int) -> tuple[AxisRef, ...]:
     """Return the axes of dimension `index` of the first of `values` that has some."""
     for value in values:
-        dims = dims_of(get_sharding(value), value)
+        dims = value_dims(value)
         if rank(value.type) == rank(values[0].type) and dims[index]:
             return dims[index]
     return ()

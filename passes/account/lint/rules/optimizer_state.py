@@ -23,7 +23,7 @@ from sdy.dialect.shardings import get_sharding
 from sdy.passes.account.causes import Purpose
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.candidates import Candidates
-from sdy.passes.account.lint.edits import Cure, dims_of
+from sdy.passes.account.lint.edits import Cure, dims_of, value_dims
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import sharded_as, spec_of
@@ -82,7 +82,7 @@ def _has_all(sharding: TensorSharding | None, wanted: TensorSharding | None) -> 
 def _reshards(program: LintedProgram, found: dict[BlockArgument, BlockArgument]) -> list[Collective]:
     """Return the collectives for elementwise operations, between the layouts of a state and of its parameter."""
     layouts = {
-        (state.type, frozenset((dims_of(get_sharding(state), state), dims_of(get_sharding(parameter), state))))
+        (state.type, frozenset((value_dims(state), dims_of(get_sharding(parameter), state))))
         for state, parameter in found.items()
     }
     return [

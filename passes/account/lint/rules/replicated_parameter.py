@@ -14,7 +14,7 @@ After::
 """
 
 from collections.abc import Iterable, Iterator
-from itertools import product
+from itertools import chain, product
 
 from xdsl.ir import BlockArgument
 
@@ -22,7 +22,7 @@ from sdy.axes import AxisRef
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import is_static_tensor
 from sdy.passes.account.lint.candidates import Candidates, tree
-from sdy.passes.account.lint.edits import Cure, Dims, dims_of
+from sdy.passes.account.lint.edits import Cure, value_dims
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.rules.batch_not_sharded import data_arguments
@@ -39,8 +39,8 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
     """Find replicated parameters in trees whose other parameters an axis of the batch shards."""
     candidates = Candidates(program)
     batches = data_arguments(program)
-    batch = {axis.name for each in batches.values() for argument in each for axis in _dims(argument)[0]}
-    states = {each for found in program.optimizer_states.values() for each in found}
+    batch = {axis.name for each in batches.values() for argument in each for axis in value_dims(argument)[0]}
+    states = {*chain(*program.optimizer_states.values())}
     trees: dict[str, list[BlockArgument]] = {}
     for argument in program.main.args:
         if is_static_tensor(argument.type) and argument not in states and tree(argument) not in {*batches, ""}:
@@ -57,7 +57,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
 def _suspicion(
     program: LintedProgram, candidates: Candidates, axis: AxisRef, part: float, parameter: BlockArgument
 ) -> Suspicion:
-    before, size = _dims(parameter), axis.size_in(program.mesh)
+    before, size = value_dims(parameter), axis.size_in(program.mesh)
     local = sum(program.local_bytes(each, get_sharding(each)) for each in candidates.with_state(parameter))
     return Suspicion(
         parameter,
@@ -74,12 +74,8 @@ def _suspicion(
     )
 
 
-def _dims(argument: BlockArgument) -> Dims:
-    return dims_of(get_sharding(argument), argument)
-
-
 def _axes(argument: BlockArgument) -> set[str]:
-    return {axis.name for axes in _dims(argument) for axis in axes}
+    return {axis.name for axes in value_dims(argument) for axis in axes}
 
 
 def _bytes(arguments: Iterable[BlockArgument]) -> int:

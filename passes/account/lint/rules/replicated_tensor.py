@@ -25,7 +25,7 @@ from sdy.axes import AxisRef, total_size
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import is_static_tensor, shape, shape_of
 from sdy.passes.account.lint.candidates import Candidates, tree
-from sdy.passes.account.lint.edits import Cure, Dims, LazyCures, dims_of
+from sdy.passes.account.lint.edits import Cure, Dims, LazyCures, dims_of, value_dims
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram, is_in_manual_computation
 from sdy.passes.account.lint.use_def import is_updated_in_place
@@ -75,7 +75,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
 
 def _cures(program: LintedProgram, candidates: Candidates, value: SSAValue, dims: Dims) -> Sequence[Cure]:
     """Return the fixes; for an argument, first that of all large arguments of its tree that are replicated."""
-    is_whole = isinstance(value, BlockArgument) and not any(dims_of(get_sharding(value), value))
+    is_whole = isinstance(value, BlockArgument) and not any(value_dims(value))
     together = [_of_tree(program, candidates, value)] if isinstance(value, BlockArgument) and is_whole else []
     return [*together, *(candidates.of_value(value, dims) or candidates.of_result(value, dims))]
 
@@ -87,7 +87,7 @@ def _of_tree(program: LintedProgram, candidates: Candidates, argument: BlockArgu
         each
         for each in program.main.args
         if tree(each) == tree(argument) and is_static_tensor(each.type) and num_bytes(each.type) >= least
-        if not any(dims_of(get_sharding(each), each))
+        if not any(value_dims(each))
     ]
     edits = [
         candidates.shard(state, _with_axes(each, _free_axes(program, each)))
@@ -130,7 +130,7 @@ def _free_axes(program: LintedProgram, value: SSAValue) -> dict[str, int]:
 
 def _with_axes(value: SSAValue, axes: dict[str, int]) -> Dims:
     """Return the axes of each dimension of `value` with `axes` added."""
-    dims = [[*axes] for axes in dims_of(get_sharding(value), value)]
+    dims = [[*axes] for axes in value_dims(value)]
     for name, dimension in axes.items():
         dims[dimension].append(AxisRef(name))
     return tuple(map(tuple, dims))

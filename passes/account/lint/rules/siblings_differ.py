@@ -22,7 +22,7 @@ from xdsl.ir import BlockArgument
 
 from sdy.dialect.shardings import get_sharding
 from sdy.passes.account.lint.candidates import Candidates
-from sdy.passes.account.lint.edits import Cure, Dims, dims_of
+from sdy.passes.account.lint.edits import Cure, Dims, value_dims
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import sharded_as
@@ -39,17 +39,17 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
     candidates = Candidates(program)
     layers: dict[tuple[str, ...], dict[BlockArgument, Dims]] = {}
     for siblings in candidates.families:
-        counts = Counter(map(_dims, siblings))
+        counts = Counter(map(value_dims, siblings))
         for argument in siblings if len(counts) > 1 else ():
-            dims = _dims(argument)
+            dims = value_dims(argument)
             usual = max(counts, key=lambda each: (counts[each], each != dims))
             if dims != usual and (len(siblings) == 2 or counts[dims] <= _MOST_DIFFERENT * len(siblings)):
-                other = next(each for each in siblings if _dims(each) == usual)
+                other = next(each for each in siblings if value_dims(each) == usual)
                 layers.setdefault(_layer(argument, other), {})[argument] = usual
     for arguments in layers.values():
         first, *_ = arguments
         names = several([program.names[each.index] for each in arguments])
-        usual = next(each for each in candidates.siblings(first) if _dims(each) == arguments[first])
+        usual = next(each for each in candidates.siblings(first) if value_dims(each) == arguments[first])
         yield Suspicion(
             first,
             f"{names}, {first.type}, {'are' if len(arguments) > 1 else 'is'} {sharded_as(get_sharding(first))}, but "
@@ -59,10 +59,6 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             held=sum(num_bytes(each.type) for each in arguments),
             cures=[Cure(tuple(candidates.shard(each, dims) for each, dims in arguments.items()))],
         )
-
-
-def _dims(argument: BlockArgument) -> Dims:
-    return dims_of(get_sharding(argument), argument)
 
 
 def _layer(argument: BlockArgument, sibling: BlockArgument) -> tuple[str, ...]:

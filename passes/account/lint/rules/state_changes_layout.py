@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from sdy.dialect.shardings import func_result_sharding, get_sharding
 from sdy.passes.account.causes import Purpose
 from sdy.passes.account.collectives import Collective
-from sdy.passes.account.lint.edits import Cure, Dims, ShardResult, dims_of
+from sdy.passes.account.lint.edits import Cure, Dims, ShardResult, dims_of, value_dims
 from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import sharded_as
@@ -64,4 +64,4 @@ def _suspicion(program: LintedProgram, found: dict[int, tuple[int, list[Collecti
 
 def _dims(program: LintedProgram, index: int) -> Dims:
     argument = program.main.args[index]
-    return dims_of(get_sharding(argument), argument)
+    return value_dims(argument)

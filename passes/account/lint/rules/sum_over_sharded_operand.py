@@ -20,13 +20,12 @@ from functools import partial
 
 from xdsl.ir import BlockArgument
 
-from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import rank
 from sdy.passes.account.causes import Purpose
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.candidates import Candidates, tree
 from sdy.passes.account.lint.dimensions import Dimension, Origins, contracted, moved_alike, suspicion_of
-from sdy.passes.account.lint.edits import Cure, dims_of
+from sdy.passes.account.lint.edits import Cure, value_dims
 from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.spmd.remat.recomputed import is_in_backward_pass
@@ -72,7 +71,7 @@ def _cures(program: LintedProgram, candidates: Candidates, at: Dimension) -> Ite
     """
     argument = at.tensor
     assert isinstance(argument, BlockArgument)
-    for dims in candidates.moved(argument, dims_of(get_sharding(argument), argument)):
+    for dims in candidates.moved(argument, value_dims(argument)):
         yield Cure(tuple(candidates.shard(each, dims) for each in candidates.in_layers(argument)))
     if at.products:
         yield from moved_alike(program, candidates, argument, at)
@@ -87,11 +86,11 @@ def _cures(program: LintedProgram, candidates: Candidates, at: Dimension) -> Ite
         state: (*dims[:-2], dims[-1], dims[-2])
         for each in matrices
         for state in candidates.with_state(each)
-        if len(dims := dims_of(get_sharding(each), each)) > 1
+        if len(dims := value_dims(each)) > 1
     }
     yield Cure(tuple(candidates.shard(each, dims) for each, dims in reversed_.items()))
 
 
 def _is_split(argument: BlockArgument, at: Dimension) -> bool:
     """Return whether an axis of `at` shards an argument."""
-    return any(axis in at.axes for axes in dims_of(get_sharding(argument), argument) for axis in axes)
+    return any(axis in at.axes for axes in value_dims(argument) for axis in axes)
