@@ -41,3 +41,21 @@ func.func @effects() -> tensor<0xf32> {
   %0 = stablehlo.custom_call @log() {has_side_effect = true} : () -> tensor<0xf32>
   return %0 : tensor<0xf32>
 }
+
+// An empty index vector chooses the whole operand; without updates, nothing is scattered.
+// CHECK-LABEL: func.func @scatters
+func.func @scatters(%arg0: tensor<8x4xf32>, %arg1: tensor<8x4xf32>, %arg2: tensor<0xi32>, %arg3: tensor<0x1xi32>, %arg4: tensor<0x4xf32>) -> (tensor<8x4xf32>, tensor<8x4xf32>) {
+  // CHECK-NEXT: %[[SUM:.*]] = "stablehlo.scatter"(%arg0, %arg2, %arg1)
+  // CHECK:      return %[[SUM]], %arg0
+  %0 = "stablehlo.scatter"(%arg0, %arg2, %arg1) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [0, 1]>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %s = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %s : tensor<f32>
+  }) : (tensor<8x4xf32>, tensor<0xi32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  %1 = "stablehlo.scatter"(%arg0, %arg3, %arg4) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %s = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %s : tensor<f32>
+  }) : (tensor<8x4xf32>, tensor<0x1xi32>, tensor<0x4xf32>) -> tensor<8x4xf32>
+  return %0, %1 : tensor<8x4xf32>, tensor<8x4xf32>
+}

@@ -53,7 +53,7 @@ class FoldEmptyTensorsPass(AnalysisPreservingPass):
                 continue
             if _has_empty_result(inner) and not isinstance(inner, ConstantOp | ShardedConstantOp):
                 _replace(inner, _empty_results(inner))
-            elif any(map(_is_empty, inner.operands)) and (rewrite := _REWRITES.get(type(inner))) is not None:
+            elif any(map(_is_empty, _elements(inner))) and (rewrite := _REWRITES.get(type(inner))) is not None:
                 _replace(inner, rewrite(Emitter(InsertPoint.before(inner), inner), inner))
         invalidate(op)  # the emitter does not
         for inner in reversed(operations(op)):
@@ -63,6 +63,11 @@ class FoldEmptyTensorsPass(AnalysisPreservingPass):
 
 def _is_empty(value: SSAValue) -> bool:
     return 0 in shape_of(value)
+
+
+def _elements(op: Operation) -> Sequence[SSAValue]:
+    """Return the operands that elements of the results come from; an empty index vector chooses a whole operand."""
+    return op.updates if isinstance(op, ScatterOp) else op.operands
 
 
 def _has_empty_result(op: Operation) -> bool:
@@ -135,4 +140,4 @@ _REWRITES: dict[type[Operation], Callable[[Emitter, Any], list[SSAValue]]] = {
     ReduceOp: _reduce,
     ScatterOp: _scatter,
 }
-"""Rewrites of operations with an empty operand and results that are not empty."""
+"""Rewrites of operations that take elements from an empty operand, and have results that are not empty."""

@@ -28,7 +28,13 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "product": lambda x: x[:, :0] @ x[:0],
     "update": lambda x: lax.dynamic_update_slice(x, x[:, :0], (0, 3)),
     "scatter": lambda x: x.at[:, jnp.zeros((0,), int)].add(1.0),
+    "scatter of all": lambda x: x.at[...].add(2 * x),
+    "scatter to all": lambda x: x.at[:].set(2 * x).at[:, :].multiply(x).at[()].max(3 * x),
+    "scatter's gradient": jax.grad(lambda x: (x.at[...].set(x * x).at[...].multiply(x)).sum()),
     "gather": lambda x: x[:, jnp.zeros((0,), int)],
+    "gather of all": lambda x: lax.gather(
+        x, jnp.zeros((0,), int), lax.GatherDimensionNumbers((0, 1), (), ()), slice_sizes=(8, 8)
+    ),
     "reshape and transpose": lambda x: jnp.tanh(x[:, :0].T.reshape(0, 4, 2)),
     "sort and cumulative sum": lambda x: jnp.cumsum(jnp.sort(x[:, :0], 1), 0),
     "reverse and broadcast": lambda x: jnp.broadcast_to(x[:, :0][::-1], (3, 8, 0)),
