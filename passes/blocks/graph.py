@@ -333,10 +333,8 @@ def remove_dead_parts(graph: BlockGraph) -> BlockGraph:
 
 def shards_needed(graph: BlockGraph, stored: Mapping[StoredTensor, Collection[int]]) -> dict[Work, Bools]:
     """Return which shards of each work, by number, the sinks depend on, except for chunks that are stored."""
-    chunks = {
-        tensor: np.zeros(len(tensor.chunks.start), np.bool_)
-        for tensor in (*graph.sources, *graph.sinks, *(result for work in graph.works for result in work.results))
-    }
+    stored_tensors = (tensor for tensor in graph.tensors if isinstance(tensor, StoredTensor))
+    chunks = {tensor: np.zeros(len(tensor.chunks.start), np.bool_) for tensor in stored_tensors}
     for sink in graph.sinks:
         chunks[sink][:] = True
     needed: dict[Work, Bools] = {}
