@@ -50,3 +50,12 @@ func.func @two_elements(%arg0: tensor<8x2xf32> {sdy.sharding = #sdy.sharding<@me
   %0, %1 = chlo.top_k(%arg0, k = 1) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>, <@mesh, [{}, {"x"}]>]>} : tensor<8x2xf32> -> (tensor<8x1xf32>, tensor<8x1xi32>)
   return %1 : tensor<8x1xi32>
 }
+
+// CHECK-LABEL: func.func @reverses
+func.func @reverses(%arg0: tensor<8x1xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) -> (tensor<8x1xf32>, tensor<8x1xf32>) {
+  // CHECK-NEXT:  %[[REVERSED:.*]] = stablehlo.reverse %arg0, dims = [0, 1]
+  // CHECK-NEXT:  return %arg0, %[[REVERSED]]
+  %0 = stablehlo.reverse %arg0, dims = [1] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"x"}]>]>} : tensor<8x1xf32>
+  %1 = stablehlo.reverse %arg0, dims = [0, 1] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"x"}]>]>} : tensor<8x1xf32>
+  return %0, %1 : tensor<8x1xf32>, tensor<8x1xf32>
+}

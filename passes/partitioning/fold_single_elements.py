@@ -1,4 +1,4 @@
-"""`sdy-fold-single-elements`: folding of sorts and of indices of elements along dimensions of size 1."""
+"""`sdy-fold-single-elements`: folding of sorts, reversals and indices of elements along dimensions of size 1."""
 
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
@@ -22,6 +22,7 @@ from sdy.stablehlo.constants import IotaOp
 from sdy.stablehlo.emitter import Emitter, before
 from sdy.stablehlo.mixed_elementwise import SelectOp
 from sdy.stablehlo.reduction import ReduceOp
+from sdy.stablehlo.shape import ReverseOp
 from sdy.stablehlo.sort import SortOp
 
 _Fold = tuple[OpResult, SSAValue | None]
@@ -29,7 +30,7 @@ _Fold = tuple[OpResult, SSAValue | None]
 
 
 class FoldSingleElementsPass(AnalysisPreservingPass):
-    """Replace the sorted elements of a dimension of size 1 by the operand, and the index of an element by 0.
+    """Replace sorted or reversed elements of a dimension of size 1 by the operand, and the index of an element by 0.
 
     Devices then compute the index, instead of resharding it. Before::
 
@@ -90,6 +91,11 @@ def _of_sort(op: SortOp) -> Iterator[_Fold]:
         yield from zip(op.res, op.inputs, strict=True)
 
 
+def _of_reverse(op: ReverseOp) -> Iterator[_Fold]:
+    if all(shape_of(op.operand)[dim] == 1 for dim in op.dimensions.get_values()):
+        yield op.result, op.operand
+
+
 def _of_reduction(op: ReduceOp) -> Iterator[_Fold]:
     dims, count = op.dimensions.get_values(), len(op.inputs)
     if any(shape_of(op.inputs[0])[dim] != 1 for dim in dims) or (terminator := op.body.block.last_op) is None:
@@ -110,6 +116,7 @@ def _selects(value: SSAValue, choices: Collection[SSAValue]) -> bool:
 
 _FOLDS: dict[type[Operation], Callable[[Any], Iterator[_Fold]]] = {
     ReduceOp: _of_reduction,
+    ReverseOp: _of_reverse,
     SortOp: _of_sort,
     TopKOp: _of_top_k,
 }

@@ -96,7 +96,6 @@ from sdy.passes.spmd.plan.sharded_operation import ShardedOperation, shardings_a
 from sdy.passes.spmd.plan.shared_reshards import charge, is_elementwise, joins, num_sharing, variables
 from sdy.passes.spmd.plan.special_rules import rule_of_convolution, rule_of_split_kernel
 from sdy.passes.spmd.shards.layout import Layout
-from sdy.rule import OpShardingRule
 from sdy.sharding import DimSharding, TensorSharding, equivalent
 from sdy.stablehlo.convolution import ConvolutionOp
 from sdy.stablehlo.dot import DotGeneralOp, DotOp
@@ -188,7 +187,7 @@ def _alternatives(
             each
             for each in dict.fromkeys(candidates)
             if _bytes_held(op, tensors, each, mesh) <= most
-            or _runs_as_in_xla(op, rule, each)
+            or (not plan.reduction_axes and _runs_as_in_xla(op, each))
             or _fits_instead_of_partial_sums(op, tensors, plan, each, mesh)
         )
         if isinstance(op, ConvolutionOp) and (split := rule_of_split_kernel(op, rule, tensors.shardings)):
@@ -208,7 +207,7 @@ def _fits_instead_of_partial_sums(
     return _bytes_held(op, tensors, other, mesh, at_peak=True) <= _bytes_held(op, tensors, plan, mesh, at_peak=True)
 
 
-def _runs_as_in_xla(op: Operation, rule: OpShardingRule, plan: OperationShardings) -> bool:
+def _runs_as_in_xla(op: Operation, plan: OperationShardings) -> bool:
     """Return whether the plan reshards operands to the sharding of the results, or slices results of whole operands.
 
     XLA's partitioner does the same, so that the operation needs no more memory than under `jax.jit`, although it may
@@ -218,7 +217,7 @@ def _runs_as_in_xla(op: Operation, rule: OpShardingRule, plan: OperationSharding
     operands, results = plan.shardings[: len(op.operands)], plan.shardings[len(op.operands) :]
     slices_results = not any(operands) and all(is_on_all_devices(before_reshards(value)) for value in op.operands)
     used = (sharding for result, sharding in zip(op.results, results, strict=True) if result.first_use is not None)
-    return not rule.reduction and (slices_results or not any(used)) and iterations(op) == 1
+    return not plan.reduction_axes and (slices_results or not any(used)) and iterations(op) == 1
 
 
 def _have_same_devices(meshes: Meshes, mesh: Mesh) -> bool:
