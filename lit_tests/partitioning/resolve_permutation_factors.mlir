@@ -65,3 +65,25 @@ func.func @reverse(%arg0: tensor<12xf32> {sdy.sharding = #sdy.sharding<@mesh, [{
   %0 = stablehlo.reverse %arg0, dims = [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<12xf32>
   return %0 : tensor<12xf32>
 }
+
+// Each half of the rows is sent to one side only.
+// CHECK-LABEL: func.func @rows_are_sliced_first
+func.func @rows_are_sliced_first(%arg0: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+  // CHECK-NEXT: %[[UPPER:.*]] = stablehlo.slice %arg0 [0:4, 0:16]
+  // CHECK:      sdy.manual_computation(%[[UPPER]],
+  // CHECK:      %[[LOWER:.*]] = stablehlo.slice %arg0 [4:8, 0:16]
+  // CHECK:      sdy.manual_computation(%[[LOWER]],
+  %0 = stablehlo.slice %arg0 [0:4, 0:8] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"x"}]>]>} : (tensor<8x16xf32>) -> tensor<4x8xf32>
+  %1 = stablehlo.slice %arg0 [4:8, 8:16] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"x"}]>]>} : (tensor<8x16xf32>) -> tensor<4x8xf32>
+  return %0, %1 : tensor<4x8xf32>, tensor<4x8xf32>
+}
+
+// Both slices need the same columns, of all rows, which `sdy-merge-equal-collectives` sends once.
+// CHECK-LABEL: func.func @an_exchange_is_shared
+func.func @an_exchange_is_shared(%arg0: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) -> (tensor<6x15xf32>, tensor<6x15xf32>) {
+  // CHECK:      sdy.manual_computation(%arg0,
+  // CHECK:      sdy.manual_computation(%arg0,
+  %0 = stablehlo.slice %arg0 [0:6, 1:16] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"x"}]>]>} : (tensor<8x16xf32>) -> tensor<6x15xf32>
+  %1 = stablehlo.slice %arg0 [2:8, 1:16] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"x"}]>]>} : (tensor<8x16xf32>) -> tensor<6x15xf32>
+  return %0, %1 : tensor<6x15xf32>, tensor<6x15xf32>
+}

@@ -17,6 +17,7 @@ from sdy.passes.spmd.emit.operation_partitioning import OperationPartitioning
 from sdy.passes.spmd.emit.resolution import Resolution
 from sdy.passes.spmd.local_module import Channels, first_free_channel
 from sdy.passes.spmd.ops import partitioning_of
+from sdy.passes.spmd.ops.slices import split_slices
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,8 @@ class ResolvePermutationFactorsPass(ModulePass):
             Channels(first_free_channel(operations(op))),
             planner_of(self.least_communication),
         )
+        if self.least_communication:
+            split_slices(op)
         inside = [(inner, partitioning_of(inner)) for inner in operations(op)]
         for inner, partitioning in sorted(inside, key=lambda each: not each[1].absorbs_operands):
             may_move = partitioning.exchange is not None or inner.name.startswith("stablehlo.")

@@ -8,11 +8,14 @@ If these are rows of the same device's shard, devices exchange nothing:
 
 from collections.abc import Callable, Sequence
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from sdy.device_groups import shard_indices
 from sdy.diagnostics import warn
+from sdy.dialect.shardings import get_sharding, set_sharding
+from sdy.ir.editing import replace
+from sdy.ir.walking import operations_of
 from sdy.passes.spmd.emit.compatibility import illegality_by_dims
 from sdy.passes.spmd.emit.device_shards import shape_of
 from sdy.passes.spmd.emit.exchange import DimExchange, Filler
@@ -31,9 +34,10 @@ from sdy.passes.spmd.emit.resolution import (
 )
 from sdy.passes.spmd.shards.halo import ReadRanges, full_shards
 from sdy.passes.spmd.shards.layout import Layout
-from sdy.passes.spmd.shards.sliding_window import sliced_dims
+from sdy.passes.spmd.shards.sliding_window import sliced_dims, slices_before_exchange
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.attributes.operation_attributes import i64_array
+from sdy.stablehlo.emitter import before
 from sdy.stablehlo.padding import PadOp
 from sdy.stablehlo.slicing import SliceOp
 
@@ -96,6 +100,31 @@ def _exchange_for_slice(op: SliceOp, resolution: Resolution) -> bool:
         return emit.slice(value, starts, limits, strides)
 
     return _resize(op, None, slice_unsplit_dims, resolution)
+
+
+def split_slices(module: Operation) -> None:
+    """Slice unsplit dimensions first where less is sent then; see `slices_before_exchange`."""
+    for op in [op for op in operations_of(module, SliceOp) if _slices_first(op)]:
+        dims, emit = _unsplit_dims(op), before(op)
+        whole = [(0, size, 1) for size in shape_of(op.operand)]
+        ranges = [each if dim in dims else whole[dim] for dim, each in enumerate(op.ranges())]
+        sliced = emit.slice(op.operand, *zip(*ranges, strict=True))
+        whole = [(0, size, 1) for size in shape_of(sliced)]
+        ranges = [whole[dim] if dim in dims else each for dim, each in enumerate(op.ranges())]
+        result = emit.slice(sliced, *zip(*ranges, strict=True))
+        for value, like in ((sliced, op.operand), (result, op.result)):
+            sharding = get_sharding(like)
+            assert sharding is not None
+            set_sharding(value, sharding)
+        replace(op, [result])
+
+
+def _slices_first(op: SliceOp) -> bool:
+    operand, result = layout_of(op.operand), layout_of(op.result)
+    if not operand.is_split or operand.axes != result.axes or 0 in (*operand.shape, *result.shape):
+        return False
+    moves = any(not ranges.is_identity for ranges in _ranges_by_dim(op).values())
+    return moves and slices_before_exchange(op, _unsplit_dims(op))
 
 
 def _unsplit_dims(op: PadOp | SliceOp) -> set[int]:

@@ -17,6 +17,7 @@ from sdy.passes.spmd.shards.sliding_window import (
     halo_exchanges,
     num_windowed_operands,
     sliced_dims,
+    slices_before_exchange,
     sliding_windows,
     windowed_dims,
 )
@@ -40,7 +41,10 @@ def elements_exchanged(op: PadOp | SliceOp, axes_per_dim: AxesPerDim, mesh: Mesh
     if min((*before, *after), default=0) < 1:
         return 0
     parts_of_dims = [total_size(axes, mesh) for axes in axes_per_dim]
-    local = [-(-size // parts) for size, parts in zip(before, parts_of_dims, strict=True)]
+    unsplit = [dim for dim, parts in enumerate(parts_of_dims) if parts == 1]
+    is_sliced = isinstance(op, SliceOp) and slices_before_exchange(op, unsplit)
+    sizes = [after[dim] if is_sliced and dim in unsplit else size for dim, size in enumerate(before)]
+    local = [-(-size // parts) for size, parts in zip(sizes, parts_of_dims, strict=True)]
     received = 0
     for dim, (sliced, parts) in enumerate(zip(sliced_dims(op), parts_of_dims, strict=True)):
         ranges = sliced.ranges(before[dim], after[dim], parts)

@@ -19,9 +19,11 @@ window of 8 and a result of 3 rows:
 Each device computes a partial sum of all rows of the result.
 """
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
+from sdy.ir.shapes import shape
 from sdy.ir.walking import captured_values
 from sdy.passes.spmd.shards.halo import Exchange, ReadRanges
 from sdy.passes.spmd.shards.layout import Layout
@@ -231,3 +233,21 @@ def sliced_dims(op: PadOp | SliceOp) -> list[SlicedDim]:
         return [SlicedDim(-start, stride=stride) for start, _, stride in op.ranges()]
     low, interior = op.edge_padding_low.get_values(), op.interior_padding.get_values()
     return [SlicedDim(before, between + 1) for before, between in zip(low, interior, strict=True)]
+
+
+def slices_before_exchange(op: SliceOp, unsplit_dims: Collection[int]) -> bool:
+    """Return whether the unsplit dimensions are sliced before the exchange along split ones, so that less is sent.
+
+    Slices of one operand may share an exchange. They do not if all of them together send no more elements without:
+
+        x[:32, 1:], x[32:, :-1]        each half of the rows is sent once
+        x[1:-1, 1:], x[2:, 1:]         both need the same column, of all rows
+    """
+    slices = dict.fromkeys(use.operation for use in op.operand.uses if isinstance(use.operation, SliceOp))
+    return _part(op, unsplit_dims) < 1 and sum(_part(each, unsplit_dims) for each in slices) <= 1
+
+
+def _part(op: SliceOp, dims: Collection[int]) -> float:
+    """Return the part of the elements that a slice along `dims` alone would keep."""
+    before, after = shape(op.operand.type), shape(op.result.type)
+    return math.prod(after[dim] / before[dim] for dim in dims if before[dim])
