@@ -53,7 +53,7 @@ func.func @two_elements(%arg0: tensor<8x2xf32> {sdy.sharding = #sdy.sharding<@me
 
 // CHECK-LABEL: func.func @reverses
 func.func @reverses(%arg0: tensor<8x1xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}) -> (tensor<8x1xf32>, tensor<8x1xf32>) {
-  // CHECK-NEXT:  %[[REVERSED:.*]] = stablehlo.reverse %arg0, dims = [0, 1]
+  // CHECK:       %[[REVERSED:.*]] = stablehlo.reverse %arg0, dims = [0, 1]
   // CHECK-NEXT:  return %arg0, %[[REVERSED]]
   %0 = stablehlo.reverse %arg0, dims = [1] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"x"}]>]>} : tensor<8x1xf32>
   %1 = stablehlo.reverse %arg0, dims = [0, 1] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"x"}]>]>} : tensor<8x1xf32>
