@@ -34,6 +34,15 @@ def device_groups(axes: Sequence[AxisRef], mesh: Mesh) -> list[list[int]]:
     return _device_order(mesh)[by_group].reshape(-1, total_size(axes, mesh)).tolist()
 
 
+def permuted_devices(source: Sequence[AxisRef], target: Sequence[AxisRef], mesh: Mesh) -> list[tuple[int, int]]:
+    """Return a pair of devices for each shard: one that holds it along `source`, and one that needs it along `target`.
+
+    Device order breaks ties between replicas.
+    """
+    holders, users = (sorted(range(mesh.size), key=grid_positions(axes, mesh).__getitem__) for axes in (source, target))
+    return sorted(zip(holders, users, strict=True))
+
+
 def _device_order(mesh: Mesh) -> Ints:
     """Return the device id at each position of the grid."""
     return np.array(mesh.device_ids) if mesh.device_ids else np.arange(mesh.size)

@@ -13,8 +13,9 @@ import numpy as np
 
 from sdy.passes.auto.folded_program import FoldedOperation
 from sdy.passes.auto.loop_cycles import Place, hidden_in_loops
-from sdy.passes.auto.operation_cost import OperandReshard, OperationCost, Seconds
+from sdy.passes.auto.operation_cost import OperationCost
 from sdy.passes.auto.overlap import Floats, Spread, Spreads, exposed_seconds
+from sdy.passes.auto.planned_reshard import OperandReshard, Seconds
 from sdy.passes.spmd.costs.network import AxisNames
 from sdy.passes.spmd.costs.step_time import StepCost
 

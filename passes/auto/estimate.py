@@ -22,8 +22,9 @@ from sdy.mesh import Mesh
 from sdy.passes.auto.cost_sum import Computation, CostSum, GroupCost, scaled
 from sdy.passes.auto.folded_program import FoldedOperation, FoldedProgram
 from sdy.passes.auto.loop_cycles import LoopCycles
-from sdy.passes.auto.operation_cost import OperandReshard, OperationCost, OperationCosts, Shardings
+from sdy.passes.auto.operation_cost import OperationCost, OperationCosts, Shardings
 from sdy.passes.auto.overlap import Floats, Overlap
+from sdy.passes.auto.planned_reshard import OperandReshard
 from sdy.passes.auto.shared_propagation import Layout, SharedPropagation
 from sdy.passes.common.properties import value_bytes
 from sdy.passes.propagation.solver import Solver

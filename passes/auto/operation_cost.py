@@ -1,13 +1,13 @@
 """Cost of one operation per device, given the shardings of its operands and results, as the partitioner implements it.
 
 If the shardings are compatible, and devices exchange only partial sums, the cost follows from the operation's sharding
-rule. Otherwise the operation is outlined into a function, partitioned, and the cost of the result is computed. Costs
-are memoized for equal operations.
+rule, and that of most reshards from their plans. Otherwise the operation is outlined into a function, partitioned, and
+the cost of the result is computed. Costs are memoized for equal operations.
 """
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import ModuleOp, TensorType
@@ -22,6 +22,7 @@ from sdy.interpreter.grid import Grid
 from sdy.ir.shapes import num_elements, shape_of
 from sdy.ir.walking import captured_values
 from sdy.mesh import Mesh
+from sdy.passes.auto.planned_reshard import OperandReshard, Seconds, planned_reshard
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.manual_axes import ManualAxes
 from sdy.passes.common.properties import value_bytes
@@ -61,23 +62,6 @@ _MOVE = (
 _PLANNER = planner_of(least_communication=True)
 
 Shardings = tuple[TensorSharding | None, ...]
-Seconds = Mapping[AxisNames, float]
-"""Communication time by the mesh axes of the collectives."""
-
-
-@dataclass(frozen=True, slots=True)
-class OperandReshard:
-    """Reshard of an operand before the operation; users with equal reshards of a value share one."""
-
-    operand: int
-    """The index of the operand."""
-    steps: tuple[str, ...]
-    """The names and types of the resharding operations; reshards with equal steps are equal."""
-    bytes: int
-    """The bytes per device of the resharded operand."""
-    communication: Seconds
-    received: float
-    """The bytes that a device receives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,10 +246,23 @@ class OperationCosts:
         """Return the cost of a barrier of one value, given its shardings before and after."""
         key = value.type, shardings
         if key not in self._moves:
-            barrier = OptimizationBarrierOp.build(operands=[[value]], result_types=[[value.type]])
-            self._moves[key] = self._of_partitioned(barrier, shardings, (), _MOVE)
-            barrier.drop_all_references()
+            self._moves[key] = self._of_planned_move(value, shardings) or self._of_partitioned_move(value, shardings)
         return self._moves[key]
+
+    def _of_planned_move(self, value: SSAValue, shardings: Shardings) -> OperationCost | None:
+        """Return the cost of a barrier of one value from the plan of its reshard, or None if that is not enough."""
+        if not isinstance(value.type, TensorType) or any(each is not None and each.unreduced for each in shardings):
+            return None
+        replicated = ((),) * len(shape_of(value))
+        before, after = (replicated if each is None else each.dim_axes for each in shardings)
+        planned = planned_reshard(value.type, before, after, self._mesh, self._network)
+        return planned and OperationCost(0.0, {}, (planned.reshard,) if planned.reshard else (), planned.scratch)
+
+    def _of_partitioned_move(self, value: SSAValue, shardings: Shardings) -> OperationCost:
+        barrier = OptimizationBarrierOp.build(operands=[[value]], result_types=[[value.type]])
+        cost = self._of_partitioned(barrier, shardings, (), _MOVE)
+        barrier.drop_all_references()
+        return cost
 
     def _of_partitioned(
         self, op: Operation, shardings: Shardings, times: Times, passes: Sequence[ModulePass] = (PartitionPipeline(),)

@@ -1,23 +1,30 @@
 """Estimated costs of layouts beside the costs of the partitioned programs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import permutations, product
 
 import jax
 import jax.numpy as jnp
 import pytest
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, TensorType, f32
 from xdsl.rewriter import InsertPoint
+from xdsl.utils.test_value import create_ssa_value
 
 import sdy
 from sdy.dialect.ops import MeshOp
 from sdy.ir.editing import insert
+from sdy.passes.auto import operation_cost
 from sdy.passes.auto.auto import prepared
 from sdy.passes.auto.estimate import Estimator
 from sdy.passes.auto.folded_program import fold
+from sdy.passes.auto.operation_cost import OperationCosts
 from sdy.passes.auto.truth import LayoutOfModule, truth_of
+from sdy.passes.spmd.costs.fusion import FusedValues
 from sdy.passes.spmd.costs.hardware import hardware_of
 from sdy.passes.spmd.costs.step_time import StepCost
+from sdy.passes.spmd.costs.work import work_of
 from sdy.sharding import DimSpec
+from sdy.stablehlo import OptimizationBarrierOp
 
 TPU = hardware_of("tpu-v5p")
 Specs = Sequence[Sequence[DimSpec]]
@@ -89,6 +96,37 @@ def test_estimates_agree_with_partitioned_programs(program: Callable[[], ModuleO
     assert estimated.communication == pytest.approx(true.communication, rel=0.02)
     assert estimated.compute == pytest.approx(true.compute, rel=0.12)
     assert estimated.overlap == pytest.approx(true.overlap, rel=0.15, abs=0.07 * true.seconds)
+
+
+def shardings(rank: int, axes: Sequence[str]) -> Iterator[sdy.Sharding]:
+    """Yield all shardings over some of the axes, in each order of the axes of a dimension."""
+    for order in permutations(axes):
+        for places in product(range(rank + 1), repeat=len(axes)):
+            axes_of = [
+                tuple([axis for axis, place in zip(order, places, strict=True) if place == d]) for d in range(rank)
+            ]
+            yield sdy.Sharding.of(*axes_of)
+
+
+@pytest.mark.parametrize(
+    ("shape", "mesh"),
+    [((16, 8, 24), {"x": 4, "y": 2}), ((8, 8), {"x": 2, "y": 2, "z": 2}), ((6, 8), {"x": 4, "y": 2})],
+)
+def test_planned_reshards_cost_as_much_as_partitioned_ones(
+    shape: Sequence[int], mesh: Mapping[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The formula for the cost of a plan agrees with the collectives that are emitted for it."""
+    devices = sdy.Mesh.of(mesh)
+    module = ModuleOp([MeshOp("mesh", devices)])
+    type_ = TensorType(f32, shape)
+    barrier = OptimizationBarrierOp.build(operands=[[create_ssa_value(type_)]], result_types=[[type_]])
+    work = work_of(barrier, FusedValues())
+    planned, partitioned = (OperationCosts(module, "mesh", devices, hardware_of("h100-8")) for _ in range(2))
+    pairs = [*product(dict.fromkeys(shardings(len(shape), [*mesh])), repeat=2)][::7]
+    costs = [planned.of(barrier, 0, work, pair) for pair in pairs]
+    monkeypatch.setattr(operation_cost, "planned_reshard", lambda *_: None)
+    assert costs == [partitioned.of(barrier, 0, work, pair) for pair in pairs]
+    assert planned.partitioned < partitioned.partitioned
 
 
 def test_collectives_of_a_cycle_are_exposed() -> None:

@@ -55,6 +55,16 @@ def received(module: ModuleOp) -> list[CollectiveBytes]:
     return _Walk(module).operation(main_function(module))
 
 
+def received_in_group(bytes_: int, devices: int) -> float:
+    """Return the bytes that a device receives in an all-gather or all-to-all, given the bytes of its result."""
+    return bytes_ * (devices - 1) / devices
+
+
+def received_in_permute(bytes_: int, moved: int, devices: int) -> float:
+    """Return the bytes that a device receives in a permute that moves `moved` shards, on average."""
+    return bytes_ * moved / devices
+
+
 def _total(collectives: Sequence[CollectiveBytes]) -> float:
     return sum(each.bytes for each in collectives)
 
@@ -92,9 +102,8 @@ class _Walk:
         return [each for block in op.regions[number].blocks for inner in block.ops for each in self.operation(inner)]
 
     def _grouped(self, times: float, op: AllGatherOp | AllToAllOp | AllReduceOp) -> float:
-        """Return the bytes received in a group of n devices: (n - 1)/n of the result, twice that for an all-reduce."""
-        size = self._group_size(op)
-        return times * sum(map(value_bytes, op.results)) * (size - 1) / size
+        """Return the bytes received in a group, twice as many for an all-reduce."""
+        return times * received_in_group(sum(map(value_bytes, op.results)), self._group_size(op))
 
     def _reduce_scatter(self, op: ReduceScatterOp) -> float:
         return value_bytes(op.results[0]) * (self._group_size(op) - 1)
@@ -102,7 +111,7 @@ class _Walk:
     def _permute(self, op: CollectivePermuteOp) -> float:
         pairs = op.source_target_pairs.get_values()
         moved = sum(source != target for source, target in zip(pairs[::2], pairs[1::2], strict=True))
-        return sum(map(value_bytes, op.results)) * moved / self._grid.partitions
+        return received_in_permute(sum(map(value_bytes, op.results)), moved, self._grid.partitions)
 
     def _loop(self, op: WhileOp) -> list[CollectiveBytes]:
         known = loop_trips(op)

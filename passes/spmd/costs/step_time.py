@@ -155,11 +155,16 @@ def axes_of(collective: Operation, grid: Grid, mesh: Mesh) -> AxisNames:
         groups = _pairs(collective)
     else:
         groups = [[device.partition for device in group] for group in groups_of(collective, grid)]
+    return differing_axes(groups, mesh)
+
+
+def differing_axes(groups: Sequence[Sequence[int]], mesh: Mesh) -> AxisNames:
+    """Return the mesh axes along which the devices of a group differ."""
     sizes = [size for _, size in mesh.axes]
     places = np.argsort(mesh.device_ids) if mesh.device_ids else np.arange(mesh.size)
     differing: set[int] = set()
     for group in groups:
-        digits = np.array(np.unravel_index(places[group], sizes))
+        digits = np.array(np.unravel_index(places[[*group]], sizes))
         differing |= {*np.flatnonzero((digits != digits[:, :1]).any(1)).tolist()}
     return tuple([name for index, name in enumerate(mesh.axis_names) if index in differing])
 

@@ -17,9 +17,8 @@ from xdsl.rewriter import Rewriter
 from sdy import dialect
 from sdy import stablehlo as hlo
 from sdy.axes import AxisRef, total_size
-from sdy.device_groups import grid_positions, shard_indices
+from sdy.device_groups import permuted_devices, shard_indices
 from sdy.dialect.collectives import CollectiveOp
-from sdy.mesh import Mesh
 from sdy.passes.common.replication_cost import LocalBytes, warn_of_cost
 from sdy.passes.spmd.emit.communication import (
     all_reduce,
@@ -197,27 +196,22 @@ def _lower_all_to_all(conversion: OpConversion[dialect.AllToAllOp]) -> None:
 
 @unless_empty
 def _lower_collective_permute(conversion: OpConversion[dialect.CollectivePermuteOp]) -> None:
-    """Pair each device with one that holds its shard of the result; device order breaks ties between replicas.
+    """Pair each device with one that holds its shard of the result.
 
     Devices that differ along manual axes are not replicas: they hold shards of different tensors.
     """
     op, manual_axes = conversion.op, [AxisRef(name) for name in conversion.manual_axes]
-    sources, targets = (
-        _device_of_index([*manual_axes, *flat(layout.sharding.dim_axes if layout.sharding else ())], layout.mesh)
+    before, after = (
+        [*manual_axes, *flat(layout.sharding.dim_axes if layout.sharding else ())]
         for layout in (conversion.operands[0], conversion.results[0])
     )
-    pairs = sorted(zip(sources, targets, strict=True))
+    pairs = permuted_devices(before, after, conversion.results[0].mesh)
     properties = {
         "source_target_pairs": device_list([number for pair in pairs for number in pair], (len(pairs), 2)),
         "channel_handle": conversion.target.channels.next(),
     }
     permute = hlo.CollectivePermuteOp.create(operands=[op.tensor], properties=properties, result_types=[op.tensor.type])
     conversion.replace(conversion.before().insert(permute))
-
-
-def _device_of_index(axes: Sequence[AxisRef], mesh: Mesh) -> list[int]:
-    """Return the devices sorted by their coordinates along `axes`, then along all other axes."""
-    return sorted(range(mesh.size), key=grid_positions(axes, mesh).__getitem__)
 
 
 def _pad(padded: PaddedConversion[CollectiveOp]) -> bool:

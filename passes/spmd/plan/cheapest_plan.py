@@ -35,7 +35,6 @@ Steps = tuple[Collective, ...]
 _MOST_DIMS_IN_ANY_ORDER = 3
 
 
-@functools.lru_cache(2**14)
 def cheapest_plan(
     source: AxesPerDim, target: AxesPerDim, shape: tuple[int, ...], mesh: Mesh, reorder_devices: bool = False
 ) -> Steps:
@@ -48,6 +47,15 @@ def cheapest_plan(
         mesh: The mesh of both shardings.
         reorder_devices: Whether a permute is required because the target's mesh lists its devices in another order.
     """
+    # The elements that plans receive are in proportion to a size that all numbers of shards divide.
+    shape = tuple([mesh.size if size and size % mesh.size == 0 else size for size in shape])
+    return _cheapest_plan(source, target, shape, mesh, reorder_devices)
+
+
+@functools.lru_cache(2**14)
+def _cheapest_plan(
+    source: AxesPerDim, target: AxesPerDim, shape: tuple[int, ...], mesh: Mesh, reorder_devices: bool
+) -> Steps:
     first = plan_collectives(source, target, shape, mesh, reorder_devices)
     if reorder_devices or not first:
         return first

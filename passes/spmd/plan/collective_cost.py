@@ -24,13 +24,13 @@ def elements_received(steps: Iterable[Collective], source: AxesPerDim, shape: Se
     """
     received = 0
     before = source
-    for fused in _fused(steps):
+    for fused in fused_steps(steps):
         received += _received(fused, before, shape, mesh)
         before = fused[-1].after
     return received
 
 
-def _fused(steps: Iterable[Collective]) -> Iterator[list[Collective]]:
+def fused_steps(steps: Iterable[Collective]) -> Iterator[list[Collective]]:
     """Yield the steps in groups: consecutive all-to-alls between disjoint dimensions are lowered to one collective."""
     fused: list[Collective] = []
     dims: set[int] = set()
