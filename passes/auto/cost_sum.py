@@ -71,23 +71,55 @@ class Computation:
         return zip(self._places, seconds.tolist(), strict=True)
 
 
+class _SharedReshard:
+    """Reshard of an operand that several groups of operations use.
+
+    Attributes:
+        reshard: The reshard.
+        user: The group that it was found for.
+        is_ahead: True if it can run beside products.
+        times: The number of runs in a step.
+        begin: The first time at which a user runs.
+        end: The time after the last one.
+        has_one_user: True if only `user` uses it.
+    """
+
+    __slots__ = ("_first_end", "_last_begin", "begin", "end", "has_one_user", "is_ahead", "reshard", "times", "user")
+
+    def __init__(self, reshard: OperandReshard, user: GroupCost, is_ahead: bool) -> None:
+        self.reshard, self.user, self.is_ahead = reshard, user, is_ahead
+        self.times = user.operation.times
+        self.begin, self.end = user.rows.start, user.rows.stop
+        self._last_begin, self._first_end = user.operation.span
+        self.has_one_user = True
+
+    def add(self, user: GroupCost) -> None:
+        """Add a group that uses the reshard, too."""
+        begin, end = user.operation.span
+        self.times = max(self.times, user.operation.times)
+        self.begin, self.end = min(self.begin, user.rows.start), max(self.end, user.rows.stop)
+        self._last_begin, self._first_end = max(self._last_begin, begin), min(self._first_end, end)
+        self.has_one_user = False
+
+    @property
+    def copies(self) -> int:
+        """The number of copies that are live at the same time: those of all layers if the users are in two loops."""
+        return self.user.operation.times if self._last_begin > self._first_end else 1
+
+
 class CostSum:
     """Accumulator for the cost of a step.
 
     Args:
         computation: The compute seconds of the operations.
-        least: A lower bound of the seconds of the operations whose costs are unknown.
         memory: The bytes of all live values at each time, without temporaries of operations and reshards of operands.
         is_asynchronous: True if communication runs beside computation.
     """
 
-    def __init__(self, computation: Computation, least: float, memory: Floats, is_asynchronous: bool) -> None:
+    def __init__(self, computation: Computation, memory: Floats, is_asynchronous: bool) -> None:
         self._computation = computation
-        self._least = least
         self._memory = memory
         self._is_asynchronous = is_asynchronous
-        self._ahead: set[tuple[int, tuple[str, ...]]] = set()
-        """The reshards that can run beside products, as keys of `_reshards`."""
         self._behind: list[Spread] = []
         """The communication that can run beside products that follow it."""
         self._in_loops: list[tuple[Place, Seconds]] = []
@@ -97,7 +129,8 @@ class CostSum:
         self._communication: dict[AxisNames, float] = defaultdict(float)
         self._scratch: dict[GroupCost, int] = {}
         """The temporaries of operations that communicate."""
-        self._reshards: dict[tuple[int, tuple[str, ...]], list[tuple[GroupCost, OperandReshard]]] = defaultdict(list)
+        self._reshards: dict[tuple[int, tuple[str, ...]], _SharedReshard] = {}
+        """The reshards of operands, by the node of the operand and the resharding operations."""
 
     def add(self, each: GroupCost) -> None:
         """Add the communication and the temporaries of equal operations."""
@@ -109,12 +142,13 @@ class CostSum:
         self._scratch[each] = cost.scratch
         for reshard, is_ahead, place in zip(cost.reshards, each.ahead, each.places, strict=True):
             key = each.operation.nodes[reshard.operand], reshard.steps
-            if key not in self._reshards:
-                if place is not None:
-                    self._in_loops.append((place, scaled(times, reshard.communication)))
-                elif is_ahead:
-                    self._ahead.add(key)
-            self._reshards[key].append((each, reshard))
+            shared = self._reshards.get(key)
+            if shared is not None:
+                shared.add(each)
+                continue
+            self._reshards[key] = _SharedReshard(reshard, each, is_ahead and place is None)
+            if place is not None:
+                self._in_loops.append((place, scaled(times, reshard.communication)))
 
     def send(self, times: int, seconds: Seconds, received: float, behind: tuple[int, int] | None) -> None:
         """Add the communication of `times` runs; in each, a device receives `received` bytes.
@@ -127,25 +161,25 @@ class CostSum:
         if behind is not None:
             self._behind.append((behind, times * sum(seconds.values())))
 
-    def cost(self) -> StepCost:
-        """Return the cost of the added operations, plus the lower bound of the others."""
+    def cost(self, least: float = 0.0) -> StepCost:
+        """Return the cost of the added operations, plus a lower bound of the seconds of the others if there are any."""
         communication, received = self._communication.copy(), self._received
         ahead: list[Spread] = []
-        for key, users in self._reshards.items():
-            times = max(user.operation.times for user, _ in users)
-            received += times * users[0][1].received
-            for axes, each in users[0][1].communication.items():
+        for shared in self._reshards.values():
+            times, reshard = shared.times, shared.reshard
+            received += times * reshard.received
+            for axes, each in reshard.communication.items():
                 communication[axes] += times * each
-            if key in self._ahead:
-                ahead.append((users[0][0].operation.span, times * sum(users[0][1].communication.values())))
-        compute = float(self._computation.seconds.sum()) + self._least
-        overlap = self._hidden(ahead, compute) if self._is_asynchronous else 0.0
+            if shared.is_ahead:
+                ahead.append((shared.user.operation.span, times * sum(reshard.communication.values())))
+        compute = float(self._computation.seconds.sum()) + least
+        overlap = self._hidden(ahead, compute, least > 0) if self._is_asynchronous else 0.0
         return StepCost(compute, dict(communication), self._peak_memory(), overlap=overlap, received=received)
 
-    def _hidden(self, ahead: Sequence[Spread], compute: float) -> float:
+    def _hidden(self, ahead: Sequence[Spread], compute: float, is_bound: bool) -> float:
         """Return the seconds of communication that run beside computation: all that could if some costs are unknown."""
         outside = sum([seconds for _, seconds in (*ahead, *self._behind)])
-        if self._least:
+        if is_bound:
             in_loops = sum([sum(seconds.values()) for _, seconds in self._in_loops])
             return min(outside, compute) + in_loops
         if outside:
@@ -162,15 +196,11 @@ class CostSum:
         for that user.
         """
         memory, while_running = self._memory.copy(), self._scratch.copy()
-        for users in self._reshards.values():
-            user, reshard = users[0]
-            if len(users) == 1:
-                while_running[user] += reshard.bytes
-                continue
-            begins, ends = zip(*[each.operation.span for each, _ in users], strict=True)
-            times = user.operation.times if max(begins) > min(ends) else 1
-            rows = slice(min(each.rows.start for each, _ in users), max(each.rows.stop for each, _ in users))
-            memory[rows] += times * reshard.bytes
+        for shared in self._reshards.values():
+            if shared.has_one_user:
+                while_running[shared.user] += shared.reshard.bytes
+            else:
+                memory[shared.begin : shared.end] += shared.copies * shared.reshard.bytes
         most = np.zeros_like(memory)
         for user, bytes_ in while_running.items():
             if bytes_:

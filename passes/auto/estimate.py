@@ -124,13 +124,20 @@ class Estimator:
                 present.set(index, self._known[index].get(self._numbers_of[index](numbers)))
         for index in present.unknown():
             present.set(index, self._find_cost(index, numbers, self._costs.of_unpartitioned))
+        alive = self._program.alive.bytes_over_time(present.bytes)
+        sum_ = self._sum(alive)
         # The operations with the largest lower bounds come first.
-        for index in sorted(present.unknown(), key=lambda index: -self._least[index]):
-            least = self._sum().cost()
+        unknown = sorted(present.unknown(), key=lambda index: -self._least[index])
+        for index in unknown:
+            least = sum_.cost(self._least_of_unknown())
             if is_too_much(least):
                 return Estimate(least, is_exact=False)
-            present.set(index, self._find_cost(index, numbers, self._costs.of))
-        sum_ = self._sum()
+            cost = self._find_cost(index, numbers, self._costs.of)
+            present.set(index, cost)
+            if cost is not None and not cost.is_local:
+                sum_.add(cost)
+        if unknown:
+            sum_ = self._sum(alive)  # in the order of the operations, which rounding depends on
         for argument, (value, _) in self._program.returned.items():
             next_value = self._resharded(value, numbers[value], numbers[argument])
             if next_value is not None:
@@ -139,15 +146,16 @@ class Estimator:
                 sum_.send(times, next_value.communication, next_value.received, made_at)
         return Estimate(sum_.cost(), is_exact=True)
 
-    def _sum(self) -> CostSum:
-        """Return the sum of the costs that are known of the present layout."""
-        present = self._present
-        least = float(self._least[present.unknown()].sum())
-        alive = self._program.alive.bytes_over_time(present.bytes)
-        sum_ = CostSum(present.computation, least, alive, self._is_asynchronous)
-        for cost in present.communicating():
+    def _sum(self, alive: Floats) -> CostSum:
+        """Return the sum of the costs that are known of the present layout, given the bytes of its live values."""
+        sum_ = CostSum(self._present.computation, alive, self._is_asynchronous)
+        for cost in self._present.communicating():
             sum_.add(cost)
         return sum_
+
+    def _least_of_unknown(self) -> float:
+        """Return a lower bound of the seconds of the operations whose costs are unknown."""
+        return float(self._least[self._present.unknown()].sum())
 
     def _find_cost(
         self,

@@ -144,11 +144,12 @@ class Steps:
         outcomes = self.outcomes(kind, strategy, stages)
         outcome = outcomes.get(shardings)
         if outcome is None:
-            sets = self._sets(kind, strategy, kind.directions[stages], shardings)
+            sets_along, now = self._sets(kind, strategy, shardings), kind.directions[stages]
+            sets = sets_along(now)
             settles = (
                 self._settles(kind, strategy, stages, shardings, sets)
                 if sets
-                else not any(self._sets(kind, strategy, each, shardings) for each in {*kind.directions[1:]})
+                else not any(map(sets_along, {*kind.directions[1:]} - {now}))
             )
             outcome = outcomes[shardings] = sets, settles, StepInputs(strategy, stages, shardings)
             self.count += 1
@@ -198,31 +199,38 @@ class Steps:
         return self.meshes[name] if isinstance(name, str) else name
 
     def _sets(
-        self, kind: OperationKind, strategy: Strategy, directions: Sequence[Direction], numbers: tuple[int, ...]
-    ) -> tuple[SetSharding, ...]:
-        if not any(numbers) or not any(directions):
-            return ()
+        self, kind: OperationKind, strategy: Strategy, numbers: tuple[int, ...]
+    ) -> Callable[[Sequence[Direction]], tuple[SetSharding, ...]]:
+        """Return a function that returns the shardings that a step sets, given the direction along each factor."""
         old = self.source_side_shardings(kind, numbers)
         mesh_name = self.common_mesh(old)
         if mesh_name is None:
-            return ()
+            return lambda _: ()
         mesh = self.mesh(mesh_name)
         if mesh.is_maximal or not any(dim.axes for sharding in old if sharding for dim in sharding.dims):
-            return ()
-        rule = kind.rule
-        projection = project(rule, old, mesh)
-        changed = _propagate(kind, strategy, directions, projection, mesh)
-        sets: list[SetSharding] = []
-        for position in sorted(changed):
-            tensor, mapping = projection.tensors[position], rule.tensors[position]
-            new = unproject(tensor, mapping, rule.factor_sizes, mesh_name, mesh)
-            before = old[position]
-            if new == before or (before is None and not any(new.axes())):
-                continue
-            if kind.to_target and position == len(old) - 1:
-                new = kind.to_target(new)
-            sets.append((position, self.number(new)))
-        return tuple(sets)
+            return lambda _: ()
+        rule, unchanged = kind.rule, list[ShardingProjection]()
+
+        def sets_along(directions: Sequence[Direction]) -> tuple[SetSharding, ...]:
+            if not any(directions):
+                return ()
+            projection = unchanged.pop() if unchanged else project(rule, old, mesh)
+            changed = _propagate(kind, strategy, directions, projection, mesh)
+            if not changed:
+                unchanged.append(projection)
+            sets: list[SetSharding] = []
+            for position in sorted(changed):
+                tensor, mapping = projection.tensors[position], rule.tensors[position]
+                new = unproject(tensor, mapping, rule.factor_sizes, mesh_name, mesh)
+                before = old[position]
+                if new == before or (before is None and not any(new.axes())):
+                    continue
+                if kind.to_target and position == len(old) - 1:
+                    new = kind.to_target(new)
+                sets.append((position, self.number(new)))
+            return tuple(sets)
+
+        return sets_along
 
 
 _steps: dict[tuple[tuple[str, Mesh], ...], Steps] = {}

@@ -1,7 +1,8 @@
 """`sdy-user-priority-propagate`: propagate the shardings of one user priority after the other."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -76,10 +77,12 @@ def later_priorities(shardings: Iterable[TensorSharding]) -> list[int]:
     return sorted({priority for sharding in set(shardings) for priority in _later_priorities(sharding)})
 
 
-def _later_priorities(sharding: TensorSharding) -> Iterator[int]:
-    return (dim.priority_or_default for dim in sharding.dims if dim.priority_or_default)
+@lru_cache(2**12)
+def _later_priorities(sharding: TensorSharding) -> tuple[int, ...]:
+    return tuple([dim.priority_or_default for dim in sharding.dims if dim.priority_or_default])
 
 
+@lru_cache(2**12)
 def _initial(sharding: TensorSharding, mesh: Mesh) -> TensorSharding:
     """Remove the dimension shardings of priorities after 0; their axes are replicated so that none propagates."""
     later = [axis for dim in sharding.dims if dim.priority_or_default for axis in dim.axes]
@@ -90,6 +93,7 @@ def _initial(sharding: TensorSharding, mesh: Mesh) -> TensorSharding:
     )
 
 
+@lru_cache(2**14)
 def _with_priority(present: TensorSharding, initial: TensorSharding, priority: int) -> TensorSharding:
     """Restore the dimension shardings of `priority` from `initial`."""
     due = [dim.priority_or_default == priority for dim in initial.dims]
