@@ -46,6 +46,7 @@ from sdy.passes.spmd.plan.sharded_operation import ShardedOperation
 from sdy.rules import sharding_rule
 from sdy.sharding import TensorSharding
 from sdy.stablehlo import AllGatherOp, AllToAllOp, CollectivePermuteOp, DynamicSliceOp, SliceOp
+from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.control_flow import OptimizationBarrierOp
 from sdy.stablehlo.shape import ReshapeOp
 
@@ -255,7 +256,7 @@ class OperationCosts:
             return None
         replicated = ((),) * len(shape_of(value))
         before, after = (replicated if each is None else each.dim_axes for each in shardings)
-        planned = planned_reshard(value.type, before, after, self._mesh, self._network)
+        planned = planned_reshard(tensor_type(value), before, after, self._mesh, self._network)
         return planned and OperationCost(0.0, {}, (planned.reshard,) if planned.reshard else (), planned.scratch)
 
     def _of_partitioned_move(self, value: SSAValue, shardings: Shardings) -> OperationCost:
