@@ -34,12 +34,17 @@ def device_groups(axes: Sequence[AxisRef], mesh: Mesh) -> list[list[int]]:
     return _device_order(mesh)[by_group].reshape(-1, total_size(axes, mesh)).tolist()
 
 
-def permuted_devices(source: Sequence[AxisRef], target: Sequence[AxisRef], mesh: Mesh) -> list[tuple[int, int]]:
+def permuted_devices(
+    source: Sequence[AxisRef], source_mesh: Mesh, target: Sequence[AxisRef], target_mesh: Mesh
+) -> list[tuple[int, int]]:
     """Return a pair of devices for each shard: one that holds it along `source`, and one that needs it along `target`.
 
-    Device order breaks ties between replicas.
+    The meshes have the same devices, possibly in another order. Device order breaks ties between replicas.
     """
-    holders, users = (sorted(range(mesh.size), key=grid_positions(axes, mesh).__getitem__) for axes in (source, target))
+    holders, users = (
+        sorted(range(mesh.size), key=grid_positions(axes, mesh).__getitem__)
+        for axes, mesh in ((source, source_mesh), (target, target_mesh))
+    )
     return sorted(zip(holders, users, strict=True))
 
 

@@ -169,5 +169,5 @@ def _group(axes: Sequence[AxisRef], mesh: Mesh) -> tuple[AxisNames, int]:
 @lru_cache(2**10)
 def _permute(before: Axes, after: Axes, mesh: Mesh) -> tuple[AxisNames, int]:
     """Return the mesh axes along which a permute moves shards, and the number of devices that receive one."""
-    pairs = [pair for pair in permuted_devices(before, after, mesh) if pair[0] != pair[1]]
+    pairs = [pair for pair in permuted_devices(before, mesh, after, mesh) if pair[0] != pair[1]]
     return differing_axes(pairs, mesh), len(pairs)

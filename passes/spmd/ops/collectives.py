@@ -201,11 +201,11 @@ def _lower_collective_permute(conversion: OpConversion[dialect.CollectivePermute
     Devices that differ along manual axes are not replicas: they hold shards of different tensors.
     """
     op, manual_axes = conversion.op, [AxisRef(name) for name in conversion.manual_axes]
-    before, after = (
-        [*manual_axes, *flat(layout.sharding.dim_axes if layout.sharding else ())]
-        for layout in (conversion.operands[0], conversion.results[0])
+    before, after = conversion.operands[0], conversion.results[0]
+    held, needed = (
+        [*manual_axes, *flat(layout.sharding.dim_axes if layout.sharding else ())] for layout in (before, after)
     )
-    pairs = permuted_devices(before, after, conversion.results[0].mesh)
+    pairs = permuted_devices(held, before.mesh, needed, after.mesh)
     properties = {
         "source_target_pairs": device_list([number for pair in pairs for number in pair], (len(pairs), 2)),
         "channel_handle": conversion.target.channels.next(),
