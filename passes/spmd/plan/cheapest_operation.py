@@ -51,7 +51,7 @@ Either the partial sums of 256 elements are all-reduced, or the operands of 64 e
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
@@ -114,7 +114,7 @@ _EXCHANGING = (SliceOp, PadOp, ConvolutionOp, ReduceWindowOp)
 """Operations whose exchange of rows along permutation factors `_cost` counts."""
 
 _DOTS = (DotGeneralOp, DotOp)
-"""Matrix products: `plans_of_tensors` proposes no candidates for them, since compute dominates their cost."""
+"""Matrix products: their compute dominates, so that no candidate splits them into fewer parts."""
 
 
 def cheapest_operation(
@@ -182,12 +182,14 @@ def _alternatives(
         permutes = isinstance(op, _EXCHANGING) and has_elements
         moves_whole = rule.reduction or rule.need_replication or (rule.permutation and not permutes)
         most = _bytes_held(op, tensors, plan, mesh) if moves_whole else math.inf
-        candidates = () if isinstance(op, _DOTS) else plans_of_tensors(tensors, mesh_name, mesh, permutes)
+        candidates = plans_of_tensors(tensors, mesh_name, mesh, permutes)
+        if isinstance(op, _DOTS):
+            candidates = _plans_without_sums(op, plan, candidates, mesh)
         plans += (
             each
             for each in dict.fromkeys(candidates)
             if _bytes_held(op, tensors, each, mesh) <= most
-            or (not plan.reduction_axes and _runs_as_in_xla(op, each))
+            or ((isinstance(op, _DOTS) or not plan.reduction_axes) and _runs_as_in_xla(op, each))
             or _fits_instead_of_partial_sums(op, tensors, plan, each, mesh)
         )
         if isinstance(op, ConvolutionOp) and (split := rule_of_split_kernel(op, rule, tensors.shardings)):
@@ -196,6 +198,15 @@ def _alternatives(
     if isinstance(op, DynamicSliceOp) and (summed := _summed_slice(op, tensors, mesh_name)):
         plans.append(summed)
     return tuple(dict.fromkeys(plans))
+
+
+def _plans_without_sums(
+    op: Operation, plan: OperationShardings, candidates: Iterable[OperationShardings], mesh: Mesh
+) -> Iterator[OperationShardings]:
+    """Yield the plans of a matrix product that split it as finely as `plan`, which reshards operands and sums."""
+    if plan.reduction_axes and any(plan.shardings[: len(op.operands)]):
+        parts = _num_parts(plan, mesh)
+        yield from (each for each in candidates if not each.reduction_axes and _num_parts(each, mesh) >= parts)
 
 
 def _fits_instead_of_partial_sums(
@@ -351,14 +362,15 @@ def _received_in_reshards(
     The reshard of a loop-invariant operand counts once, because `sdy-hoist-invariant-collectives` hoists it. Operations
     that share the reshards of their operands count an equal part of them each, if the results keep their shardings.
     """
+    results = [*zip(op.results, shardings[len(op.operands) :], strict=True)]
+    is_shared = all(sharding == get_sharding(result) for result, sharding in results)
     before = sum(
-        iterations_of_operand(op, value) * _received_in_reshard(op, before_reshards(value), sharding, mesh, copies)
+        iterations_of_operand(op, value)
+        * _received_in_reshard(op, before_reshards(value), sharding, mesh, copies)
+        / (num_sharing(op, value) if is_shared else 1)
         for value, sharding in dict.fromkeys(zip(op.operands, shardings, strict=False))
         if sharding is not None
     )
-    results = [*zip(op.results, shardings[len(op.operands) :], strict=True)]
-    if all(sharding == get_sharding(result) for result, sharding in results):
-        before /= num_sharing(op)
     behind = sum(elements_behind(value, sharding) * element_bytes(value.type) for value, sharding in results)
     if behind and joins(op, shardings[-1], mesh):
         behind = 0

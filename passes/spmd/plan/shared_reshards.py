@@ -20,7 +20,7 @@ share the reshard of %3 if both pads and the sum run in the sharding of %0, so t
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 
 from xdsl.ir import Operation, SSAValue
 
@@ -36,6 +36,7 @@ from sdy.passes.spmd.plan.reshard_cost import before_reshards, elements_behind, 
 from sdy.sharding import TensorSharding, equivalent
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.constants import ConstantOp
+from sdy.stablehlo.dot import DotGeneralOp
 from sdy.stablehlo.padding import PadOp
 from sdy.stablehlo.slicing import SliceOp
 from sdy.stablehlo.windows import SelectAndScatterOp
@@ -83,11 +84,14 @@ def _users(value: SSAValue) -> Iterator[tuple[Operation, SSAValue]]:
             yield user, value
 
 
-def num_sharing(op: Operation) -> int:
-    """Return the number of operations, `op` included, that can share the reshards of the operands of `op`.
+def num_sharing(op: Operation, operand: SSAValue) -> int:
+    """Return the number of operations, `op` included, that can share the reshard of `operand` if all do alike.
 
-    They are elementwise operations with the same operands, apart from constants, and results of the same sharding.
+    They are elementwise operations with the same operands, apart from constants, and results of the same sharding, or
+    matrix products of `operand` with others of one shape and sharding, such as those for queries, keys and values.
     """
+    if isinstance(op, DotGeneralOp):
+        return _num_products(op, operand)
     variable = variables(op)
     if len(variable) < 2 or not is_elementwise(op):
         return 1
@@ -100,6 +104,22 @@ def num_sharing(op: Operation) -> int:
         and get_sharding(user.results[0]) == get_sharding(op.results[0])
         for user in users
     )
+
+
+def _num_products(op: DotGeneralOp, operand: SSAValue) -> int:
+    value, form = before_reshards(operand), _form(op)
+    products = {user for user, _ in _users(value) if isinstance(user, DotGeneralOp) and user.parent is op.parent}
+    sides = [side for side in (0, 1) if op.operands[side] is operand]
+    return 1 + sum(
+        user is not op and before_reshards(user.operands[side]) is value and _form(user) == form
+        for user in products
+        for side in sides[:1]
+    )
+
+
+def _form(op: DotGeneralOp) -> Hashable:
+    values = (*map(before_reshards, op.operands), op.result)
+    return op.dot_dimension_numbers, tuple((value.type, get_sharding(value)) for value in values)
 
 
 def joins(op: Operation, sharding: TensorSharding | None, mesh: Mesh) -> bool:
