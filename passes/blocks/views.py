@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 
 from sdy.blocks import block_operation
 from sdy.blocks.projection import Projection
-from sdy.box import Box
+from sdy.box import Box, ints
 from sdy.ir.shapes import shape
 from sdy.passes.blocks.graph import Part, Tensor
 from sdy.rules import movement
@@ -69,7 +69,7 @@ def _padded(op: PadOp, operands: Sequence[Tensor]) -> Parts | None:
         return None
     size, rank = shape(op.result.type), len(operand.shape)
     low = np.array(op.edge_padding_low.get_values(), np.int64)
-    start, end = np.maximum(low, 0), np.minimum(low + operand.shape, size)
+    start, end = np.maximum(low, 0), np.minimum(low + ints(operand.shape), ints(size))
     around = Projection.of(np.zeros((rank, 0), np.int64), [])
     if (start >= end).any():
         return (Part(Box.of_shape(size), value, around),)

@@ -80,10 +80,10 @@ def constant(values: Array) -> Expression:
     dtype = dtype_text(values.dtype)
     if values.ndim == 0:
         return call(dtype, number(values[()], values.dtype))
-    if values.size and _is_uniform(values):
+    if not values.tobytes().strip(b"\0"):
+        return call("jnp.zeros", sizes(values.shape), dtype)
+    if _is_uniform(values):
         element = values.flat[0]
-        if not element.tobytes().strip(b"\0"):
-            return call("jnp.zeros", sizes(values.shape), dtype)
         return call("jnp.full", sizes(values.shape), number(element, values.dtype), dtype)
     return call("jnp.array", _nested(values), dtype)
 

@@ -259,6 +259,7 @@ LIBRARY: dict[str, tuple[Callable[[jax.Array], jax.Array], str]] = {
     "largest": (lambda x: jnp.argmax(x, -1), "jnp.argmax(x, axis=1)"),
     "one hot": (lambda x: jax.nn.one_hot(x.astype("int32"), 8), "jax.nn.one_hot(x.astype(jnp.int32), num_classes=8)"),
     "sum so far": (lambda x: jnp.cumsum(x, 0), "jnp.cumsum(x, axis=0)"),
+    "no elements": (lambda x: x[:2, :0, None] + np.ones((2, 0, 3), np.float32), "jnp.zeros((2, 0, 3), jnp.float32)"),
     "factor": (lambda x: jnp.linalg.cholesky(x[:, :4]), "jnp.linalg.cholesky(x[:, :4])"),
     "remainder of a number": (lambda x: x.astype("int32") % 3, "jnp.remainder(x.astype(jnp.int32), jnp.int32(3))"),
     "rows": (lambda x: x[jnp.array([2, 0])], "x.at["),
