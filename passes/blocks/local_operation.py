@@ -1,11 +1,20 @@
 """The program of a shard: a module whose main function is one operation on the shapes of a block."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, ModuleOp, StringAttr, TensorType, i64
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    SymbolRefAttr,
+    TensorType,
+    i64,
+)
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.traits import SymbolTable
 
 from sdy.blocks import Access, BlockOperation, block_operation, operands_of
 from sdy.blocks.regions import independent_axes, region_axes
@@ -21,6 +30,7 @@ from sdy.passes.spmd.ops.constants import splat_of_type
 from sdy.stablehlo import (
     ConstantOp,
     ConvolutionOp,
+    CustomCallOp,
     DynamicSliceOp,
     GatherOp,
     PadOp,
@@ -94,7 +104,21 @@ def _program(
             _narrow(inner, copy, narrowed)
     results = [result for result in local.results if 0 not in shape_of(result)]
     block.add_ops([local, ReturnOp(*results)])
-    return ModuleOp([FuncOp("main", (types, [result.type for result in results]), Region(block))])
+    function = FuncOp("main", (types, [result.type for result in results]), Region(block))
+    return ModuleOp([function, *called_functions([op])])
+
+
+def called_functions(ops: Iterable[Operation]) -> list[FuncOp]:
+    """Return copies of the functions that custom calls in `ops` refer to, such as comparators, each once."""
+    functions = dict.fromkeys(
+        SymbolTable.lookup_symbol(call, name)
+        for op in ops
+        for call in operations(op)
+        if isinstance(call, CustomCallOp)
+        for name in call.called_computations.data
+        if isinstance(name, SymbolRefAttr)
+    )
+    return [function.clone() for function in functions if isinstance(function, FuncOp)]
 
 
 def _narrowed(op: Operation, index: Box) -> Mapping[SSAValue, Attribute]:

@@ -20,7 +20,7 @@ from sdy.ir.elements import dense
 from sdy.ir.shapes import shape
 from sdy.passes.blocks.graph import Regions, ShardProgram
 from sdy.passes.blocks.group import Group, Read
-from sdy.passes.blocks.local_operation import local_program, whole_program
+from sdy.passes.blocks.local_operation import called_functions, local_program, whole_program
 from sdy.passes.blocks.node import Node, is_generated
 from sdy.stablehlo import AddOp, BroadcastInDimOp, ConstantOp, ConvertOp, IotaOp, SliceOp
 from sdy.stablehlo.attributes.operation_attributes import i64_array
@@ -173,7 +173,7 @@ class Tiles:
         outputs = [local[output] for output in self.group.outputs]
         block.add_op(ReturnOp(*outputs))
         function = FuncOp("main", (list(block.arg_types), [output.type for output in outputs]), Region(block))
-        return format(ModuleOp([function]))
+        return format(ModuleOp([function, *called_functions(node.op for node in self.group.nodes)]))
 
     def _operand(
         self, block: Block, node: Node, operand: int, number: int, local: dict[SSAValue, SSAValue]
@@ -205,7 +205,7 @@ class Tiles:
             return part.results
         index = self.index(node)[number]
         module = whole_program(op) if node.blocks is None else local_program(op, node.blocks, index)
-        (function,) = module.ops
+        function, *_ = module.ops
         body = cast(FuncOp, function).body.block
         values: dict[SSAValue, SSAValue] = dict(zip(body.args, operands, strict=True))
         for each in body.ops:

@@ -89,6 +89,7 @@ PROGRAMS: dict[str, tuple[Function[Any], tuple[Any, ...]]] = {
         lambda x: jnp.concatenate([x[::2, ::-1].T, lax.pad(x, 1.5, ((1, 2, 0), (3, -1, 0)))[:16, :10]], 1) * 2,
         (f32(16, 16),),
     ),
+    "comparator of a call": (lambda x: lax.approx_max_k(x, 4)[0], (f32(32, 16),)),
     "pad of a number": (lambda x: lax.pad(jnp.sum(x[0]), np.float32(0), ()) + x, (f32(16, 16),)),
     "whole updates": (lambda x: jnp.asarray(x).at[...].add(2 * x).at[:].multiply(x).at[:, :].max(x), (f32(16, 16),)),
     "reshapes": (lambda x: x.reshape(4, 8, 2, 8).sum(1).reshape(8, 8), (f32(32, 16),)),
