@@ -48,7 +48,7 @@ from sdy.progress import report_to
 from sdy.sharding import TensorSharding
 
 _ALMOST_FITS = 1.25
-"""A layout with an estimated memory of this multiple of the limit may fit once it is partitioned."""
+"""A layout may need less memory than its estimate by this factor once it is partitioned."""
 
 _FEWEST_PARTITIONED, _MOST_PARTITIONED = 3, 12
 """Number of the layouts with the best estimates that are partitioned, besides the best expert layout: the most for
@@ -58,7 +58,8 @@ _OPERATIONS_TO_PARTITION = 10_000
 """Number of operations in all programs that are partitioned, between the fewest and the most programs."""
 
 _FAR_OFF = 1.25
-"""An expert layout is partitioned unless its estimate is slower by this factor, since estimates have errors."""
+"""An expert layout, or any of a small program, is partitioned unless its estimate is slower by this factor, since
+estimates have errors."""
 
 _MOST_RECOMPUTED = 4
 """Number of layouts that need too much memory for which values to recompute are chosen."""
@@ -200,9 +201,9 @@ def _best_when_partitioned(
         The best one, and the partitioned programs by the estimates of their costs.
     """
     fastest = sorted([*candidates, *search.front()], key=lambda each: each.cost.seconds)
-    # A layout that is estimated not to fit may need less memory once it is partitioned.
     almost_fit = [each for each in fastest if each.cost.memory <= _ALMOST_FITS * limit]
-    promising = [*search.different(candidates)[:most], expert, *(almost_fit or fastest)[:most]]
+    least = search.different([*search.front(), *candidates])
+    promising = [*search.different(candidates)[:most], expert, *(almost_fit or least)[:most]]
     best, truths = promising[0], dict[StepCost, PartitionedCost]()
 
     def rank(candidate: Candidate, slower: float = 1.0) -> Rank:
@@ -211,8 +212,9 @@ def _best_when_partitioned(
     # The reports of the passes are the points at which the deadline ends them.
     with limits.obeyed(), report_to(lambda _: limits.check_deadline()):
         for each in promising if limits.reached != "interrupt" else ():
-            slower = _FAR_OFF if each is expert else 1.0
-            possible = replace(each.cost, memory=min(each.cost.memory, limit)) if each in almost_fit else each.cost
+            slower = _FAR_OFF if each is expert or most == _MOST_PARTITIONED else 1.0
+            less = max(each.cost.memory / _ALMOST_FITS, limit)
+            possible = replace(each.cost, memory=min(each.cost.memory, int(less)))
             if each.cost not in truths and (not truths or search.rank_of(possible) < rank(best, slower)):
                 truths[each.cost] = in_truth(each)
                 best = min((best, each), key=rank)

@@ -162,7 +162,7 @@ class Search:
             return best
         self._allowed = math.inf
         try:
-            return self.descend(best, self._choices)
+            return self.descend(min(candidates, key=self.rank), self._choices)
         finally:
             self._allowed = self._memory
 

@@ -108,3 +108,39 @@ def test_a_printed_program_recomputes(ample: Plan, limited: tuple[ModuleOp, Plan
     results, expected = program(*jax.tree.leaves(arguments())), jax.tree.leaves(jax.jit(step)(*arguments()))
     for result, right in zip(results, expected, strict=True):
         np.testing.assert_allclose(result, right, rtol=1e-5, atol=1e-6)
+
+
+def momentum_step(params: Any, momentum: Any, x: jax.Array) -> Any:
+    def loss(params: Any) -> jax.Array:
+        hidden = x
+        for w, b in params:
+            hidden = jnp.tanh(hidden @ w + b)
+        return jnp.mean(hidden**2)
+
+    momentum = jax.tree.map(lambda old, new: 0.9 * old + new, momentum, jax.grad(loss)(params))
+    return jax.tree.map(lambda old, new: old - 0.1 * new, params, momentum), momentum
+
+
+@pytest.fixture(scope="module")
+def plans() -> list[Plan]:
+    """Return the plans of a program for growing limits of memory; nothing fits into the first ones."""
+    params = [(np.zeros((64, 64), np.float32), np.zeros(64, np.float32))] * 3
+    program = sdy.from_jax(momentum_step, params, params, np.zeros((32, 64), np.float32))
+    mesh = {"data": 4, "model": 2}
+    limits = ["1K", "36K", "50K", "80K", "100K", "160K"]
+    return [sdy.auto(clone(program), mesh=mesh, hardware="cpu-8", memory=limit) for limit in limits]
+
+
+def test_a_larger_limit_gives_no_slower_plan(plans: list[Plan]) -> None:
+    seconds = [plan.cost.seconds for plan in plans if plan.fits]
+    assert len(seconds) == 4
+    assert seconds == sorted(seconds, reverse=True)
+
+
+def test_a_limit_that_nothing_fits_gives_the_plan_with_the_least_memory(plans: list[Plan], ample: Plan) -> None:
+    least = [plan.cost.memory for plan in plans if not plan.fits]
+    assert max(least) <= min(plan.cost.memory for plan in plans if plan.fits)
+    # Values are recomputed, although arguments and results alone exceed the limit.
+    _, scarce = planned(1)
+    assert not scarce.fits
+    assert scarce.cost.memory <= 0.31 * ample.cost.memory

@@ -129,7 +129,8 @@ def _attempts(
         hardware: The hardware.
     """
     draft = _Draft(clone_alone(module), seconds, kernel_order)
-    target = limit - draft.timeline.outside
+    # Even if arguments and results need more than the limit, values are dropped until temporaries need the least.
+    target = max(limit - draft.timeline.outside, 1)
     low, high = 0, max(draft.timeline.peak_bytes, limit + 1) - draft.timeline.outside
     step = int(limit * _MIN_STEP)
     is_first = True
