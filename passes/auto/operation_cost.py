@@ -39,7 +39,7 @@ from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.network import AxisNames, Message, Network
 from sdy.passes.spmd.costs.step_time import axes_of, compute_seconds, message_of
 from sdy.passes.spmd.costs.traffic import Times, times_in_memory
-from sdy.passes.spmd.costs.work import OperationWork, padding, seconds_of
+from sdy.passes.spmd.costs.work import OperationTimes, OperationWork, padding
 from sdy.passes.spmd.outline import outline
 from sdy.passes.spmd.plan.operation_plan import Tensors, plan_operation
 from sdy.passes.spmd.plan.sharded_operation import ShardedOperation
@@ -208,7 +208,7 @@ class OperationCosts:
             return total.cost()
         # The partitioner replicates these operations.
         if captured_values(op) or not all(isinstance(value.type, TensorType) for value in values):
-            return OperationCost(seconds_of(op, self._hardware, FusedValues()), {})
+            return OperationCost(OperationTimes(self._hardware, FusedValues()).of(op), {})
         planned = self._planned(op, shardings)
         # A value that is resharded is in memory: no kernel keeps it to itself.
         in_memory = [given != new for given, new in zip(shardings, planned, strict=True)]

@@ -1,5 +1,6 @@
 """Properties of operations and values: elementwise and pure operations, and sizes of tensors in bytes."""
 
+from functools import lru_cache
 from math import prod
 
 from xdsl.dialects.builtin import ComplexType, FixedBitwidthType, TensorType
@@ -32,8 +33,12 @@ _BYTE = 8
 _COMPOUND_ELEMENTS = {ComplexType, UniformQuantizedType}
 
 
+@lru_cache(maxsize=2**12)
 def num_bytes(type_: Attribute) -> int:
-    """Return the bytes of a tensor, at least one per element; 0 for dynamic shapes and other types."""
+    """Return the bytes of a tensor, at least one per element; 0 for dynamic shapes and other types.
+
+    Memoized, as the few types of a program are asked for at every use of a value.
+    """
     if type(type_) is not TensorType or not is_static_tensor(type_):
         return 0
     return prod(type_.get_shape()) * element_bytes(type_)

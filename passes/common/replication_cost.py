@@ -5,6 +5,7 @@ Pallas and Triton kernels all lower to custom calls of the same targets.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 from xdsl.dialects.builtin import DictionaryAttr, NameLoc, StringAttr
@@ -35,8 +36,12 @@ def current_shardings(op: Operation) -> list[TensorSharding | None]:
     return [get_sharding(value) for value in (*op.operands, *op.results)]
 
 
+@lru_cache(maxsize=2**12)
 def local_bytes(type_: Attribute, sharding: TensorSharding | None, mesh: Mesh | None) -> int:
-    """Return the bytes of a tensor's local shard; of the full tensor without a sharding."""
+    """Return the bytes of a tensor's local shard; of the full tensor without a sharding.
+
+    Memoized, as the tensors of a program have few types and shardings.
+    """
     elements = num_elements_of(type_)
     if not elements or sharding is None or mesh is None or not sharding.dims:
         return num_bytes(type_)

@@ -1,18 +1,23 @@
 """The rules of predicted memory, each on a module of a few operations: fusion, order, and reuse of buffers."""
 
+from random import Random
+
 import jax
 import jax.numpy as jnp
 import pytest
 from xdsl.dialects.builtin import UnitAttr
+from xdsl.ir import SSAValue
 
 import sdy
 from sdy.dialect.attributes import ORDERS
 from sdy.ir.walking import operations_of
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.properties import value_bytes
+from sdy.passes.spmd.costs.buffers import Allocation, Buffer, LiveRange
 from sdy.passes.spmd.costs.footprint import peak_bytes
 from sdy.passes.spmd.costs.kernel_order import scheduled
 from sdy.passes.spmd.costs.kernels import kernels_of
+from sdy.passes.spmd.costs.result_buffers import outside_results
 from sdy.stablehlo.control_flow import OptimizationBarrierOp
 
 SIZE = 1024 * 4
@@ -297,3 +302,35 @@ def test_the_order_of_less_memory_is_taken_where_barriers_order_kernels() -> Non
         barrier.attributes[ORDERS] = UnitAttr()
     activation, residual = 2048 * 256 * 4, 2048 * 32 * 4
     assert peak_bytes(module) < 6 * residual + 5 * activation
+
+
+def buffer(value: SSAValue, *ranges: tuple[int, int]) -> Buffer:
+    found = Buffer(value)
+    found.ranges = [LiveRange(value, begin, end) for begin, end in ranges]
+    return found
+
+
+def test_a_temporary_takes_the_first_buffer_of_a_result_that_is_free_at_all_of_its_times() -> None:
+    num_times, random = 37, Random(0)
+    main = main_function(sdy.parse(function(returned("a"))))
+    value = main.body.block.args[0]
+
+    def some() -> Buffer:
+        begins = sorted(random.sample(range(0, num_times - 3, 4), random.randint(1, 2)))
+        return buffer(value, *((begin, begin + random.randint(0, 3)) for begin in begins))
+
+    results, temporaries = [some() for _ in range(5)], [some() for _ in range(60)]
+    found = outside_results(Allocation([main] * num_times, [], [], [], [], results, temporaries), value_bytes)
+
+    def times(each: Buffer) -> set[int]:
+        return {time for live in each.ranges for time in range(live.begin, live.end + 1)}
+
+    in_use, outside = [times(each) for each in results], list[Buffer]()
+    for each in temporaries:
+        free = next((used for used in in_use if used.isdisjoint(times(each))), None)
+        if free is None:
+            outside.append(each)
+        else:
+            free |= times(each)
+    assert found == outside
+    assert 0 < len(outside) < len(temporaries)

@@ -31,6 +31,7 @@ from xdsl.dialects.builtin import ArrayAttr, TensorType
 from xdsl.ir import Operation, SSAValue
 
 from sdy.dialect.attributes import OPERATOR
+from sdy.ir.fast_access import operands_of
 from sdy.ir.shapes import shape_of
 from sdy.operators.work import Work
 from sdy.passes.spmd.costs.hardware import VECTOR
@@ -115,6 +116,11 @@ def _dot(op: DotGeneralOp | DotOp) -> Work:
     summed = math.prod([shape_of(op.lhs)[dim] for dim in dims])
     groups = max(masked_copies(op.lhs), masked_copies(op.rhs))
     return _product(op, 2.0 * math.prod(shape_of(op.result)) * summed / groups)
+
+
+def masked_copies_of(op: Operation) -> tuple[int, ...]:
+    """Return the number of masked copies in each operand, then in each result."""
+    return tuple([masked_copies(value) for values in (operands_of(op), op.results) for value in values])
 
 
 def masked_copies(value: SSAValue) -> int:

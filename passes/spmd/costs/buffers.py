@@ -225,7 +225,8 @@ class _Allocator:
         copied: set[SSAValue] = set()
         donated: Mapping[Buffer, SSAValue] = self._donated if block is self._main.body.block else {}
         readers = _readers(kernels, donated.values())
-        dependences = Dependences({index for each in readers.values() for index in each}, inputs_of(kernels))
+        selected = {index for each in readers.values() for index in each}
+        dependences = Dependences(selected, inputs_of(kernels) if selected else ())
         goals: dict[SSAValue, Buffer] = {}
         for value, target in zip(kernels[-1].operation.operands, targets, strict=False):
             goals.setdefault(source(value), target)
@@ -248,7 +249,7 @@ class _Allocator:
                 )
                 argument = donated.get(goal)
                 others = [reader for reader in readers.get(argument, ()) if reader != index] if argument else ()
-                is_last = block is self._in_order or dependences.follows_all(index, others)
+                is_last = block is self._in_order or dependences.follows_all(index, dependences.bits(others))
                 if until > index or (until == index and not overwrites) or not is_last:
                     if argument is None:
                         del goals[result]

@@ -9,7 +9,7 @@ groups of devices, such as the gradients of a data-parallel step. Their bytes ar
 """
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 from sdy.passes.common.properties import value_bytes
 from sdy.passes.spmd.costs.kernel_dependences import Dependences
@@ -33,10 +33,11 @@ def combined_reductions(kernels: Sequence[Kernel], inputs: Sequence[Sequence[int
         if isinstance(kernel.operation, AllReduceOp):
             groups[_key(kernel.operation)].append(index)
     several = [group for group in groups.values() if len(group) > 1]
-    dependences = Dependences((index for group in several for index in group), inputs)
+    bytes_of = {index: sum(map(value_bytes, kernels[index].operation.results)) for group in several for index in group}
+    dependences = Dependences(bytes_of, inputs)
     for left in several:
         while left:
-            combined = _first_combined(left, kernels, dependences)
+            combined = _first_combined(left, bytes_of, dependences)
             left = [index for index in left if index not in combined]
             if len(combined) > 1:
                 dependences.merge(combined)
@@ -48,15 +49,18 @@ def _key(op: AllReduceOp) -> Hashable:
     return reduction, op.properties["replica_groups"], tensor_type(op.operands[0]).element_type
 
 
-def _first_combined(left: Sequence[int], kernels: Sequence[Kernel], dependences: Dependences) -> list[int]:
-    """Return the first kernel of `left` and those after it that can be combined with it."""
+def _first_combined(left: Sequence[int], bytes_of: Mapping[int, int], dependences: Dependences) -> list[int]:
+    """Return the first kernel of `left` and those after it that can be combined with it.
+
+    This is a hot path: in a chain of all-reduces, each one is tried with all before it.
+    """
     combined: list[int] = []
-    size = 0
+    size = together = 0
     for index in left:
-        more = sum(map(value_bytes, kernels[index].operation.results))
-        if combined and (len(combined) == _MOST or size + more > _MOST_BYTES):
+        if combined and (len(combined) == _MOST or size + bytes_of[index] > _MOST_BYTES):
             break
-        if not dependences.follows_any(index, combined):
+        if not dependences.follows_any(index, together):
             combined.append(index)
-            size += more
+            together |= dependences.bits((index,))
+            size += bytes_of[index]
     return combined

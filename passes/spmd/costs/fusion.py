@@ -30,10 +30,10 @@ class FusedValues:
         self._is_fused = dict.fromkeys(arguments, True)
 
     def __contains__(self, value: SSAValue) -> bool:
-        value = before_ordering(value)
         is_fused = self._is_fused.get(value)
         if is_fused is None:
-            is_fused = self._is_fused[value] = _is_fused(value)
+            origin = before_ordering(value)
+            is_fused = self._is_fused[value] = _is_fused(value) if origin is value else origin in self
         return is_fused
 
 

@@ -6,8 +6,9 @@ computed inside the kernels of their users. These are the rules of XLA's `Instru
 `cpu_instruction_fusion.cc`); the cost models of other back ends decide similarly.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from xdsl.ir import Block, Operation, SSAValue, Use
 
@@ -216,12 +217,24 @@ def can_be_fused(op: Operation) -> bool:
     A reduction of dimensions of size 1 is a reshape. A concatenation of rows is not fused, as it would branch for each
     element.
     """
-    if isinstance(op, ReduceOp):
-        return all(shape_of(op.inputs[0])[dim] == 1 for dim in op.dimensions.get_values())
-    if isinstance(op, ConcatenateOp):
-        sizes = shape_of(op.result)
-        return op.dimension.value.data < len(sizes) - 1 or len(sizes) == 1 or sizes[-1] < _LONG
-    return op.name in _FUSED or movement(op.name) is not None
+    fused_if = _FUSED_IF.get(type(op))
+    return fused_if(op) if fused_if else op.name in _FUSED or movement(op.name) is not None
+
+
+def _reduces_nothing(op: ReduceOp) -> bool:
+    return all(shape_of(op.inputs[0])[dim] == 1 for dim in op.dimensions.get_values())
+
+
+def _joins_short_rows(op: ConcatenateOp) -> bool:
+    sizes = shape_of(op.result)
+    return op.dimension.value.data < len(sizes) - 1 or len(sizes) == 1 or sizes[-1] < _LONG
+
+
+_FUSED_IF: Mapping[type[Operation], Callable[[Any], bool]] = {
+    ReduceOp: _reduces_nothing,
+    ConcatenateOp: _joins_short_rows,
+}
+"""Operations that a kernel of a user computes under a condition."""
 
 
 def is_identity(op: Operation) -> bool:

@@ -6,22 +6,18 @@ buffer that is large enough and free whenever the temporary is in use.
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-import numpy as np
 from xdsl.ir import SSAValue
 
 from sdy.passes.spmd.costs.buffers import Allocation, Buffer, LiveRange
 
-_MANY = 16
-"""Slots of one size for which the number in use is counted; for fewer it costs as much as to look at each."""
-
 
 def outside_results(allocation: Allocation, bytes_of: Callable[[SSAValue], int]) -> list[Buffer]:
     """Return the temporary buffers that fit in no buffer of a result."""
-    slots: dict[int, list[_Slot]] = defaultdict(list)
+    slots: dict[int, list[Sequence[LiveRange]]] = defaultdict(list)
     for each in (*allocation.results, *allocation.aliased):
-        slots[bytes_of(each.value)].append(_Slot(each.ranges))
+        slots[bytes_of(each.value)].append(each.ranges)
     sizes = sorted(slots)
     sized_slots = [_Slots(slots[size], len(allocation.operations)) for size in sizes]
     outside: list[Buffer] = []
@@ -34,60 +30,54 @@ def outside_results(allocation: Allocation, bytes_of: Callable[[SSAValue], int])
 
 
 class _Slots:
-    """The buffers of results of one size.
+    """The buffers of results of one size, and the times at which each is in use.
 
-    Of the thousands of temporaries of a training step, most fit in no slot: an array of the number of
-    slots in use at each time excludes all slots at once.
+    A training step has thousands of temporaries and hundreds of such buffers, so that the buffers in use are a set of
+    bits, in a segment tree over the times: one search answers for all buffers.
+
+    Args:
+        ranges: The live ranges of each buffer.
+        num_times: The number of times.
     """
 
-    def __init__(self, slots: Sequence["_Slot"], num_times: int) -> None:
-        self._slots = slots
-        self._in_use = np.zeros(num_times + 1, np.int32) if len(slots) >= _MANY else None
-        for slot in slots:
-            self._count(slot.ranges)
+    def __init__(self, ranges: Sequence[Sequence[LiveRange]], num_times: int) -> None:
+        self._all = (1 << len(ranges)) - 1
+        self._leaves = num_times
+        self._in_all = [0] * (2 * num_times)
+        """The buffers that are in use at all times of each node, and not of the node above it."""
+        self._in_some = [0] * (2 * num_times)
+        """The buffers that are in use at some time of each node, and not at all times of a node above it."""
+        for index, of_buffer in enumerate(ranges):
+            self._use(1 << index, of_buffer)
 
     def take(self, ranges: Sequence[LiveRange]) -> bool:
-        """Use the first slot that is free during all `ranges`; return whether one was."""
-        if self._are_in_use(ranges) or not any(slot.take(ranges) for slot in self._slots):
-            return False
-        self._count(ranges)
-        return True
+        """Use the first buffer that is free during all `ranges`; return whether one was."""
+        in_use = 0
+        for node in self._nodes(ranges):
+            in_use |= self._in_some[node]
+            while node := node // 2:
+                in_use |= self._in_all[node]
+        free = self._all & ~in_use
+        self._use(free & -free, ranges)
+        return bool(free)
 
-    def _are_in_use(self, ranges: Iterable[LiveRange]) -> bool:
-        """Return whether all slots are known to be in use at one of the times."""
-        counts = self._in_use
-        return counts is not None and any(
-            counts[each.begin : each.end + 1].max() == len(self._slots) for each in ranges
-        )
+    def _use(self, buffer: int, ranges: Sequence[LiveRange]) -> None:
+        """Let a buffer, which is one bit, be in use during `ranges`."""
+        for node in self._nodes(ranges) if buffer else ():
+            self._in_all[node] |= buffer
+            self._in_some[node] |= buffer
+            while node := node // 2:
+                self._in_some[node] |= buffer
 
-    def _count(self, ranges: Iterable[LiveRange]) -> None:
-        if self._in_use is not None:
-            for each in ranges:
-                self._in_use[each.begin : each.end + 1] += 1
-
-
-class _Slot:
-    """The buffer of a result, with the times at which it is in use."""
-
-    def __init__(self, ranges: Sequence[LiveRange]) -> None:
-        self.ranges = ranges
-        self._begins: list[int] = []
-        self._ends: list[int] = []
-        self._add(ranges)
-
-    def take(self, ranges: Sequence[LiveRange]) -> bool:
-        """Use the buffer during all `ranges` if it is free; return whether it was."""
-        is_free = all(map(self._is_free, ranges))
-        if is_free:
-            self._add(ranges)
-        return is_free
-
-    def _is_free(self, other: LiveRange) -> bool:
-        index = bisect_left(self._ends, other.begin)
-        return index == len(self._ends) or other.end < self._begins[index]
-
-    def _add(self, ranges: Iterable[LiveRange]) -> None:
+    def _nodes(self, ranges: Sequence[LiveRange]) -> Iterator[int]:
+        """Yield the nodes that have the times of `ranges` and no others."""
         for each in ranges:
-            index = bisect_left(self._begins, each.begin)
-            self._begins.insert(index, each.begin)
-            self._ends.insert(index, each.end)
+            begin, end = each.begin + self._leaves, each.end + 1 + self._leaves
+            while begin < end:
+                if begin % 2:
+                    yield begin
+                    begin += 1
+                if end % 2:
+                    end -= 1
+                    yield end
+                begin, end = begin // 2, end // 2

@@ -32,7 +32,7 @@ from sdy.passes.spmd.costs.host_memory import leaves_device
 from sdy.passes.spmd.costs.in_place import is_placement
 from sdy.passes.spmd.costs.network import AxisNames, Message, Network
 from sdy.passes.spmd.costs.schedule import Execution, Occupation, Row, Schedule, Slice
-from sdy.passes.spmd.costs.work import seconds_of
+from sdy.passes.spmd.costs.work import OperationTimes
 from sdy.stablehlo import CaseOp, CollectivePermuteOp, IfOp, WhileOp
 
 COMPUTATION = "computation"
@@ -79,7 +79,8 @@ class StepTimes:
     """
 
     def __init__(self, local: ModuleOp, mesh: Mesh, hardware: Hardware) -> None:
-        self._local = local
+        self.local = local
+        self.hardware = hardware
         runs = _Compute(local, hardware).times()
         self._runs = [each for each in runs if not _is_transfer(each.operation, hardware)]
         self._occupations: dict[Operation, Occupation] = {}
@@ -113,8 +114,8 @@ class StepTimes:
         """Return the cost of the step; `memory` is the footprint of the program if it is known."""
         compute, communication = _total(self._runs), sum(self._communication.values())
         overlap = min(max(compute + communication - self._execution.seconds, 0.0), communication)
-        needed = memory.bytes if memory else peak_bytes(self._local)
-        host = memory.host_bytes if memory else host_bytes(self._local)
+        needed = memory.bytes if memory else peak_bytes(self.local)
+        host = memory.host_bytes if memory else host_bytes(self.local)
         return StepCost(compute, dict(self._communication), needed, host, overlap, self._received)
 
     def timeline(self) -> dict[Row, list[Slice]]:
@@ -131,7 +132,7 @@ class StepTimes:
 
     @cached_property
     def _execution(self) -> Execution:
-        return Schedule(self._local, self._occupations).execution()
+        return Schedule(self.local, self._occupations).execution()
 
 
 def message_of(each: CollectiveBytes, axes: AxisNames) -> Message:
@@ -201,7 +202,7 @@ class _Compute:
         self._module = module
         self._hardware = hardware
         self._symbols = Symbols(module)
-        self._fused = FusedValues() if fused is None else fused
+        self._seconds = OperationTimes(hardware, FusedValues() if fused is None else fused)
 
     def times(self) -> list[_Runs]:
         return self._block(main_function(self._module).body.block)
@@ -223,7 +224,7 @@ class _Compute:
             case _ if _is_transfer(op, self._hardware):
                 return (_Runs(op, self._hardware.host_seconds(value_bytes(op.results[0])), 1),)
             case _:
-                return (_Runs(op, seconds_of(op, self._hardware, self._fused), 1),)
+                return (_Runs(op, self._seconds.of(op), 1),)
 
 
 def _over_step(runs: _Runs) -> OperationSeconds:

@@ -28,11 +28,11 @@ from sdy.stablehlo import (
     SliceOp,
 )
 
-_COLLECTIVES = AllGatherOp | AllReduceOp | AllToAllOp | CollectivePermuteOp | ReduceScatterOp
+_COLLECTIVES = {AllGatherOp, AllReduceOp, AllToAllOp, CollectivePermuteOp, ReduceScatterOp}
 _COMBINED = 2
 """A scatter reads and writes the elements that it combines with an update."""
 
-_SLICES = SliceOp | DynamicSliceOp | GatherOp | DynamicGatherOp
+_SLICES = {SliceOp, DynamicSliceOp, GatherOp, DynamicGatherOp}
 
 Times = tuple[int, ...]
 """The number of full reads of each operand, then of full writes of each result."""
@@ -43,23 +43,21 @@ def times_in_memory(op: Operation, fused: FusedValues) -> Times:
 
     A collective counts as communication only; a terminator and an ordering barrier cause no traffic.
     """
-    if isinstance(op, _COLLECTIVES) or is_terminator(op) or ORDERS in op.attributes:
+    if type(op) in _COLLECTIVES or is_terminator(op) or ORDERS in op.attributes:
         return (0,) * (len(op.operands) + len(op.results))
     read, written = _in_memory(op.operands, fused), _in_memory(op.results, fused)
-    match op:
-        case _ if isinstance(op, _SLICES):
-            slice_reads = read[0] or int(_is_only_sliced(op.operands[0], fused))
-            return 0, *read[1:], slice_reads + written[0]
-        case DynamicUpdateSliceOp() if _is_updated_in_place(op.operand):
-            return 0, 1 + read[1], *read[2:], 0
-        case ScatterOp() if all(map(_is_updated_in_place, op.inputs)):
-            kept = (0,) * len(op.inputs)
-            indices, *updates = read[len(kept) :]
-            return *kept, indices, *(_COMBINED + each for each in updates), *kept
-        case _ if op.results and all(_is_only_sliced(result, fused) for result in op.results):
-            return (0,) * (len(read) + len(written))
-        case _:
-            return *read, *written
+    if type(op) in _SLICES:
+        slice_reads = read[0] or int(_is_only_sliced(op.operands[0], fused))
+        return 0, *read[1:], slice_reads + written[0]
+    if isinstance(op, DynamicUpdateSliceOp) and _is_updated_in_place(op.operand):
+        return 0, 1 + read[1], *read[2:], 0
+    if isinstance(op, ScatterOp) and all(map(_is_updated_in_place, op.inputs)):
+        kept = (0,) * len(op.inputs)
+        indices, *updates = read[len(kept) :]
+        return *kept, indices, *(_COMBINED + each for each in updates), *kept
+    if op.results and all(_is_only_sliced(result, fused) for result in op.results):
+        return (0,) * (len(read) + len(written))
+    return *read, *written
 
 
 def _in_memory(values: Sequence[SSAValue], fused: FusedValues) -> Times:
@@ -68,7 +66,7 @@ def _in_memory(values: Sequence[SSAValue], fused: FusedValues) -> Times:
 
 def _is_only_sliced(value: SSAValue, fused: FusedValues) -> bool:
     """Return whether `value` is fused into slices, so that only the sliced elements are computed."""
-    return value in fused and all(isinstance(use.operation, _SLICES) for use in value.uses)
+    return value in fused and all(type(use.operation) in _SLICES for use in value.uses)
 
 
 def _is_updated_in_place(value: SSAValue) -> bool:

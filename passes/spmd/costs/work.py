@@ -1,18 +1,19 @@
 """Roofline model of one operation: its arithmetic operations and its memory traffic."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects.builtin import StringAttr, TensorType
 from xdsl.ir import Operation
 
-from sdy.dialect.attributes import WORK
+from sdy.dialect.attributes import OPERATOR, WORK
+from sdy.ir.operation_key import key_by_identity
 from sdy.ir.shapes import shape_of
 from sdy.operators.work import Work
 from sdy.passes.common.properties import value_bytes
-from sdy.passes.spmd.costs.arithmetic import arithmetic_of, masked_copies, product_sizes
+from sdy.passes.spmd.costs.arithmetic import arithmetic_of, masked_copies_of, product_sizes
 from sdy.passes.spmd.costs.fusion import FusedValues
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.traffic import Times, times_in_memory
@@ -41,21 +42,40 @@ class OperationWork:
 
 def work_of(op: Operation, fused: FusedValues) -> OperationWork:
     """Return the arithmetic and memory traffic of `op`; `fused` values cause no traffic."""
-    times = times_in_memory(op, fused)
     # A ragged product does not materialize the masked copies of its factor.
-    copies = [masked_copies(value) > 1 for value in (*op.operands, *op.results)]
-    if any(copies):
-        times = tuple([0 if is_copied else each for each, is_copied in zip(times, copies, strict=True)])
-    return OperationWork(arithmetic_of(op), times)
+    times = [
+        0 if copies > 1 else each for each, copies in zip(times_in_memory(op, fused), masked_copies_of(op), strict=True)
+    ]
+    return OperationWork(arithmetic_of(op), tuple(times))
 
 
-def seconds_of(op: Operation, hardware: Hardware, fused: FusedValues) -> float:
-    """Estimate the time in seconds of `op` on one device, without the operations nested in it."""
-    if (declared := op.attributes.get(WORK)) is not None:
-        return _declared_seconds(cast(StringAttr, declared).data, hardware)
-    values = (*op.operands, *op.results)
-    filled = padding(op, [shape_of(value) for value in op.operands if isinstance(value.type, TensorType)], hardware)
-    return work_of(op, fused).seconds(1, map(value_bytes, values), hardware, filled)
+class OperationTimes:
+    """Times of the operations of a module on one device.
+
+    Layers repeat the same operations, so that each time is memoized by all that it depends on: the key of the
+    operation, its traffic, and its masked copies. The module must not change meanwhile.
+    """
+
+    def __init__(self, hardware: Hardware, fused: FusedValues) -> None:
+        self._hardware = hardware
+        self._fused = fused
+        self._known: dict[Hashable, float] = {}
+
+    def of(self, op: Operation) -> float:
+        """Estimate the time in seconds of `op`, without the operations nested in it. This is a hot path."""
+        if (declared := op.attributes.get(WORK)) is not None:
+            return _declared_seconds(cast(StringAttr, declared).data, self._hardware)
+        around = times_in_memory(op, self._fused), masked_copies_of(op), id(op.attributes.get(OPERATOR))
+        key = *key_by_identity(op), *around
+        if key not in self._known:
+            self._known[key] = self._seconds(op)
+        return self._known[key]
+
+    def _seconds(self, op: Operation) -> float:
+        values = (*op.operands, *op.results)
+        shapes = [shape_of(value) for value in op.operands if isinstance(value.type, TensorType)]
+        filled = padding(op, shapes, self._hardware)
+        return work_of(op, self._fused).seconds(1, map(value_bytes, values), self._hardware, filled)
 
 
 def padding(op: Operation, shapes: Sequence[Sequence[int]], hardware: Hardware) -> float:
