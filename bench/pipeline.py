@@ -122,7 +122,7 @@ def main() -> int:
                 chunks = CHUNKS if SCHEDULES[name].has_chunks else 1
                 unit = arguments.unit / 1e3 / chunks
                 order, cost = schedule(name, count, microbatches, chunks), StageCost(unit, 2 * unit)
-                simulated = simulate(order, [cost] * order.stages).period
+                simulated = simulate(order, [cost] * order.stages).devices.period
                 seconds = min(measured(order, cost, devices) for _ in range(arguments.turns))
                 worst = max(worst, seconds / simulated)
                 print(

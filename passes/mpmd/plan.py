@@ -14,11 +14,11 @@ from sdy.mpmd.topology import topology_of
 from sdy.passes.common.properties import num_bytes
 from sdy.passes.layouts import cheapest, propagated_layouts
 from sdy.passes.mpmd.fragment_modules import fragment_module
+from sdy.passes.mpmd.predicted_step import PredictedStep, Rows
 from sdy.passes.mpmd.programs import entry_point, partitioned_module
 from sdy.passes.mpmd.step_execution import FragmentCost, StepExecution, execute
 from sdy.passes.mpmd.steps import Call, StepList
-from sdy.passes.mpmd.timeline import WIDTH, TimelineSlice, format_timeline, perfetto_trace
-from sdy.passes.mpmd.timeline_picture import timeline_svg
+from sdy.passes.mpmd.timeline import Timeline
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
 from sdy.passes.spmd.costs.network import Message, Network
 from sdy.passes.spmd.costs.step_time import StepCost, StepTimes
@@ -29,7 +29,7 @@ _TRANSFER = "collective_permute"
 
 
 @dataclass(frozen=True)
-class PipelinePlan:
+class PipelinePlan(PredictedStep[str]):
     """The predicted cost of a step of a partitioned program; `str` is a table.
 
     Attributes:
@@ -46,14 +46,17 @@ class PipelinePlan:
     unpipelined: StepCost | None = None
 
     @property
-    def seconds(self) -> float:
-        """The time of a step: of consecutive steps, from start to start."""
-        return self.execution.meshes.period
+    def _computation(self) -> Timeline[str]:
+        return self.execution.meshes
 
     @property
-    def bubble(self) -> float:
-        """The part of the step in which the busiest mesh waits."""
-        return self.execution.meshes.bubble
+    def _rows(self) -> Rows:
+        return {name: self.execution.meshes.rows.get(name, []) for name in self.meshes}
+
+    @property
+    def _links(self) -> Rows:
+        links = self.execution.links.rows.items()
+        return {f"{sender} to {reader}": slices for (sender, reader), slices in links}
 
     @property
     def memory(self) -> int:
@@ -65,34 +68,9 @@ class PipelinePlan:
         """True if no device needs more than its memory."""
         return self.memory <= self.hardware.memory
 
-    def busy(self, mesh: str) -> float:
-        """Return the seconds in which the devices of a mesh compute."""
-        return self.execution.meshes.busy(mesh)
-
     def sent(self, mesh: str) -> int:
         """Return the bytes that other meshes receive from a mesh, for each device of theirs."""
         return sum(size for (sender, _), size in self.execution.sent.items() if sender == mesh)
-
-    def timeline(self, width: int = WIDTH) -> str:
-        """Return the step as text: a row for each mesh, with `F`, `B`, `U` for updates, or a space in each column."""
-        return format_timeline(self._rows(), self.execution.end, width)
-
-    def to_perfetto(self) -> str:
-        """Return the timeline in the Trace Event Format, which https://ui.perfetto.dev opens."""
-        return perfetto_trace(self._rows() | self._link_rows())
-
-    def to_svg(self) -> str:
-        """Return the timeline as a picture, with a row for each mesh and each link; a notebook displays it."""
-        return timeline_svg(self._rows() | self._link_rows(), self.execution.end)
-
-    _repr_svg_ = to_svg
-
-    def _link_rows(self) -> dict[str, list[TimelineSlice]]:
-        links = self.execution.links.rows.items()
-        return {f"{sender} to {reader}": slices for (sender, reader), slices in links}
-
-    def _rows(self) -> dict[str, list[TimelineSlice]]:
-        return {name: self.execution.meshes.rows.get(name, []) for name in self.meshes}
 
     def __str__(self) -> str:
         rows = [

@@ -7,17 +7,17 @@ from operator import add
 
 from sdy.formatting import columns, format_bytes, format_seconds
 from sdy.mesh import Mesh
+from sdy.passes.mpmd.predicted_step import PredictedStep, Rows
 from sdy.passes.mpmd.schedules import SCHEDULES, Schedule
 from sdy.passes.mpmd.schedules import schedule as schedule_of
 from sdy.passes.mpmd.simulation import Execution, StageCost, held, simulate
-from sdy.passes.mpmd.timeline import WIDTH, TimelineSlice, format_timeline, perfetto_trace
-from sdy.passes.mpmd.timeline_picture import timeline_svg
+from sdy.passes.mpmd.timeline import Timeline
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
 from sdy.passes.spmd.costs.network import Message, Network
 
 
 @dataclass(frozen=True, slots=True)
-class Prediction:
+class Prediction(PredictedStep[int]):
     """The predicted cost of a step of a pipeline; `str` is a table."""
 
     order: Schedule
@@ -30,18 +30,17 @@ class Prediction:
     """The bytes of memory of a device; 0 if unknown."""
 
     @property
-    def seconds(self) -> float:
-        """The time of a step: of consecutive steps, from start to start."""
-        return self.execution.period
+    def _computation(self) -> Timeline[int]:
+        return self.execution.devices
 
     @property
-    def bubble(self) -> float:
-        """The part of the step in which the busiest device waits."""
-        return self.execution.devices.bubble
+    def _rows(self) -> Rows:
+        return {f"device {number}": slices for number, slices in sorted(self.execution.devices.rows.items())}
 
-    def busy(self, device: int) -> float:
-        """Return the seconds in which a device computes."""
-        return self.execution.devices.busy(device)
+    @property
+    def _links(self) -> Rows:
+        links = self.execution.links.rows.items()
+        return {f"device {sender} to {reader}": slices for (sender, reader), slices in links}
 
     def microbatches_held(self, device: int) -> float:
         """Return the peak of the activations that a device holds, in microbatches through all of its chunks."""
@@ -61,27 +60,6 @@ class Prediction:
     def fits(self) -> bool:
         """True if no device needs more than its memory."""
         return not self.memory or self.peak <= self.memory
-
-    def timeline(self, width: int = WIDTH) -> str:
-        """Return the step as text: a row for each device, and `F`, `B`, `I`, `W` or a space in each column."""
-        return format_timeline(self._devices(), self.execution.devices.end, width)
-
-    def to_perfetto(self) -> str:
-        """Return the timeline in the Trace Event Format, which https://ui.perfetto.dev opens."""
-        return perfetto_trace(self._devices() | self._links())
-
-    def to_svg(self) -> str:
-        """Return the timeline as a picture, with a row for each device and each link; a notebook displays it."""
-        return timeline_svg(self._devices() | self._links(), self.execution.devices.end)
-
-    _repr_svg_ = to_svg
-
-    def _links(self) -> dict[str, list[TimelineSlice]]:
-        links = self.execution.links.rows.items()
-        return {f"device {sender} to {reader}": slices for (sender, reader), slices in links}
-
-    def _devices(self) -> dict[str, list[TimelineSlice]]:
-        return {f"device {number}": slices for number, slices in sorted(self.execution.devices.rows.items())}
 
     def __str__(self) -> str:
         count = len(self.order.devices)

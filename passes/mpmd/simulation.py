@@ -76,11 +76,6 @@ class Execution:
     bytes: Mapping[Link, float]
     """The bytes on each link, of one device of a stage."""
 
-    @property
-    def period(self) -> float:
-        """The time between the starts of consecutive steps that no barrier separates."""
-        return self.devices.period
-
 
 def simulate(order: Schedule, stages: Sequence[StageCost], transfers: Mapping[int, float] | None = None) -> Execution:
     """Simulate one step.

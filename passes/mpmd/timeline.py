@@ -1,6 +1,5 @@
-"""Timelines of a step: in seconds, as text, and in the Trace Event Format, which https://ui.perfetto.dev opens."""
+"""Timelines of a step: in seconds, and as text."""
 
-import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +7,6 @@ from typing import Generic, NamedTuple, TypeVar
 
 from sdy.formatting import columns
 
-_MICROSECONDS = 1e6
 WIDTH = 72
 """The default columns of a timeline as text."""
 
@@ -79,24 +77,3 @@ def format_timeline(rows: Mapping[str, Sequence[TimelineSlice]], seconds: float,
                 line[column] = each.letter
         lines.append([name, "|", "".join(line) + "|"])
     return "\n".join(columns(lines, gap=1))
-
-
-def perfetto_trace(rows: Mapping[str, Sequence[TimelineSlice]]) -> str:
-    """Return rows in the Trace Event Format, each as a thread."""
-    threads = [
-        {"ph": "M", "name": "thread_name", "pid": 1, "tid": thread, "args": {"name": name}}
-        for thread, name in enumerate(rows, 1)
-    ]
-    events = [
-        {
-            "ph": "X",
-            "name": each.label,
-            "pid": 1,
-            "tid": thread,
-            "ts": each.start * _MICROSECONDS,
-            "dur": each.seconds * _MICROSECONDS,
-        }
-        for thread, slices in enumerate(rows.values(), 1)
-        for each in slices
-    ]
-    return json.dumps({"traceEvents": [*threads, *events], "displayTimeUnit": "ns"})

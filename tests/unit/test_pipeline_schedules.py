@@ -84,7 +84,7 @@ def test_schedules_that_exist_are_complete_and_never_wait_in_a_cycle(name: str) 
                     continue
                 check(order)
                 execution = simulate(order, [sdy.mpmd.StageCost(1.0, 2.0)] * order.stages)
-                assert execution.period >= 3 * m * v
+                assert execution.devices.period >= 3 * m * v
                 assert sum(map(len, order.devices)) == p * v * m * (3 if order.splits_backwards else 2)
 
 

@@ -1,7 +1,8 @@
 """The timeline of a step: what computation and each link do, for the page and for Perfetto."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
+
+from xdsl.ir import Attribute
 
 from sdy.diagnostics import location_of
 from sdy.formatting import escape_line
@@ -9,14 +10,13 @@ from sdy.passes.account.causes import TracedProgram
 from sdy.passes.account.report.listing import Listing
 from sdy.passes.account.report.numbering import NONE, Json, Numbers
 from sdy.passes.account.summary import name_of_place
+from sdy.passes.common.trace_events import TraceSlice, trace_events
 from sdy.passes.spmd.costs.schedule import Row, Slice
 
 Timeline = Mapping[Row, Sequence[Slice]]
 
 _RESOLUTION = 2000
 """Slices shorter than this fraction of the step are merged with their neighbors on the page."""
-
-_MICROSECONDS = 1e6
 
 
 def timeline_as_json(rows: Timeline, traced: TracedProgram, listing: Listing, numbers: Numbers) -> Json:
@@ -65,33 +65,25 @@ def _merged(slices: Sequence[Slice], shortest: float) -> Iterator[Sequence[Slice
 def perfetto_trace(title: str, rows: Timeline, traced: TracedProgram) -> str:
     """Return a timeline as JSON in the Trace Event Format, which https://ui.perfetto.dev opens.
 
-    Each row is a thread. A slice has the name of its operation, and in its arguments the source line, and JAX's name.
+    A slice has the name of its operation, and in its arguments the type, the source line, and JAX's name.
     """
-    names = [{"ph": "M", "name": "process_name", "pid": 1, "args": {"name": title}}]
-    threads = [
-        {"ph": "M", "name": "thread_name", "pid": 1, "tid": thread, "args": {"name": name}}
-        for thread, name in enumerate(rows, 1)
-    ]
-    events = [_event(each, thread, traced) for thread, slices in enumerate(rows.values(), 1) for each in slices]
-    return json.dumps({"traceEvents": [*names, *threads, *events], "displayTimeUnit": "ns"})
+    types: dict[Attribute, str] = {}
+    """The texts of types: a program has few, and printing one takes long."""
 
+    def slice_of(each: Slice) -> TraceSlice:
+        op = each.operation
+        name = op.name.rpartition(".")[2]
+        source = traced.sources.get(op, op)
+        place = location_of(source)
+        arguments: dict[str, str] = {}
+        for result in op.results[:1]:
+            if result.type not in types:
+                types[result.type] = str(result.type)
+            arguments["type"] = types[result.type]
+        arguments["operation"] = name_of_place(source)
+        if place:
+            arguments["source"] = f"{place.filename}:{place.line}"
+        called = f"{name}: {each.iterations} more iterations" if each.iterations else name
+        return TraceSlice(called, each.start, each.seconds, arguments)
 
-def _event(each: Slice, thread: int, traced: TracedProgram) -> Json:
-    op = each.operation
-    source = traced.sources.get(op, op)
-    place = location_of(source)
-    name = op.name.rpartition(".")[2]
-    arguments = {"type": str(op.results[0].type)} if op.results else {}
-    return {
-        "ph": "X",
-        "name": f"{name}: {each.iterations} more iterations" if each.iterations else name,
-        "pid": 1,
-        "tid": thread,
-        "ts": each.start * _MICROSECONDS,
-        "dur": each.seconds * _MICROSECONDS,
-        "args": {
-            **arguments,
-            "operation": name_of_place(source),
-            **({"source": f"{place.filename}:{place.line}"} if place else {}),
-        },
-    }
+    return trace_events({name: map(slice_of, slices) for name, slices in rows.items()}, title)
