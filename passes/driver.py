@@ -18,7 +18,7 @@ from sdy import gc_control
 from sdy.diagnostics import DiagnosticError, Location, error
 from sdy.foreign_dialects import adopt, check_module
 from sdy.ir.editing import AnalysisPreservingPass
-from sdy.ir.walking import cached_walks, invalidate, uncached_walks
+from sdy.ir.walking import cached_walks, uncached_walks
 from sdy.passes.common.call_graph import functions
 from sdy.passes.common.manual_axes import check_manual_axes
 from sdy.passes.pipelines import PartitionPipeline, Pipeline, PreparePipeline, PropagationPipeline
@@ -111,7 +111,10 @@ def _cannot(action: str, path: str, problem: OSError) -> DiagnosticError:
 
 
 Observer = Callable[[ModulePass, ModuleOp], None]
-"""A callback that runs before or after each pass, with the pass and the module."""
+"""A callback that runs before or after each pass, with the pass and the module.
+
+It must not insert, move or erase operations.
+"""
 
 
 def flatten(passes: Iterable[ModulePass], module: ModuleOp, count: int = 0) -> Iterator[tuple[ModulePass, str]]:
@@ -216,7 +219,6 @@ def run_passes(
         for step, label in flatten(steps, module):
             if before_each:
                 before_each(step, module)
-                invalidate()
             with (
                 timing.stage(step.name, label),
                 nullcontext() if isinstance(step, AnalysisPreservingPass) else uncached_walks(),
@@ -224,7 +226,6 @@ def run_passes(
                 step.apply(ctx, module)
             if after_each:
                 after_each(step, module)
-                invalidate()
             if _checked.get():
                 check_manual_axes(module)
             if verify_each:

@@ -19,7 +19,7 @@ import logging
 import sys
 import sysconfig
 import warnings
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -230,28 +230,35 @@ def location_of(where: Where) -> Location | None:
     A nested location resolves to its first file position: of a name's child, a call site's callee or else its caller,
     or the first location of a fusion. A call site in a library resolves to the innermost caller that is not, if any.
     """
-    match where:
-        case Location():
-            return where
-        case OpResult():
-            return location_of(where.op.location)
-        case Operation() | BlockArgument():
-            return location_of(where.location)
-        case FileLineColLoc():
-            return Location(where.filename.data, where.line.data, where.column.data)
-        case NameLoc():
-            return location_of(cast(Where, where.location))
-        case CallSiteLoc():
-            callee = location_of(cast(Where, where.callee))
-            if callee is not None and not is_library(callee.filename):
-                return callee
-            caller = location_of(cast(Where, where.caller))
-            return callee if caller is None or (callee and is_library(caller.filename)) else caller
-        case FusedLoc():
-            locations = cast(ArrayAttr[LocationAttr], where.locations)
-            return next((place for place in map(location_of, locations) if place is not None), None)
-        case _:
-            return None
+    resolve = _LOCATIONS.get(type(where))
+    if resolve is not None:
+        return resolve(where)
+    return location_of(where.location) if isinstance(where, Operation) else None
+
+
+def _of_call_site(where: CallSiteLoc) -> Location | None:
+    callee = location_of(cast(Where, where.callee))
+    if callee is not None and not is_library(callee.filename):
+        return callee
+    caller = location_of(cast(Where, where.caller))
+    return callee if caller is None or (callee and is_library(caller.filename)) else caller
+
+
+def _of_fusion(where: FusedLoc) -> Location | None:
+    locations = cast(ArrayAttr[LocationAttr], where.locations)
+    return next((place for place in map(location_of, locations) if place is not None), None)
+
+
+_LOCATIONS: Mapping[type, Callable[[Any], Location | None]] = {
+    Location: lambda where: where,
+    OpResult: lambda where: location_of(where.op.location),
+    BlockArgument: lambda where: location_of(where.location),
+    FileLineColLoc: lambda where: Location(where.filename.data, where.line.data, where.column.data),
+    NameLoc: lambda where: location_of(where.location),
+    CallSiteLoc: _of_call_site,
+    FusedLoc: _of_fusion,
+}
+"""The resolution of each class: `isinstance` is slow for abstract classes, such as those of attributes."""
 
 
 def register_source(filename: str, text: str, first_line: int = 1) -> None:

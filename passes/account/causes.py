@@ -26,7 +26,8 @@ from xdsl.passes import ModulePass
 from sdy.dialect.collectives import AllReduceOp, CollectiveOp, ReduceScatterOp
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
-from sdy.ir.companions import clone
+from sdy.ir.building import unchecked
+from sdy.ir.companions import clone_alone
 from sdy.ir.locations import fused_parts
 from sdy.ir.walking import operations, operations_of
 from sdy.passes.driver import run_passes
@@ -109,7 +110,7 @@ def traced_partition(module: ModuleOp, memory: str = "") -> TracedProgram:
     if is_local(module):
         return TracedProgram(module, module, {op: op for op in operations(module)}, {})
     tracer = _Tracer(operations(module))
-    local = clone(module)
+    local = clone_alone(module)
     tracer.mark_sources(local)
     run_passes(local, [PartitionPipeline(memory=memory)], before_each=tracer.before, after_each=tracer.after)
     return tracer.traced(module, local)
@@ -208,7 +209,7 @@ def _ends(op: ReshardOp | CollectiveOp) -> tuple[TensorSharding | None, TensorSh
 
 
 def _marked(mark: str, location: LocationAttr) -> LocationAttr:
-    return NameLoc(StringAttr(mark), location)
+    return unchecked(NameLoc, desc=unchecked(StringAttr, data=mark), location=location)
 
 
 def _number(op: Operation, kind: str) -> int | None:

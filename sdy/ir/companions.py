@@ -10,6 +10,7 @@ their clones. A module with companions therefore gets an instance method `clone`
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from types import MethodType
 from typing import Any, Protocol, Self, TypeVar, cast
 
@@ -28,10 +29,15 @@ class Copies:
     """Mapping from the operations and values of a module to those of a copy of it."""
 
     def __init__(self, module: ModuleOp, copy: ModuleOp) -> None:
-        self._copies: dict[int, Operation | SSAValue] = {}
-        """Copies by `id` of the original."""
-        for old, new in zip(operations(module), operations(copy), strict=True):
-            self._add(old, new)
+        self._module, self._copy = module, copy
+
+    @cached_property
+    def _copies(self) -> dict[int, Operation | SSAValue]:
+        """The copies by `id` of the original, built at the first question: most side tables are empty."""
+        copies: dict[int, Operation | SSAValue] = {}
+        for old, new in zip(operations(self._module), operations(self._copy), strict=True):
+            _add(copies, old, new)
+        return copies
 
     def of(self, part: PartT) -> PartT:
         """Return the copy of `part`; a new detached one if `part` has been erased from the module."""
@@ -41,23 +47,13 @@ class Copies:
             self._copies[id(part)] = _detached(part)
         return cast(PartT, self._copies[id(part)])
 
-    def _add(self, old: Operation, new: Operation) -> None:
-        self._copies[id(old)] = new
-        self._add_values(old.results, new.results)
-        for old_region, new_region in zip(old.regions, new.regions, strict=True):
-            for old_block, new_block in zip(old_region.blocks, new_region.blocks, strict=True):
-                self._add_values(old_block.args, new_block.args)
-
-    def _add_values(self, old: Sequence[SSAValue], new: Sequence[SSAValue]) -> None:
-        self._copies.update(zip(map(id, old), new, strict=True))
-
     def _add_erased(self, part: Operation | SSAValue) -> None:
         """Add a copy of an erased operation or value.
 
         Operands and region contents are not copied, since they may refer to the module.
         """
         if isinstance(part, BlockArgument) and part.block.parent_op() is None:
-            self._add_values(part.block.args, Block(arg_types=part.block.arg_types).args)
+            _add_values(self._copies, part.block.args, Block(arg_types=part.block.arg_types).args)
             return
         old: Operation | Block | None = part if isinstance(part, Operation) else part.owner
         if isinstance(old, Block):
@@ -68,7 +64,20 @@ class Copies:
         for old_region, new_region in zip(old.regions, new.regions, strict=True):
             for block in old_region.blocks:
                 new_region.add_block(Block(arg_types=block.arg_types))
-        self._add(old, new)
+        _add(self._copies, old, new)
+
+
+def _add(copies: dict[int, Operation | SSAValue], old: Operation, new: Operation) -> None:
+    """Add an operation, its results, and the arguments of its blocks."""
+    copies[id(old)] = new
+    _add_values(copies, old.results, new.results)
+    for old_region, new_region in zip(old.regions, new.regions, strict=True):
+        for old_block, new_block in zip(old_region.blocks, new_region.blocks, strict=True):
+            _add_values(copies, old_block.args, new_block.args)
+
+
+def _add_values(copies: dict[int, Operation | SSAValue], old: Sequence[SSAValue], new: Sequence[SSAValue]) -> None:
+    copies.update(zip(map(id, old), new, strict=True))
 
 
 def _detached(part: Operation | SSAValue) -> SSAValue:

@@ -23,7 +23,7 @@ from sdy.passes.account.lint.edits import Cure, ShardArgument
 from sdy.passes.account.lint.findings import Findings
 from sdy.passes.account.lint.fix_choice import smallest_part
 from sdy.passes.account.lint.thresholds import Thresholds
-from sdy.passes.account.lint.written import Costs, Trials, WrittenProgram
+from sdy.passes.account.lint.written import Costs, Trials, WrittenProgram, default_hardware
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CURES = {
@@ -276,7 +276,7 @@ def test_edits_that_add_little_to_a_fix_are_left_out() -> None:
     before, after = Costs(100.0, 0, 1.0, 1.0), Costs(1.0, 0, 1.0, 1.0)
     best: Any = ("all", Cure((first, second, third)), before, after)
     program: Any = None
-    match, cure, *_ = smallest_part(program, best, fixes, _KnownCosts(9))
+    match, cure, *_ = smallest_part(program, best, fixes, _KnownCosts(9, default_hardware()))
     assert (match, cure.edits) == ("both", (first, second))
 
 

@@ -12,6 +12,7 @@ from jax.sharding import PartitionSpec as P
 import sdy
 from sdy.passes.account.lint.findings import Finding, Findings
 from sdy.passes.account.report.findings import avoidable
+from sdy.passes.spmd.costs.hardware import hardware_of
 
 
 @pytest.fixture(scope="module")
@@ -139,10 +140,15 @@ def test_a_large_program_has_findings_without_tried_fixes(mesh: Mesh, monkeypatc
     assert not finding["compared"]
     assert finding["notes"][-1][0].endswith("other layouts were not tried")
     assert "sdy-lint tries fixes" in found["notes"][-1]
-    monkeypatch.setattr("sdy.passes.account.report.findings.MOST_WITH_FINDINGS", 1)
-    without = sdy.report(step, *arguments).data
-    assert without["findings"] is None
-    assert "sdy-lint finds its avoidable costs" in without["notes"][-1]
+
+
+def test_findings_are_predicted_for_the_hardware_of_the_report(mesh: Mesh) -> None:
+    step = sdy.jit(lambda x, w: jnp.tanh(x @ w), mesh=mesh, in_shardings=(P("data"), P()))
+    arguments = tensor(64, 32768), tensor(32768, 32768)
+    for hardware in (None, "tpu-v5e"):
+        finding, *_ = sdy.report(step, *arguments, hardware=hardware).data["findings"]["items"]
+        name = hardware_of(hardware).name if hardware else "h100"
+        assert finding["compared"].endswith(f"(predicted for {name})")
 
 
 def test_findings_can_be_left_out(mesh: Mesh) -> None:

@@ -95,17 +95,20 @@ class Origins:
 
     def of(self, dimension: Dimension) -> Sequence[Dimension]:
         """Return the dimensions of arguments, each once."""
-        pending = [dimension]
+        pending = [(dimension, self._before(dimension))]
         while pending:
-            at = pending[-1]
-            before = [each for each in _before(self._program, at, self._bodies) if each.products <= self._most_products]
+            at, before = pending[-1]
             if unknown := [each for each in before if each not in self._known]:
-                pending += unknown
+                pending += [(each, self._before(each)) for each in unknown]
                 continue
             pending.pop()
             own = [at] if at.tensor.owner is self._program.main.body.block else []
             self._known[at] = tuple(dict.fromkeys([*own, *(found for each in before for found in self._known[each])]))
         return self._known[dimension]
+
+    def _before(self, at: Dimension) -> Sequence[Dimension]:
+        before = _before(self._program, at, self._bodies)
+        return [each for each in before if each.products <= self._most_products]
 
 
 def _before(program: LintedProgram, at: Dimension, bodies: dict[str, FuncOp]) -> Iterator[Dimension]:

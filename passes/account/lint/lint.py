@@ -81,7 +81,8 @@ def lint_program(linted: LintedProgram, options: LintOptions, trials: Trials | N
         return match.rule.name in names and match.rule.name not in _allowed(match.finding, options, sources)
 
     # Run all rules, also those that are not selected: a collective that one rule explains is not reported by another.
-    found = findings(linted, [*RULES.values()], is_wanted, Trials.of(linted.written) if trials is None else trials)
+    trials = Trials.of(linted.written, linted.hardware) if trials is None else trials
+    found = findings(linted, [*RULES.values()], is_wanted, trials)
     for finding in found:
         for note in finding.diagnostic.notes:
             if note.location is not None:

@@ -245,7 +245,7 @@ def _cured(program: LintedProgram, cure: Cure) -> LintedProgram:
     assert written is not None
     with capture():
         traced = traced_program(written.layouts())
-    return LintedProgram(traced, program.thresholds, written)
+    return LintedProgram(traced, program.thresholds, written, program.hardware)
 
 
 def _named(program: LintedProgram, cured: LintedProgram, cure: Cure, after: Costs, trials: Trials) -> Cure:

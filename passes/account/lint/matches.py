@@ -8,6 +8,7 @@ from itertools import groupby, zip_longest
 from xdsl.ir import BlockArgument, Operation
 
 from sdy.diagnostics import Diagnostic, Location, Severity
+from sdy.ir.walking import cached_walks
 from sdy.passes.account.lint.catalog import Rule
 from sdy.passes.account.lint.edits import Cure
 from sdy.passes.account.lint.findings import Finding, GivenBy, Reason, Suspicion, without_numbers
@@ -127,14 +128,16 @@ class Match:
 
     def _others(self, where: Location | None) -> tuple[str, ...]:
         """Return the names of the other arguments, or the locations of the other matches that are elsewhere."""
-        arguments = self.program.main.args
+        block = self.program.main.body.block
         others = [each.at for each in self.alike if each is not self.worst]
-        if all(isinstance(at, BlockArgument) and at in arguments for at in others):
-            return tuple(self.program.names[arguments.index(at)] for at in others if isinstance(at, BlockArgument))
+        arguments = [at for at in others if isinstance(at, BlockArgument) and at.block is block]
+        if len(arguments) == len(others):
+            return tuple(self.program.names[each.index] for each in arguments)
         places = dict.fromkeys(self.program.place(at) for at in others)
         return tuple(each.short for each in places if each is not None and each != where)
 
 
+@cached_walks()
 def matches(program: LintedProgram, rules: Iterable[Rule]) -> list[Match]:
     """Return the matches of `rules`; a collective is explained by the first rule that needs no fix to explain it."""
     explained: set[Operation] = set()

@@ -1,7 +1,7 @@
 """Program that lint rules inspect: the propagated and the partitioned module, with lazily cached analyses."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from xdsl.dialects.builtin import ModuleOp
@@ -22,7 +22,7 @@ from sdy.passes.account.lint.optimizer_states import optimizer_states
 from sdy.passes.account.lint.places import At, Places
 from sdy.passes.account.lint.thresholds import Thresholds
 from sdy.passes.account.lint.use_def import UseDefChains
-from sdy.passes.account.lint.written import Costs, WrittenProgram
+from sdy.passes.account.lint.written import Costs, WrittenProgram, default_hardware
 from sdy.passes.common.argument_names import argument_names
 from sdy.passes.common.call_graph import functions, main_function
 from sdy.passes.common.replication_cost import local_bytes
@@ -30,7 +30,9 @@ from sdy.passes.propagation.provenance.explain import Explainer
 from sdy.passes.propagation.provenance.explanation import Chain
 from sdy.passes.propagation.provenance.history import PropagationRun, history_of
 from sdy.passes.spmd.costs.footprint import Footprint, footprint
+from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.host_memory import host_values
+from sdy.passes.spmd.costs.step_time import StepTimes
 from sdy.sharding import TensorSharding
 
 
@@ -42,11 +44,18 @@ class LintedProgram:
     thresholds: Thresholds
     written: WrittenProgram | None = None
     """The program before propagation, or None if it is unknown."""
+    hardware: Hardware = field(default_factory=default_hardware)
+    """The hardware for which times are predicted."""
+
+    @cached_property
+    def times(self) -> StepTimes:
+        """The predicted times of a step."""
+        return StepTimes(self.local, main_mesh(self.local), self.hardware)
 
     @cached_property
     def costs(self) -> Costs:
         """The predicted costs of a step."""
-        return Costs.of(self.local, self.footprint)
+        return Costs.of(self.times, self.footprint)
 
     @property
     def module(self) -> ModuleOp:
@@ -158,17 +167,18 @@ class LintedProgram:
         return history_of(self.module).runs
 
     @cached_property
-    def _explainer(self) -> Explainer | None:
+    def explainer(self) -> Explainer | None:
+        """The explainer of shardings, or None if the module was propagated elsewhere."""
         return Explainer(self.module, self.main) if self._runs else None
 
     def chains(self, value: SSAValue) -> Iterator[Chain]:
         """Yield the propagation chain of each axis of `value`; none if the module was propagated elsewhere."""
         sharding = get_sharding(value)
-        if self._explainer is None or sharding is None or value not in self._explainer.names:
+        if self.explainer is None or sharding is None or value not in self.explainer.names:
             return
         for dimension, dim in enumerate(sharding.dims):
             for axis in dim.axes:
-                yield from self._explainer.chains(value, dimension, axis)
+                yield from self.explainer.chains(value, dimension, axis)
 
     def is_constrained(self, value: SSAValue, axis: AxisRef) -> bool:
         """Return whether `axis` of `value` originates from a sharding constraint."""
@@ -180,8 +190,8 @@ class LintedProgram:
         for at in self.use_def.trace(value):
             if isinstance(at, OpResult) and not isinstance(at.op, ReshardOp):
                 return f"the result of {at.op.name}"
-            if at.owner is self.main.body.block:
-                return self.names[self.main.args.index(at)]
+            if isinstance(at, BlockArgument) and at.block is self.main.body.block:
+                return self.names[at.index]
         return "a loop-carried value"
 
     @cached_property

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from sdy.diagnostics import DiagnosticError, capture
 from sdy.dialect.meshes import main_mesh
 from sdy.foreign_dialects import adopt
-from sdy.formatting import format_bytes, format_seconds
+from sdy.formatting import escape_line, format_bytes, format_seconds
 from sdy.ir.companions import clone
 from sdy.ir.walking import operations
 from sdy.passes.account.lint.edits import Cure
@@ -23,7 +23,7 @@ from sdy.passes.policy import Policy
 from sdy.passes.spmd.costs.footprint import Footprint
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
 from sdy.passes.spmd.costs.host_memory import host_values
-from sdy.passes.spmd.costs.step_time import StepCost, StepTimes
+from sdy.passes.spmd.costs.step_time import StepTimes
 
 if TYPE_CHECKING:
     from sdy.passes.jax.stages import LoweredProgram
@@ -46,28 +46,35 @@ def written_program(
 
 
 HARDWARE = "h100"
-"""The preset for which times are predicted: trials compare layouts, whose order differs little between devices."""
+"""The preset for which times are predicted without hardware: the order of layouts differs little between devices."""
 
 
-@dataclass(frozen=True)
+@lru_cache(maxsize=1)
+def default_hardware() -> Hardware:
+    """Return the hardware `HARDWARE`."""
+    return hardware_of(HARDWARE)
+
+
+@dataclass(frozen=True, eq=False)
 class WrittenProgram:
     """A program before propagation, with the options of its propagation."""
 
-    module: ModuleOp
+    _prepare: Callable[[], ModuleOp]
     policy: Policy | None = None
     compare: bool = True
 
     @classmethod
     def of(cls, program: "ModuleOp | LoweredProgram") -> "WrittenProgram | None":
-        """Return a program before propagation, with its calls inlined; None for a module that is propagated already."""
+        """Return a program before propagation; None for a module that is propagated already."""
         if not isinstance(program, ModuleOp):
-            return cls(*program.before_propagation())
-        if is_propagated(program):
-            return None
-        module = clone(program)
-        adopt(module)
-        inline_calls(module)
-        return cls(module)
+            module, policy, compare = program.before_propagation()
+            return cls(lambda: module, policy, compare)
+        return None if is_propagated(program) else cls(partial(_inlined, program))
+
+    @cached_property
+    def module(self) -> ModuleOp:
+        """The program with its calls inlined, made at the first trial: a large program has none."""
+        return self._prepare()
 
     def layouts(self, compare: bool = True) -> list[PropagatedLayout]:
         """Propagate a copy; without `compare`, only the program as written, in half the time.
@@ -80,12 +87,19 @@ class WrittenProgram:
     def with_cure(self, cure: Cure) -> "WrittenProgram | None":
         """Return a copy with the edits of `cure`; None if the program lacks one of their targets."""
         module = clone(self.module)
-        return WrittenProgram(module, self.policy, self.compare) if cure.apply(module) else None
+        return WrittenProgram(lambda: module, self.policy, self.compare) if cure.apply(module) else None
 
     @cached_property
     def size(self) -> int:
         """The number of operations."""
         return len(operations(self.module))
+
+
+def _inlined(program: ModuleOp) -> ModuleOp:
+    module = clone(program)
+    adopt(module)
+    inline_calls(module)
+    return module
 
 
 @dataclass(frozen=True)
@@ -102,14 +116,16 @@ class Costs:
     """The step time."""
     arguments: int = 0
     """Bytes of the arguments, which a device holds between steps too."""
+    hardware: str = HARDWARE
+    """The name of the hardware."""
 
     @classmethod
-    def of(cls, local: ModuleOp, memory: Footprint | None = None) -> "Costs":
-        """Predict the costs of a partitioned module; `memory` is its footprint if it is known."""
-        cost: StepCost = StepTimes(local, main_mesh(local), _hardware()).cost(memory)
-        host = host_values(local)
-        arguments = sum(value_bytes(each) for each in main_function(local).args if each not in host)
-        return cls(cost.received, cost.memory, cost.compute, cost.seconds, arguments)
+    def of(cls, times: StepTimes, memory: Footprint | None = None) -> "Costs":
+        """Return the costs of a partitioned module from its times; `memory` is its footprint if it is known."""
+        cost, host = times.cost(memory), host_values(times.local)
+        arguments = sum(value_bytes(each) for each in main_function(times.local).args if each not in host)
+        name = HARDWARE if times.hardware == default_hardware() else times.hardware.name
+        return cls(cost.received, cost.memory, cost.compute, cost.seconds, arguments, name)
 
     def relative(self, step: "Costs") -> float:
         """Return the order of preference: the time, half the bytes and a quarter of the memory of `step`, rounded."""
@@ -122,10 +138,11 @@ class Costs:
 
     def compared(self, before: "Costs") -> str:
         """Format the costs beside those of another layout."""
+        seconds = _change(before.seconds, self.seconds, format_seconds)
         changes = [
             f"receives {_change(before.received, self.received, format_bytes)}",
             f"needs {_change(before.memory, self.memory, format_bytes)} of memory",
-            f"takes {_change(before.seconds, self.seconds, format_seconds)} (predicted for {HARDWARE})",
+            f"takes {seconds} (predicted for {escape_line(self.hardware)})",
         ]
         if self.arguments < before.arguments and self.memory >= before.memory:
             changes.insert(2, f"holds {_change(before.arguments, self.arguments, format_bytes)} in arguments")
@@ -137,11 +154,6 @@ def _change(before: float, after: float, form: Callable[[float], str]) -> str:
     return f"as before {new}" if old == new else f"{new} instead of {old}"
 
 
-@lru_cache(maxsize=1)
-def _hardware() -> Hardware:
-    return hardware_of(HARDWARE)
-
-
 _MOST_OPERATIONS = 40_000
 _FEWEST, _MOST = 6, 32
 """The number of trials: few enough to partition `_MOST_OPERATIONS` operations, between these two."""
@@ -151,35 +163,38 @@ class Trials:
     """Propagates and partitions programs with suggested fixes, within a budget."""
 
     @classmethod
-    def of(cls, program: WrittenProgram | None) -> "Trials":
+    def of(cls, program: WrittenProgram | None, hardware: Hardware) -> "Trials":
         """Return the trials of a program; fewer of a larger one."""
-        return cls(min(max(_MOST_OPERATIONS // program.size, _FEWEST), _MOST) if program else 0)
+        return cls(min(max(_MOST_OPERATIONS // program.size, _FEWEST), _MOST) if program else 0, hardware)
 
-    def __init__(self, left: int) -> None:
+    def __init__(self, left: int, hardware: Hardware) -> None:
+        self._hardware = hardware
         self.left = left
         """The number of fixes that may still be tried."""
         self.is_empty = not left
         """True if no fix may be tried."""
         self.skipped = 0
         """The number of fixes that were not tried."""
-        self._known: dict[tuple[ModuleOp, Cure], Costs | None] = {}
+        self._known: dict[tuple[WrittenProgram, Cure], Costs | None] = {}
 
     def costs(self, program: WrittenProgram, cure: Cure) -> Costs | None:
         """Return the costs of `program` with `cure`, propagated as written; None if it cannot be, or is not tried."""
-        key = program.module, cure
+        key = program, cure
         if key not in self._known:
             if not self.left:
                 self.skipped += 1
                 return None
             self.left -= 1
-            self._known[key] = _costs(program, cure)
+            self._known[key] = self._costs(program, cure)
         return self._known[key]
 
-
-def _costs(program: WrittenProgram, cure: Cure) -> Costs | None:
-    try:
-        with capture():
-            cured = program.with_cure(cure)
-            return cured and Costs.of(cheapest(cured.layouts(compare=False)).local)
-    except DiagnosticError:
-        return None
+    def _costs(self, program: WrittenProgram, cure: Cure) -> Costs | None:
+        try:
+            with capture():
+                cured = program.with_cure(cure)
+                if cured is None:
+                    return None
+                local = cheapest(cured.layouts(compare=False)).local
+                return Costs.of(StepTimes(local, main_mesh(local), self._hardware))
+        except DiagnosticError:
+            return None

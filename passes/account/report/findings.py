@@ -18,18 +18,9 @@ MOST_OPERATIONS = 20_000
 """Size of a program above which a report tries no fixes: each takes as long as a third of the report."""
 
 
-MOST_WITH_FINDINGS = 30_000
-"""Size of a program above which a report has no findings: their rules take as long as the rest of it."""
-
-
-def has_findings(module: ModuleOp) -> bool:
-    """Return whether a module has at most `MOST_WITH_FINDINGS` operations."""
-    return len(operations(module)) <= MOST_WITH_FINDINGS
-
-
 def findings_of(linted: LintedProgram) -> Findings:
     """Return the findings of lint in a program; in a large one without trials of fixes."""
-    return lint_program(linted, LintOptions(), Trials(0) if is_large(linted.module) else None)
+    return lint_program(linted, LintOptions(), Trials(0, linted.hardware) if is_large(linted.module) else None)
 
 
 def is_large(module: ModuleOp) -> bool:

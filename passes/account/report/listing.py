@@ -52,7 +52,7 @@ class Listing:
                 "what": [numbers.string(_what(op)) for op in self.rows],
                 "scope": [numbers.string(_scope(op)) for op in self.rows],
                 "place": [numbers.place(op) for op in self.rows],
-                "nested": [len(operations(op)) - 1 for op in self.rows],
+                "nested": [len(operations(op)) - 1 if op.regions else 0 for op in self.rows],
                 "results": [[self._numbers_of_values[result] for result in op.results] for op in self.rows],
                 "operands": [[self._numbers_of_values[operand] for operand in op.operands] for op in self.rows],
             },

@@ -14,6 +14,7 @@ from sdy import gc_control
 from sdy.diagnostics import Location, error, location_of
 from sdy.dialect.meshes import main_mesh, named_meshes
 from sdy.formatting import escape_line
+from sdy.ir.walking import cached_walks
 from sdy.passes.account.causes import TracedProgram, traced_program
 from sdy.passes.account.cost_tables import ALONE, BESIDE
 from sdy.passes.account.keywords import check_keywords
@@ -21,12 +22,12 @@ from sdy.passes.account.lint.callers import library_line
 from sdy.passes.account.lint.findings import Findings
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.thresholds import Thresholds
-from sdy.passes.account.lint.written import WrittenProgram
+from sdy.passes.account.lint.written import WrittenProgram, default_hardware
 from sdy.passes.account.partitioned_program import Program, memory_limit_of, program_of, propagated_program
 from sdy.passes.account.report.arrays import arrays_as_json, largest_intermediates
 from sdy.passes.account.report.badges import BADGES, Arguments
 from sdy.passes.account.report.exchanges import group_equal, groups_as_json, under_as_json
-from sdy.passes.account.report.findings import MOST_OPERATIONS, findings_as_json, findings_of, has_findings, is_large
+from sdy.passes.account.report.findings import MOST_OPERATIONS, findings_as_json, findings_of, is_large
 from sdy.passes.account.report.headline import headline
 from sdy.passes.account.report.listing import Listing
 from sdy.passes.account.report.memory import memory_as_json
@@ -36,7 +37,6 @@ from sdy.passes.account.report.reasons import Reasons
 from sdy.passes.account.report.sources import source_lines
 from sdy.passes.account.report.timeline import perfetto_trace, timeline_as_json
 from sdy.passes.account.unsharded import unsharded_hint
-from sdy.passes.common.call_graph import main_function
 from sdy.passes.communication.end_row_loops import num_row_loops
 from sdy.passes.driver import write
 from sdy.passes.layouts import is_propagated
@@ -143,7 +143,7 @@ def report(
         *args: The positional arguments of a function: arrays or `jax.ShapeDtypeStruct`s.
         hardware: The name of a preset or of a hardware file; adds predicted times.
         compiled: Compile the program with XLA, and add its bytes received and memory.
-        findings: Include the findings of `sdy.lint`; without trials above 20,000 operations, and none above 30,000.
+        findings: Include the findings of `sdy.lint`; above 20,000 operations without trials of fixes.
         under: "jax.jit" adds the collectives and the costs of the program as XLA's partitioner compiles it.
         **kwargs: The keyword arguments of a function.
 
@@ -159,15 +159,13 @@ def report(
     traced = traced_program(propagated_program(program), memory_limit_of(program))
     costs = _compiled(program, traced.local) if compiled else None
     other = _under(under, program) if under else None
-    is_linted = findings and has_findings(traced.module)
-    linted = LintedProgram(traced, Thresholds(), WrittenProgram.of(program) if is_linted else None)
-    found = findings_of(linted) if is_linted else None
+    written = WrittenProgram.of(program) if findings else None
+    linted = LintedProgram(traced, Thresholds(), written, device or default_hardware())
+    found = findings_of(linted) if findings else None
     title, notes = _title(traced.module), _notes(traced.module, was_propagated)
     if findings and is_large(traced.module):
-        limit = f"The program has more than {MOST_OPERATIONS:,} operations"
-        what = "tries fixes of its findings" if is_linted else "finds its avoidable costs"
-        notes.append(f"{limit}: sdy-lint {what}.")
-    times = StepTimes(traced.local, main_mesh(traced.local), device) if device else None
+        notes.append(f"The program has more than {MOST_OPERATIONS:,} operations: sdy-lint tries fixes of its findings.")
+    times = linted.times if device else None
     trace = perfetto_trace(title, times.timeline(), traced) if times else None
     return Report(title, _page_data(linted, device, times, costs, other, notes, found), trace)
 
@@ -196,6 +194,7 @@ def check_replaceable(path: str | Path) -> None:
             raise error(Location(str(path), 1, 1), message)
 
 
+@cached_walks()
 def _page_data(
     linted: LintedProgram,
     hardware: Hardware | None,
@@ -207,7 +206,8 @@ def _page_data(
 ) -> Json:
     traced, module, main, memory = linted.traced, linted.module, linted.main, linted.footprint
     numbers = Numbers(module)
-    listing = Listing(module, PresentNames(module, main), numbers)
+    explainer = linted.explainer
+    listing = Listing(module, explainer.names if explainer else PresentNames(module, main), numbers)
     listed = listing.as_json()
     network = Network(main_mesh(traced.local), hardware) if hardware else None
     groups = group_equal(linted.collectives, listing)
@@ -229,7 +229,7 @@ def _page_data(
         "arrays": arrays_as_json(module, largest, listing, numbers),
         **listed,
         "libraries": _libraries(listing, numbers),
-        **_reasons(module, [*main.args, *largest], listing, numbers),
+        **_reasons(explainer, [*main.args, *largest], listing, numbers),
         "seconds": seconds,
         "python": _python(traced.local),
         "timeline": timeline_as_json(times.timeline(), traced, listing, numbers) if times else None,
@@ -242,10 +242,10 @@ def _page_data(
     return {**data, **numbers.as_json(), "sources": sources}
 
 
-def _reasons(module: ModuleOp, explained: Sequence[SSAValue], listing: Listing, numbers: Numbers) -> Json:
-    if not history_of(module).runs:
+def _reasons(explainer: Explainer | None, explained: Sequence[SSAValue], listing: Listing, numbers: Numbers) -> Json:
+    if explainer is None:
         return {"reasons": [], "steps": {}, "missed": {}}
-    return Reasons(Explainer(module, main_function(module)), listing, numbers).as_json(explained)
+    return Reasons(explainer, listing, numbers).as_json(explained)
 
 
 def _python(local: ModuleOp) -> str | None:

@@ -22,14 +22,19 @@ class PresentNames:
         self._predecessors = lineage_of(module).predecessors
         self._function = viewpoint
         self._values: dict[int, dict[int, SSAValue]] = {}
+        self._texts: dict[SSAValue, str] = {}
+        """The names so far: a report has each in every step that passes through its value."""
 
     def __contains__(self, value: SSAValue) -> bool:
         return value in self._names.values
 
     def of_value(self, value: SSAValue) -> str:
         """Return the name of a value that is in the module."""
-        name, function = f"%{self._names.values[value]}", function_around(value)
-        return name if function is None or function is self._function else f"@{function.sym_name.data}:{name}"
+        if value not in self._texts:
+            name, function = f"%{self._names.values[value]}", function_around(value)
+            is_near = function is None or function is self._function
+            self._texts[value] = name if is_near else f"@{function.sym_name.data}:{name}"
+        return self._texts[value]
 
     def of_node(self, run: PropagationRun, node: int) -> str:
         """Return the name of the value of `node`, or a description if it is a function result or no longer exists."""

@@ -46,7 +46,7 @@ _MOST_DIMENSIONS = 3
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
     """Find axes over which arithmetic is repeated, and arguments that could be sharded over them."""
-    operations = {op: arithmetic_of(op).operations for op in program.operations}
+    operations = {op: count for op in program.operations if (count := arithmetic_of(op).operations)}
     total = sum(operations.values())
     data = data_arguments(program)
     used = {axis.name for arguments in data.values() for each in arguments for axis in _all_axes(each)}

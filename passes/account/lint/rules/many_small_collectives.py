@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from xdsl.ir import Attribute, Block, Operation
 
 from sdy.diagnostics import Location
+from sdy.ir.fast_access import operands_of
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.places import python_line
@@ -93,6 +94,7 @@ def _independent(groups: Sequence[Sequence[Collective]]) -> list[list[Collective
     for block in dict.fromkeys(each.op.parent for group in groups for each in group):
         for op in block.ops if block else ():
             before[op] = 0
-            for owner in {operand.owner for inner in op.walk() for operand in inner.operands}:
+            inside = op.walk() if op.regions else (op,)
+            for owner in {operand.owner for inner in inside for operand in operands_of(inner)}:
                 before[op] |= before.get(owner, 0) | bits.get(owner, 0)
     return [[each for each in group if not before[each.op] & bits[each.op]] for group in groups]

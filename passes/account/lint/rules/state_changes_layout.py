@@ -14,6 +14,8 @@ After::
 
 from collections.abc import Iterator
 
+from xdsl.ir import SSAValue
+
 from sdy.dialect.shardings import func_result_sharding, get_sharding
 from sdy.passes.account.causes import Purpose
 from sdy.passes.account.collectives import Collective
@@ -29,15 +31,15 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
     end = program.main.get_return_op()
     if end is None:
         return
+    returned: dict[SSAValue, list[Collective]] = {}
+    """The collectives of the reshards of each returned value."""
+    for cause, alike in program.collectives_by_cause.items():
+        if cause.purpose is Purpose.RESHARD and cause.operation is end and cause.tensor is not None:
+            returned.setdefault(cause.tensor, []).extend(alike)
     found: dict[int, tuple[int, list[Collective]]] = {}
     for index, result in find_state(program.main).items():
         value = end.operands[result]
-        collectives = [
-            each
-            for cause, alike in program.collectives_by_cause.items()
-            if cause.purpose is Purpose.RESHARD and cause.operation is end and cause.tensor is value
-            for each in alike
-        ]
+        collectives = returned.get(value)
         if collectives and dims_of(func_result_sharding(program.main, result), value) != _dims(program, index):
             found[index] = result, collectives
     if found:
