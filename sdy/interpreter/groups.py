@@ -1,6 +1,7 @@
 """Replica groups of collectives."""
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
@@ -74,6 +75,12 @@ def numbers_of_groups(op: Operation) -> list[list[int]]:
         assert module is not None
         return device_groups(*axes_and_mesh(groups, named_meshes(module)))
     assert isinstance(groups, DenseIntOrFPElementsAttr)
+    return [[*group] for group in _listed_groups(groups)]
+
+
+@lru_cache(maxsize=2**8)
+def _listed_groups(groups: DenseIntOrFPElementsAttr) -> Sequence[Sequence[int]]:
+    """Return the listed groups; memoized, as hundreds of collectives have the same."""
     count, size = groups.get_shape()
     numbers = groups.get_values() if count * size else ()
     rows = (numbers[row * size : (row + 1) * size] for row in range(count))

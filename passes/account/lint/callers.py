@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import cast
 
-from xdsl.dialects.builtin import CallSiteLoc, FusedLoc, LocationAttr, ModuleOp, NameLoc
+from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, FusedLoc, LocationAttr, ModuleOp, NameLoc
 from xdsl.ir import Attribute
 
 from sdy.diagnostics import Location, is_library, is_own, location_of
@@ -44,6 +44,8 @@ class Callers:
 
 def library_line(location: LocationAttr) -> Location | None:
     """Return the innermost line, if it is one of a library that the line of a person's file calls."""
+    if isinstance(location, FileLineColLoc):  # the only frame: most operations of a text have one
+        return None
     innermost = next((frame for frame in _frames(location) if not is_own(frame.filename)), None)
     return innermost if innermost != location_of(location) else None
 

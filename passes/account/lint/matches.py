@@ -112,7 +112,7 @@ class Match:
             where,
             caller,
             worst.what,
-            "" if program.written and worst.cures else worst.cure,
+            "" if worst.cure and program.written and worst.cures else worst.cure,
             (
                 *(Diagnostic(Severity.NOTE, each, "called from here") for each in outer),
                 *_library_notes(program, worst),

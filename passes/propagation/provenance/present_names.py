@@ -32,8 +32,8 @@ class PresentNames:
         """Return the name of a value that is in the module."""
         if value not in self._texts:
             name, function = f"%{self._names.values[value]}", function_around(value)
-            is_near = function is None or function is self._function
-            self._texts[value] = name if is_near else f"@{function.sym_name.data}:{name}"
+            is_elsewhere = function is not None and function is not self._function
+            self._texts[value] = f"@{function.sym_name.data}:{name}" if is_elsewhere else name
         return self._texts[value]
 
     def of_node(self, run: PropagationRun, node: int) -> str:
