@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Operation
@@ -75,13 +75,13 @@ def numbers_of_groups(op: Operation) -> list[list[int]]:
         assert module is not None
         return device_groups(*axes_and_mesh(groups, named_meshes(module)))
     assert isinstance(groups, DenseIntOrFPElementsAttr)
-    return [[*group] for group in _listed_groups(groups)]
+    return [[*group] for group in _listed_groups(cast(DenseIntOrFPElementsAttr[Any], groups))]
 
 
 @lru_cache(maxsize=2**8)
-def _listed_groups(groups: DenseIntOrFPElementsAttr) -> Sequence[Sequence[int]]:
+def _listed_groups(groups: DenseIntOrFPElementsAttr[Any]) -> Sequence[Sequence[int]]:
     """Return the listed groups; memoized, as hundreds of collectives have the same."""
     count, size = groups.get_shape()
-    numbers = groups.get_values() if count * size else ()
+    numbers = cast(Sequence[int], groups.get_values() if count * size else ())
     rows = (numbers[row * size : (row + 1) * size] for row in range(count))
-    return [group for row in rows if (group := [int(number) for number in row if number != -1])]
+    return [group for row in rows if (group := [number for number in row if number != -1])]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sdy.passes.account.lint.edits import Cure, Edit
 from sdy.passes.account.lint.matches import Match
 from sdy.passes.account.lint.program import LintedProgram
+from sdy.passes.account.lint.thresholds import FixThresholds
 from sdy.passes.account.lint.written import Costs, Trials, WrittenProgram
 
 _MOST_TRIES = 12
@@ -16,15 +17,6 @@ _LEAST_PART, _SOLVED = 0.5, 0.95
 
 _LEAST_FASTER = 0.2
 """The part of the step time that a fix saves which saves less of the bytes."""
-
-_LEAST_FASTER_REPEATED = 0.5
-"""The part of the step time that a fix saves which makes devices repeat computation."""
-
-_MOST_GROWTH = 0.05
-"""The part by which one cost may grow while another one shrinks."""
-
-_TRADED = 1 / 8
-"""The bytes of memory that may be taken for each byte that is not received in a step, and the reverse."""
 
 _NEARLY = 0.03
 """The part of the costs by which a simpler fix may cost more than the best one."""
@@ -56,7 +48,7 @@ def best_cure(
     if program.written is None:
         return None
     before = program.costs
-    fixes_of = [(match, match.cures) for match in candidates if match.is_share(step, share * match.rule.share)]
+    fixes_of = [(match, match.cures) for match in candidates if match.is_share(step, share * match.rule.fix.share)]
     # The first fix of each match, then the second of each, within the budget.
     fixes = [
         (match, cures[number]) for number in range(_MOST_TRIES) for match, cures in fixes_of if number < len(cures)
@@ -129,7 +121,7 @@ def _saved(before: Costs, after: Costs) -> float:
 
 def _is_reduced(match: Match, before: Costs, after: Costs, part: float) -> bool:
     """Return whether a fix saves this part of the cost, and the part of the received bytes that the rule wants."""
-    if max(before.received - after.received, 0) < match.rule.part * match.received:
+    if max(before.received - after.received, 0) < match.rule.fix.part * match.received:
         return False
     is_faster = before.seconds - after.seconds >= _LEAST_FASTER * before.seconds
     is_enough = _saved(before, after) >= part * match.worst.cost
@@ -138,13 +130,12 @@ def _is_reduced(match: Match, before: Costs, after: Costs, part: float) -> bool:
 
 @dataclass(frozen=True)
 class Least:
-    """The least that a fix of a match saves, and the most that it costs."""
+    """The least that a fix of a match saves of each cost of a step, and the thresholds of the rule."""
 
     received: float
     memory: float
-    seconds: float
-    slowdown: float
-    faster: float = 0.0
+    compute: float
+    fix: FixThresholds
     is_of_arguments: bool = False
     """True if memory that the arguments take is saved, even if not at the peak."""
 
@@ -152,26 +143,36 @@ class Least:
     def of(cls, match: Match, step: Costs, factor: float) -> "Least":
         """Return the share of the costs of a step that the rule has, and at least the bytes of the threshold."""
         rule, large = match.rule, match.program.thresholds.large
-        share = factor * rule.share
+        share = factor * rule.fix.share
         received, memory = (max(large, share * bytes_) for bytes_ in (step.received, step.memory))
-        return cls(received, memory, share * step.seconds, rule.slowdown, rule.faster, rule.saves_arguments)
+        return cls(received, memory, share * step.seconds, rule.fix, rule.saves_arguments)
 
 
 def is_better(before: Costs, after: Costs, least: Least) -> bool:
     """Return whether a fix saves at least `least` bytes, memory or time, and takes little of the others."""
-    received, memory = before.received - after.received, before.memory - after.memory
-    is_faster = after.seconds <= (1 - least.faster) * before.seconds and -received <= _MOST_GROWTH * before.received
-    if least.faster and not is_faster:
-        return False
-    is_much_faster = after.seconds <= (1 - _LEAST_FASTER_REPEATED) * before.seconds
+    return _takes_little(before, after, least.fix) and _saves(before, after, least)
+
+
+def _takes_little(before: Costs, after: Costs, fix: FixThresholds) -> bool:
+    """Return whether a fix is as fast as its rule demands, and repeats little computation and needs little memory."""
+    received, memory = before.received - after.received, after.memory - before.memory
     repeated = after.compute - before.compute
-    if repeated > max(_MOST_GROWTH, least.slowdown) * before.seconds and not is_much_faster:
-        return False
-    if -memory > max(_MOST_GROWTH * before.memory, _TRADED * received):
-        return False
+    is_faster = after.seconds <= (1 - fix.faster) * before.seconds and -received <= fix.growth * before.received
+    repeats_little = repeated <= max(fix.growth, fix.slower) * before.seconds
+    is_worth_it = after.seconds <= (1 - fix.repeating) * before.seconds
+    return (
+        (not fix.faster or is_faster)
+        and (repeats_little or is_worth_it)
+        and memory <= max(fix.growth * before.memory, fix.traded * received)
+    )
+
+
+def _saves(before: Costs, after: Costs, least: Least) -> bool:
+    """Return whether a fix saves enough bytes in about the time, or enough memory for few bytes, or computation."""
+    fix, received, memory = least.fix, before.received - after.received, before.memory - after.memory
     if received >= least.received:
-        return after.seconds <= (1 + least.slowdown) * before.seconds
-    if -received > max(_MOST_GROWTH * before.received, _TRADED * memory):
-        return before.compute - after.compute > least.seconds and after.seconds < before.seconds
+        return after.seconds <= (1 + fix.slower) * before.seconds
+    if -received > max(fix.growth * before.received, fix.traded * memory):
+        return before.compute - after.compute > least.compute and after.seconds < before.seconds
     saved = max(memory, before.arguments - after.arguments) if least.is_of_arguments else memory
-    return saved >= least.memory and after.seconds <= (1 + _MOST_GROWTH) * before.seconds
+    return saved >= least.memory and after.seconds <= (1 + fix.growth) * before.seconds

@@ -1,4 +1,4 @@
-"""Thresholds of lint."""
+"""Thresholds of lint: the minimum costs of findings, and the savings that a fix needs."""
 
 from dataclasses import dataclass
 
@@ -15,3 +15,28 @@ class Thresholds:
     """Size below which a collective is small: its time is latency, whatever its bytes."""
     many: int = 32
     """Minimum number of small collectives of one source line."""
+
+
+@dataclass(frozen=True, slots=True)
+class FixThresholds:
+    """Savings that a fix needs and costs that it may add, as parts of the costs without it.
+
+    The catalog of rules lists where a rule differs from these defaults. In addition, a fix saves at least
+    `Thresholds.large` bytes that are received or held.
+    """
+
+    share: float = 0.01
+    """Minimum part of the bytes, the memory or the time of a step that is saved."""
+    part: float = 0.0
+    """Minimum part of the bytes received for the match that is saved: an all-gather in place of an all-reduce saves
+    half."""
+    faster: float = 0.0
+    """Minimum part of the step time that is saved, while no more bytes are received; 0 if the bytes decide."""
+    slower: float = 0.02
+    """Maximum growth of the step time while fewer bytes are received: the predicted time is not more exact."""
+    growth: float = 0.05
+    """Maximum growth of one of bytes, memory and time while another one shrinks."""
+    traded: float = 1 / 8
+    """Maximum bytes of memory that are taken for each byte that is not received in a step, and the reverse."""
+    repeating: float = 0.5
+    """Minimum part of the step time that is saved if devices repeat more computation than `growth`."""

@@ -32,8 +32,9 @@ class PresentNames:
         """Return the name of a value that is in the module."""
         if value not in self._texts:
             name, function = f"%{self._names.values[value]}", function_around(value)
-            is_elsewhere = function is not None and function is not self._function
-            self._texts[value] = f"@{function.sym_name.data}:{name}" if is_elsewhere else name
+            if function is not None and function is not self._function:
+                name = f"@{function.sym_name.data}:{name}"
+            self._texts[value] = name
         return self._texts[value]
 
     def of_node(self, run: PropagationRun, node: int) -> str:
