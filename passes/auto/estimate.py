@@ -56,11 +56,14 @@ class Estimate:
     is_exact: bool
 
 
-_VISITS_PER_PARTITION = 5_000
+_VISITS_PER_PARTITION = 6_000
 """The visits of operations that take as long as to partition one operation."""
 
 _VISITS_PER_PLAN = 2_000
 """The visits of operations that take as long as to plan the shardings of one operation."""
+
+_VISITS_PER_STEP = 70
+"""The visits of operations that take as long as a step of propagation with shardings that it has not seen."""
 
 
 class Estimator:
@@ -101,7 +104,8 @@ class Estimator:
     def work(self) -> int:
         """The work so far, in visits of an operation by propagation: equal on all machines, unlike the time."""
         to_cost = _VISITS_PER_PLAN * self._costs.planned + _VISITS_PER_PARTITION * self._costs.partitioned
-        return self._visits + self._propagation.visits + to_cost
+        to_propagate = self._propagation.visits + _VISITS_PER_STEP * self._steps.count
+        return self._visits + to_propagate + to_cost
 
     def estimate(self, layout: Layout, is_too_much: Callable[[StepCost], bool] = lambda _: False) -> Estimate:
         """Estimate the cost of a step with a layout.

@@ -12,8 +12,9 @@ from typing import Literal
 
 Limit = Literal["budget", "time limit", "interrupt"]
 
-BUDGET = 30_000_000
-"""Maximum work of a search, in visits of an operation by propagation. A core does about a million of them a second."""
+BUDGET = 24_000_000
+"""Maximum work of a search, in visits of an operation by propagation. A core does about 0.9 million of them a second,
+with what an estimate adds to them."""
 
 _SEARCHING = 0.8
 """Fraction of the time limit for the search; the rest is for partitioning the best layouts."""
