@@ -12,6 +12,7 @@ from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
 from sdy import gc_control
@@ -286,11 +287,16 @@ def partition(module: ModuleOp, **options: Any) -> None:
 def check_is_spmd(module: ModuleOp) -> None:
     """Raise DiagnosticError for a program of the MPMD dialect, whose functions have several meshes."""
     check_module(module)
-    for function in functions(module):
-        topology = function.attributes.get("topology")
-        if topology is not None and topology.name == "mpmd.topology":
-            raise error(
-                function,
-                "the program is on several meshes (MPMD), not one; sdy.mpmd.plan predicts its cost, and sdy.mpmd.run "
-                "executes it",
-            )
+    function = mpmd_function(module)
+    if function is not None:
+        raise error(
+            function,
+            "the program is on several meshes (MPMD), not one; sdy.mpmd.plan predicts its cost, and sdy.mpmd.run "
+            "executes it",
+        )
+
+
+def mpmd_function(module: ModuleOp) -> FuncOp | None:
+    """Return the first function of the MPMD dialect, which has a topology of meshes, or None."""
+    topologies = ((function, function.attributes.get("topology")) for function in functions(module))
+    return next((function for function, each in topologies if each and each.name == "mpmd.topology"), None)

@@ -5,7 +5,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from sdy.passes.account.report.report import check_replaceable, report
+from sdy.passes.account.report.html_report import check_replaceable
+from sdy.passes.account.report.report import report
 from sdy.passes.driver import STANDARD_STREAM, read
 from sdy.text import parse
 from sdy.tools.arguments import PROGRAM, add_hardware_option, add_under_option, tool_parser
@@ -18,7 +19,7 @@ from sdy.tools.terminal import Terminal
 _DESCRIPTION = """\
 Write an HTML report of a StableHLO program: its avoidable costs, its collectives with their reasons, its memory over
 time, the shardings of its arrays, and its operations. The report is one self-contained file. A program that has not
-been propagated is propagated first.
+been propagated is propagated first. The report of a pipeline on several meshes has its timeline and the costs of each.
 """
 
 _EXAMPLES = """\

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, 
 
 import sdy
 from sdy.formatting import format_bytes
-from sdy.passes.account.report.report import Report
+from sdy.passes.account.report.html_report import Report
 
 # One worker runs these tests, so that it makes their fixtures once.
 pytestmark = pytest.mark.xdist_group("browser")

@@ -31,7 +31,6 @@ FUNCTIONS: dict[str, Callable[[Any], object]] = {
     "lint": sdy.lint,
     "partition": sdy.partition,
     "propagate": sdy.propagate,
-    "report": sdy.report,
     "to_python": sdy.to_python,
 }
 

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 
@@ -52,7 +53,12 @@ def page(title: str, found: Json) -> str:
         "data": json.dumps(found, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c"),
         "script": script,
     }
-    return re.sub(r"\{\{([\w-]+)\}\}", lambda match: parts[match[1]], _asset("page.html"))
+    return filled("page.html", parts)
+
+
+def filled(template: str, parts: Mapping[str, str]) -> str:
+    """Return the file `template` with each name in double braces replaced by the part of this name."""
+    return re.sub(r"\{\{([\w-]+)\}\}", lambda match: parts[match[1]], _asset(template))
 
 
 def _asset(name: str) -> str:

@@ -1,17 +1,13 @@
 """`sdy.report`: an HTML report of a program's communication and memory, with the reasons."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
 from sdy import gc_control
-from sdy.diagnostics import Location, error, location_of
+from sdy.diagnostics import location_of
 from sdy.dialect.meshes import main_mesh, named_meshes
 from sdy.formatting import escape_line
 from sdy.ir.walking import cached_walks
@@ -29,16 +25,17 @@ from sdy.passes.account.report.badges import BADGES, Arguments
 from sdy.passes.account.report.exchanges import group_equal, groups_as_json, under_as_json
 from sdy.passes.account.report.findings import MOST_OPERATIONS, findings_as_json, findings_of, is_large
 from sdy.passes.account.report.headline import headline
+from sdy.passes.account.report.html_report import Report
 from sdy.passes.account.report.listing import Listing
 from sdy.passes.account.report.memory import memory_as_json
 from sdy.passes.account.report.numbering import Json, Numbers
-from sdy.passes.account.report.page import GENERATOR, page
+from sdy.passes.account.report.pipeline import pipeline_report
 from sdy.passes.account.report.reasons import Reasons
 from sdy.passes.account.report.sources import source_lines
 from sdy.passes.account.report.timeline import perfetto_trace, timeline_as_json
 from sdy.passes.account.unsharded import unsharded_hint
 from sdy.passes.communication.end_row_loops import num_row_loops
-from sdy.passes.driver import write
+from sdy.passes.driver import mpmd_function
 from sdy.passes.layouts import is_propagated
 from sdy.passes.propagation.provenance.explain import Explainer
 from sdy.passes.propagation.provenance.history import history_of
@@ -52,75 +49,6 @@ from sdy.passes.spmd.remat.recomputed import describe_recomputed
 if TYPE_CHECKING:
     from sdy.passes.account.account import Compiled
     from sdy.passes.jax.stages import LoweredProgram
-
-_HEIGHT = 720
-"""The height of the report in a notebook, in pixels."""
-
-_BEGINNING = 1000
-"""Number of characters that are searched for the tag of a report."""
-
-
-@dataclass(frozen=True, repr=False)
-class Report:
-    """HTML report of a program: one self-contained file. A notebook displays it."""
-
-    title: str
-    data: Json
-    """The data of the page."""
-    trace: str | None = None
-    """The predicted timeline of a step in the Trace Event Format, if hardware was given."""
-
-    @cached_property
-    def html(self) -> str:
-        """The HTML of the page."""
-        return page(self.title, self.data)
-
-    @property
-    def found(self) -> Json:
-        """Former name of `data`."""
-        return self.data
-
-    @property
-    def headline(self) -> Sequence[str]:
-        """The sentences at the top of the page: the avoidable costs first, if any."""
-        findings = self.data["findings"]
-        return [*(findings["headline"] if findings else ()), *self.data["headline"]]
-
-    def write(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the page to a file.
-
-        Args:
-            path: The file; an existing report is replaced.
-            force: Replace the file even if it is not a report.
-
-        Raises:
-            DiagnosticError: The file exists and is not a report, or it cannot be written.
-        """
-        if not force:
-            check_replaceable(path)
-        write(str(path), self.html)
-
-    def write_trace(self, path: str | Path) -> None:
-        """Write the predicted timeline of a step to a JSON file, which https://ui.perfetto.dev opens.
-
-        Args:
-            path: The file; an existing file is replaced.
-
-        Raises:
-            ValueError: The report was made without hardware.
-            DiagnosticError: The file cannot be written.
-        """
-        if self.trace is None:
-            raise ValueError("a report without hardware has no timeline: give sdy.report the argument hardware=")
-        write(str(path), self.trace)
-
-    def _repr_html_(self) -> str:
-        """Return the page in an iframe, for notebooks."""
-        frame = f'style="width: 100%; height: {_HEIGHT}px; border: 0" sandbox="allow-scripts"'
-        return f'<iframe {frame} srcdoc="{escape(self.html)}"></iframe>'
-
-    def __repr__(self) -> str:
-        return f"Report({self.title!r}): report.write('report.html') writes the page"
 
 
 @gc_control.paused()
@@ -136,6 +64,9 @@ def report(
     """Create an HTML report of a program: collectives with their reasons, memory, arrays and operations.
 
         sdy.report(step, params, batch).write("report.html")
+
+    The report of a program on several meshes (MPMD), which Shardy has partitioned into fragments, is that of
+    `sdy.mpmd.plan`: the timeline, and the time, memory and bytes of each mesh.
 
     Args:
         program: A function (of `sdy.jit` or any other), the result of `step.lower(...)`, a program of `sdy.compiler`, a
@@ -155,6 +86,8 @@ def report(
     check_keywords(report, program, kwargs)
     device = hardware_of(hardware) if isinstance(hardware, str) else hardware
     program = program_of(program, *args, **kwargs)
+    if isinstance(program, ModuleOp) and not (compiled or under) and mpmd_function(program):
+        return pipeline_report(_title(program), program, device)
     was_propagated = isinstance(program, ModuleOp) and is_propagated(program)
     traced = traced_program(propagated_program(program), memory_limit_of(program))
     costs = _compiled(program, traced.local) if compiled else None
@@ -182,16 +115,6 @@ def _under(under: str, program: "ModuleOp | LoweredProgram") -> "Compiled":
     from sdy.passes.account.account import costs_under
 
     return costs_under(under, program)
-
-
-def check_replaceable(path: str | Path) -> None:
-    """Raise DiagnosticError if the file exists and is not a report."""
-    if not Path(path).is_file():
-        return
-    with Path(path).open(encoding="utf-8", errors="replace") as file:
-        if GENERATOR not in file.read(_BEGINNING):
-            message = "the file exists and is not a report: replace it with --force or force=True"
-            raise error(Location(str(path), 1, 1), message)
 
 
 @cached_walks()
