@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, OpResult
 from xdsl.rewriter import InsertPoint
 
+from sdy import gc_control
 from sdy.diagnostics import capture, error, location_of, report, warn
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import MeshOp
@@ -74,6 +75,7 @@ _NEW_MESH = "mesh"
 _UNCHOSEN = "the given shardings alone"
 
 
+@gc_control.paused()
 def auto(
     module: ModuleOp,
     *,
