@@ -164,3 +164,24 @@ func.func @padded_resharded(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding
   %0 = stablehlo.pad %arg0, %arg1, low = [8, 0], high = [48, 0], interior = [0, 0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {"x"}]>]>} : (tensor<8x8xf32>, tensor<f32>) -> tensor<64x8xf32>
   return %0 : tensor<64x8xf32>
 }
+
+// The last row is sent, not all rows that the constraint asks for and only the slice uses: canonicalization merges both
+// reshards in front of the slice.
+// CHECK-LABEL: func.func @slice_before_reshard
+func.func @slice_before_reshard(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<1x8xf32> {
+  // CHECK:       %[[SPLIT:.*]] = sdy.reshard %{{.*}} <@mesh, [{"x"}, {}]>
+  // CHECK-NEXT:  %[[ROW:.*]] = stablehlo.slice %[[SPLIT]] [7:8, 0:8]
+  // CHECK-NEXT:  sdy.reshard %[[ROW]] <@mesh, [{}, {}]>
+  %0 = sdy.reshard %arg0 <@mesh, [{}, {}]> : tensor<8x8xf32>
+  %1 = stablehlo.slice %0 [7:8, 0:8] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}]>]>} : (tensor<8x8xf32>) -> tensor<1x8xf32>
+  return %1 : tensor<1x8xf32>
+}
+
+// CHECK-LABEL: func.func @all_rows_are_used
+func.func @all_rows_are_used(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> (tensor<8x8xf32>, tensor<1x8xf32>) {
+  // CHECK-NEXT:  %[[WHOLE:.*]] = sdy.reshard %arg0 <@mesh, [{}, {}]>
+  // CHECK-NEXT:  stablehlo.slice %[[WHOLE]] [7:8, 0:8]
+  %0 = sdy.reshard %arg0 <@mesh, [{}, {}]> : tensor<8x8xf32>
+  %1 = stablehlo.slice %0 [7:8, 0:8] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}]>]>} : (tensor<8x8xf32>) -> tensor<1x8xf32>
+  return %0, %1 : tensor<8x8xf32>, tensor<1x8xf32>
+}

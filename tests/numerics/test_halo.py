@@ -110,11 +110,11 @@ PROGRAMS: dict[str, tuple[Program, int]] = {
     "slice with a stride": (program(along_rows(lambda x: x[1::2]), ROWS), 0),
     "slice with a stride that moves rows": (program(along_rows(lambda x: x[::3]), ROWS), 4 * 4 + 2 * 4),
     "every other row, one on each device": (
-        program(lambda x: constrain(constrain(x, X)[::2], X), ints((8, 4)), mesh=LINE),
+        program(lambda x: constrain(lax.optimization_barrier(constrain(x, X))[::2], X), ints((8, 4)), mesh=LINE),
         4,
     ),
     "second half": (program(along_rows(lambda x: x[8:]), ROWS), 2 * 4 + 2 * 4),
-    "uneven slice": (program(along_rows(lambda x: x[2:11]), ODD), 4),
+    "uneven slice": (program(along_rows(lambda x: lax.optimization_barrier(x)[2:11]), ODD), 4),
     "pad": (program(along_rows(lambda x: pad(x, 1, 3)), ROWS), 2 * 4),
     "pad that shifts": (program(along_rows(lambda x: pad(x, 1, -1)), ROWS), 4),
     "pad that cuts": (program(along_rows(lambda x: pad(x, -3, -1)), ROWS), 2 * 4),

@@ -149,18 +149,22 @@ def cheapest_operation(
 def _plan_before_reshards(
     op: Operation, tensors: Tensors, mesh_name: str | Mesh, mesh: Mesh
 ) -> OperationShardings | None:
-    """Return the plan of an elementwise operation in the sharding that all operands have before they are resharded.
+    """Return the plan of an operation in the sharding that all operands have before they are resharded.
 
-    The result is resharded instead. None if there is no such sharding.
+    The result is resharded instead. None if there is no such sharding, or if the operation is neither elementwise nor a
+    slice of a tensor that only it uses.
     """
-    values = variables(op)
-    sources = set(map(get_sharding, map(before_reshards, values)))
-    if not is_elementwise(op) or len(sources) != 1:
+    if isinstance(op, SliceOp) and op.operand.has_one_use():
+        values, dims = [op.operand], tensors.rule.operands[0]
+    elif is_elementwise(op):
+        values, dims = variables(op), tensors.rule.results[0]
+    else:
         return None
-    source = sources.pop()
+    sources = set(map(get_sharding, map(before_reshards, values)))
+    source = sources.pop() if len(sources) == 1 else None
     if source is None or source.mesh != mesh_name or equivalent(source, get_sharding(op.results[0])):
         return None
-    axes = {factor: axes for [factor], axes in zip(tensors.rule.results[0], source.dim_axes, strict=True)}
+    axes = {factor: axes for [factor], axes in zip(dims, source.dim_axes, strict=True)}
     return plan_with_axes(
         tensors, tuple(axes.get(factor, ()) for factor in range(tensors.rule.num_factors)), mesh_name, mesh
     )
@@ -290,9 +294,21 @@ def _layouts(values: Sequence[SSAValue], shardings: Sequence[TensorSharding | No
 
 
 def _received(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh) -> float:
-    """Return the bytes that all devices receive in the reshards of a plan."""
+    """Return the bytes that all devices receive in the reshards of a plan, and in the exchange of rows of a slice."""
     shardings = [new or old for new, old in zip(plan.shardings, tensors.shardings, strict=True)]
-    return _received_in_reshards(op, shardings, mesh, None)
+    return _received_in_reshards(op, shardings, mesh, None) + iterations(op) * _received_in_exchange(
+        op, tensors, plan, mesh
+    )
+
+
+def _received_in_exchange(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh) -> float:
+    """Return the bytes that all devices receive in the exchange of rows of a slice or a pad; 0 for others."""
+    if not isinstance(op, SliceOp | PadOp):
+        return 0
+    axes_per_dim = tuple(
+        tuple(axis for factor in dim for axis in plan.axes_per_factor[factor]) for dim in tensors.rule.operands[0]
+    )
+    return elements_exchanged(op, axes_per_dim, mesh) * element_bytes(op.result.type)
 
 
 def _cost(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh, copies: Copies | None = None) -> float:
@@ -310,11 +326,7 @@ def _cost(op: Operation, tensors: Tensors, plan: OperationShardings, mesh: Mesh,
     summed = sum(
         _received_in_sum(*each, plan, mesh) for each in zip(op.results, shardings[len(op.operands) :], strict=True)
     )
-    if isinstance(op, SliceOp | PadOp):
-        axes_per_dim = tuple(
-            tuple(axis for factor in dim for axis in plan.axes_per_factor[factor]) for dim in tensors.rule.operands[0]
-        )
-        summed += elements_exchanged(op, axes_per_dim, mesh) * element_bytes(op.result.type)
+    summed += _received_in_exchange(op, tensors, plan, mesh)
     if isinstance(op, ConvolutionOp | ReduceWindowOp):
         layouts = _layouts((*op.operands, *op.results), shardings, mesh)
         summed += elements_exchanged_in_windows(op, layouts) * element_bytes(op.operands[0].type)
