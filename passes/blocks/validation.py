@@ -1,11 +1,20 @@
 """Validation of block graphs: every chunk that is read or is part of a result is written exactly once."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
 from sdy.box import Box
-from sdy.passes.blocks.graph import BlockGraph, StoredTensor, TensorView, shards_needed, tensors_read
+from sdy.passes.blocks.graph import (
+    BlockGraph,
+    Regions,
+    StoredTensor,
+    Tensor,
+    TensorView,
+    shards_needed,
+    stored_regions,
+    tensors_read,
+)
 
 
 class BlockGraphError(ValueError):
@@ -49,18 +58,33 @@ def _check_written_once(graph: BlockGraph) -> None:
 def _check_available(graph: BlockGraph) -> None:
     """Check that the chunks that works read and that are part of results are written, by works before them."""
     written: set[StoredTensor] = {*graph.sources}
+    later = {result for work in graph.works for result in work.results}
     for work in graph.works:
-        for operand in work.operands:
-            for tensor in tensors_read(operand):
-                if isinstance(tensor, StoredTensor) and tensor not in written and len(tensor.chunks.start):
-                    raise BlockGraphError(f"{work.name} depends on {tensor.name}, its own result or a later one")
+        for operand, regions in zip(work.operands, work.reads, strict=True):
+            missing = {each for each in tensors_read(operand) if isinstance(each, StoredTensor)} - written
+            if early := missing & later:
+                raise BlockGraphError(f"{work.name} depends on {_first(early)}, its own result or a later one")
+            if missing and (unwritten := missing & set(_sources(operand, regions))):
+                raise BlockGraphError(f"{work.name} reads {_first(unwritten)}, which is written by nothing")
         written.update(work.results)
+        later.difference_update(work.results)
     needed = shards_needed(graph, {})
     for work in graph.works:
         missing = set(needed[work].nonzero()[0].tolist()).difference(shard.number for shard in work.shards)
         if missing:
             name = work.results[0].name
             raise BlockGraphError(f"chunk {min(missing)} of {name}, which a result needs, is written by nothing")
+
+
+def _sources(operand: Tensor, regions: Regions) -> Iterator[StoredTensor]:
+    """Yield the tensors with the elements of regions of an operand; a view may have others that no region reaches."""
+    for start, end in zip(*regions.bounds, strict=True):
+        if all(map(int.__lt__, start, end)):
+            yield from (tensor for tensor, _ in stored_regions(operand, Box.of(start, end)))
+
+
+def _first(tensors: Collection[StoredTensor]) -> str:
+    return min(tensor.name for tensor in tensors)
 
 
 def _check_tiles(name: str, shape: tuple[int, ...], boxes: Box, what: str) -> None:

@@ -90,6 +90,7 @@ PROGRAMS: dict[str, tuple[Function[Any], tuple[Any, ...]]] = {
         (f32(16, 16),),
     ),
     "comparator of a call": (lambda x: lax.approx_max_k(x, 4)[0], (f32(32, 16),)),
+    "part of a view": (lambda x: jnp.partition(x, 4, axis=0)[:4], (f32(32, 16),)),
     "pad of a number": (lambda x: lax.pad(jnp.sum(x[0]), np.float32(0), ()) + x, (f32(16, 16),)),
     "whole updates": (lambda x: jnp.asarray(x).at[...].add(2 * x).at[:].multiply(x).at[:, :].max(x), (f32(16, 16),)),
     "reshapes": (lambda x: x.reshape(4, 8, 2, 8).sum(1).reshape(8, 8), (f32(32, 16),)),
