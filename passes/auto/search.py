@@ -129,7 +129,7 @@ class Search:
                 self.settled(self.descend(self._best_pair_change(min(candidates, key=self.rank)), self._choices))
             )
             best = min(candidates, key=self.rank)
-            for begin in self.different([best, self._fastest(candidates)]):
+            for begin in self.different([best, self._fastest([*begins, *candidates])]):
                 settled = self.settled(begin)
                 if of_results := self.choices_of_results(settled.assignment):
                     candidates.append(self.settled(self.descend(settled, of_results)))

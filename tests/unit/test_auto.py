@@ -142,6 +142,14 @@ def test_a_layout_that_fits_is_found_if_memory_is_short() -> None:
     assert not any(cost.seconds <= ample.cost.seconds and cost.memory < scarce.memory for cost in front)
 
 
+def test_a_limit_that_a_plan_needs_leaves_it() -> None:
+    """The estimate of its memory is higher, so that only the search without the limit finds it."""
+    module, mesh = sdy.parse(train_step(2, 1024, 512, 2048)), {"data": 4, "model": 2}
+    ample = sdy.auto(module.clone(), mesh=mesh, hardware="h100-8")
+    limited = sdy.auto(module, mesh=mesh, hardware="h100-8", memory=ample.cost.memory)
+    assert limited.cost.seconds == ample.cost.seconds
+
+
 def test_partial_sums_and_gathered_operands_take_memory() -> None:
     """The contracted dimension is sharded, so that each device has a whole product before the sums are exchanged."""
     module = sdy.parse(f'sdy.mesh @mesh = <["data"=4, "model"=2]>\n{train_step(1, 4096, 64, 256)}')
