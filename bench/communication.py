@@ -89,7 +89,10 @@ def _accumulated() -> Step:
     def step(params: Any, batch: jax.Array) -> Any:
         microbatches = jax.lax.with_sharding_constraint(batch.reshape(4, -1, 4096), P(None, _AXES))
         zeros = jax.tree.map(jnp.zeros_like, params)
-        add = lambda total, x: (jax.tree.map(jnp.add, total, jax.grad(loss)(params, x)), None)  # noqa: E731
+
+        def add(total: Any, x: jax.Array) -> tuple[Any, None]:
+            return jax.tree.map(jnp.add, total, jax.grad(loss)(params, x)), None
+
         return jax.lax.scan(add, zeros, microbatches)[0]
 
     return Step(step, (params, _array(4096 * _DEVICES, 4096)), 1, _FSDP)
