@@ -71,7 +71,7 @@ def rematerialize(reshard: ReshardOp, reshard_operand: Reshard, copies: Copies) 
 def bytes_received(value: SSAValue, sharding: TensorSharding, anchor: Operation) -> float:
     """Return the bytes that all devices receive to reshard `value`, an operand of `anchor`, or rematerialize it."""
     copies = partial(shardings_of_copies, anchor=anchor)
-    return _RecipeSearch(anchor, copies).cheapest(value, sharding, _MOST_OPERATIONS).received
+    return _RecipeSearch(anchor, copies, counts_only=True).cheapest(value, sharding, _MOST_OPERATIONS).received
 
 
 def least_bytes_received(value: SSAValue, sharding: TensorSharding, anchor: Operation) -> float:
@@ -112,15 +112,26 @@ class _Recipe:
     @property
     def received(self) -> float:
         """The bytes that all devices receive."""
-        return sum(leaf.received for leaf in self.leaves)
+        return _received(self.leaves)
+
+
+def _received(leaves: Iterable[_Leaf]) -> float:
+    return sum([leaf.received for leaf in leaves])
 
 
 class _RecipeSearch:
-    """Memoized search for the cheapest recipe of a value in a layout."""
+    """Memoized search for the cheapest recipe of a value in a layout.
 
-    def __init__(self, anchor: Operation, copies: Copies):
+    Args:
+        anchor: The operation that needs the value.
+        copies: Function that returns the layouts to which a value has been resharded already.
+        counts_only: Whether only the bytes of the recipe matter, so that a reshard without bytes ends the search.
+    """
+
+    def __init__(self, anchor: Operation, copies: Copies, *, counts_only: bool = False):
         self._anchor = anchor
         self._copies = copies
+        self._counts_only = counts_only
         self._known: dict[tuple[SSAValue, TensorSharding], _Recipe] = {}
 
     def cheapest(self, value: SSAValue, sharding: TensorSharding, most_operations: int) -> _Recipe:
@@ -129,12 +140,22 @@ class _RecipeSearch:
         if key not in self._known:
             leaf = _Leaf(value, sharding, self._bytes_resharded(value, sharding))
             direct = _Recipe(value, sharding, frozenset(() if is_scalar(value) else [leaf]))
-            computed = self._by_defining_op(value, sharding, most_operations)
+            is_found = self._counts_only and not direct.received
+            computed = None if is_found else self._by_defining_op(value, sharding, most_operations, direct.received)
             is_cheaper = computed is not None and (computed.received < direct.received or not computed.leaves)
             self._known[key] = computed if computed is not None and is_cheaper else direct
         return self._known[key]
 
-    def _by_defining_op(self, value: SSAValue, sharding: TensorSharding, most_operations: int) -> _Recipe | None:
+    def _by_defining_op(
+        self, value: SSAValue, sharding: TensorSharding, most_operations: int, limit: float
+    ) -> _Recipe | None:
+        """Return the recipe that copies the operation of a value, if it exists and receives less than `limit` bytes.
+
+        A recipe without reshards is returned whatever the limit.
+
+        Operands that no copy computes come first: one whose reshard reaches the limit excludes the recipe, before the
+        search goes up the chain of additions that leads through the layers of a model.
+        """
         op = value.owner
         if not isinstance(op, Operation) or not most_operations:
             return None
@@ -143,12 +164,14 @@ class _RecipeSearch:
         layouts = _operand_layouts(op, sharding)
         if layouts is None:
             return None
-        recipes = {
-            operand: self.cheapest(operand, layout, most_operations - 1)
-            for operand, layout in zip(op.operands, layouts, strict=True)
-        }
-        leaves = frozenset[_Leaf]().union(*(recipe.leaves for recipe in recipes.values()))
-        return _Recipe(value, sharding, leaves, op, tuple(recipes.items()))
+        recipes: dict[SSAValue, _Recipe] = {}
+        leaves = frozenset[_Leaf]()
+        for operand, layout in sorted(zip(op.operands, layouts, strict=True), key=_is_elementwise):
+            recipes[operand] = self.cheapest(operand, layout, most_operations - 1)
+            leaves |= recipes[operand].leaves
+            if leaves and _received(leaves) >= limit:
+                return None
+        return _Recipe(value, sharding, leaves, op, tuple([(each, recipes[each]) for each in op.operands]))
 
     def _bytes_resharded(self, value: SSAValue, sharding: TensorSharding) -> float:
         source, count = get_sharding(value), num_elements(value)
@@ -166,6 +189,11 @@ class _RecipeSearch:
             if source_mesh.axes != target_mesh.axes:
                 return math.inf
         return elements_resharded(value, source, sharding, self._anchor)
+
+
+def _is_elementwise(operand: tuple[SSAValue, TensorSharding]) -> bool:
+    owner = operand[0].owner
+    return isinstance(owner, Operation) and has_trait(owner, Elementwise)
 
 
 def _operand_layouts(op: Operation, sharding: TensorSharding) -> Sequence[TensorSharding] | None:
