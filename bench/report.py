@@ -2,7 +2,8 @@
 
 Each page is the report of a transformer's training step, opened from a file in headless Chromium. A response time is
 measured from a key or a click to the next painted frame: for a search, for switching to a view, and for the slowest
-frame of scrolling through the program. The last row of the table has the goals.
+frame of scrolling through the program. The time to generate a page is processor time. The last row of the table has the
+goals.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from rich.table import Table
 import sdy
 from measure import lowered
 
-GOALS = {"first screen": 3.0, "search": 0.2, "view": 0.2, "slowest frame": 0.1, "MB": 15.0}
+GOALS = {"first screen": 1.0, "search": 0.2, "view": 0.2, "slowest frame": 0.1, "MB": 15.0}
 """The maximal seconds, and megabytes, of a page of 60,000 operations."""
 
 _FRAME = "() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
@@ -48,10 +49,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         for layers in arguments.layers:
             path = Path(folder) / f"{layers}.html"
-            start = time.perf_counter()
-            report = sdy.report(sdy.parse(lowered(layers)), hardware="h100-8")
+            text = lowered(layers)
+            start = time.process_time()
+            report = sdy.report(sdy.parse(text), hardware="h100-8")
             report.write(path)
-            generated = time.perf_counter() - start
+            generated = time.process_time() - start
             figures = [*_measured(browser.new_page(), path), path.stat().st_size / 1e6]
             missed |= any(figure > goal for figure, goal in zip(figures, GOALS.values(), strict=True))
             rows = len(report.data["rows"]["op"])
