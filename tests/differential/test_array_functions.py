@@ -47,6 +47,7 @@ DEARER: Mapping[str, str] = {
     "expm": _SOLUTION,
     "solve": _SOLUTION,
     "cho_solve": _SOLUTION,
+    "chol solve": _SOLUTION,
     "tri unit diag": _SOLUTION,
     "at col add": _UNSPLIT,
     "reduce sub": _REDUCER,
