@@ -29,8 +29,11 @@ def optimizer_states(main: FuncOp) -> Mapping[BlockArgument, Sequence[BlockArgum
     return found
 
 
-def _is_elementwise_only(argument: BlockArgument) -> bool:
-    return all(is_elementwise(use.operation) or isinstance(use.operation, ReshardOp) for use in argument.uses)
+def _is_elementwise_only(value: SSAValue) -> bool:
+    return all(
+        is_elementwise(op) or (isinstance(op, ReshardOp) and _is_elementwise_only(op.result))
+        for op in (use.operation for use in value.uses)
+    )
 
 
 def _read_elementwise(main: FuncOp, value: SSAValue) -> list[BlockArgument]:

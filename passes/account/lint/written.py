@@ -1,7 +1,7 @@
 """Programs before propagation, and trials of suggested fixes on copies of them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING
 
@@ -40,9 +40,8 @@ def written_program(
         DiagnosticError: The program cannot be propagated.
     """
     written = WrittenProgram.of(program)
-    if isinstance(program, ModuleOp) and written:
-        return written.layouts(), written
-    return propagated_program(program), written
+    layouts = written.layouts() if isinstance(program, ModuleOp) and written else propagated_program(program)
+    return layouts, written and written.as_tried(layouts)
 
 
 HARDWARE = "h100"
@@ -62,6 +61,8 @@ class WrittenProgram:
     _prepare: Callable[[], ModuleOp]
     policy: Policy | None = None
     compare: bool = True
+    differs_in_hlo: bool = False
+    """True if the HLO form gets other shardings: fixes are then tried in both forms, as the costs are of the better."""
 
     @classmethod
     def of(cls, program: "ModuleOp | LoweredProgram") -> "WrittenProgram | None":
@@ -84,10 +85,14 @@ class WrittenProgram:
         """
         return propagated_layouts(clone(self.module), self.policy, compare and self.compare)
 
+    def as_tried(self, layouts: Sequence[PropagatedLayout]) -> "WrittenProgram":
+        """Return the program, whose fixes are tried in both forms if its layouts are of both."""
+        return replace(self, _prepare=lambda: self.module, differs_in_hlo=len(layouts) > 1)
+
     def with_cure(self, cure: Cure) -> "WrittenProgram | None":
         """Return a copy with the edits of `cure`; None if the program lacks one of their targets."""
         module = clone(self.module)
-        return WrittenProgram(lambda: module, self.policy, self.compare) if cure.apply(module) else None
+        return replace(self, _prepare=lambda: module) if cure.apply(module) else None
 
     @cached_property
     def size(self) -> int:
@@ -178,7 +183,7 @@ class Trials:
         self._known: dict[tuple[WrittenProgram, Cure], Costs | None] = {}
 
     def costs(self, program: WrittenProgram, cure: Cure) -> Costs | None:
-        """Return the costs of `program` with `cure`, propagated as written; None if it cannot be, or is not tried."""
+        """Return the costs of `program` with `cure`; None if it cannot be propagated, or is not tried."""
         key = program, cure
         if key not in self._known:
             if not self.left:
@@ -194,7 +199,7 @@ class Trials:
                 cured = program.with_cure(cure)
                 if cured is None:
                     return None
-                local = cheapest(cured.layouts(compare=False)).local
+                local = cheapest(cured.layouts(cured.differs_in_hlo)).local
                 return Costs.of(StepTimes(local, main_mesh(local), self._hardware))
         except DiagnosticError:
             return None

@@ -95,9 +95,10 @@ def _walked(loop: WhileOp) -> dict[int, int]:
     for argument in loop.body.block.args:
         for use in argument.uses:
             op = use.operation
-            if isinstance(op, DynamicSliceOp) and argument in unchanged:
+            # It may be the index of a slice of another tensor, too.
+            if use.index == 0 and isinstance(op, DynamicSliceOp) and argument in unchanged:
                 part = shape_of(op.result)
-            elif isinstance(op, DynamicUpdateSliceOp) and op.operands[0] is argument:
+            elif use.index == 0 and isinstance(op, DynamicUpdateSliceOp):
                 part = shape_of(op.operands[1])
             else:
                 continue
