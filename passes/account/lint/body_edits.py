@@ -20,6 +20,7 @@ from sdy.ir.editing import change_type, erase, insert, insert_for_other_uses, re
 from sdy.ir.shapes import rank, shape_of, tensor_of
 from sdy.ir.walking import operations, operations_of
 from sdy.passes.account.lint.edits import Dims, Edit, sharding_with
+from sdy.passes.account.lint.explicit_types import primitive, retyped, written_as
 from sdy.passes.account.lint.places import python_line
 from sdy.passes.account.lint.wording import spec
 from sdy.passes.account.name_lists import joined
@@ -38,16 +39,20 @@ from sdy.stablehlo.slicing import DynamicSliceOp
 
 @dataclass(frozen=True)
 class Constraint:
-    """The sharding constraints of a Python line, or those of tensors of one type, to one sharding."""
+    """The sharding constraints of a Python line, or those of tensors of one type, to one sharding.
+
+    They are of one primitive of JAX, if that is known: with explicit axis types, results have constraints too.
+    """
 
     where: Location | None
     dims: Dims
     type_: Attribute
+    primitive: str = ""
 
     @classmethod
     def of(cls, op: Operation, dims: Dims) -> "Constraint":
         """Return the line and the sharding of a constraint."""
-        return cls(location_of(op), dims, op.operands[0].type)
+        return cls(location_of(op), dims, op.operands[0].type, primitive(op))
 
     def operations(self, module: ModuleOp) -> list[ShardingConstraintOp]:
         """Return the constraints in `module`."""
@@ -55,12 +60,18 @@ class Constraint:
             op
             for op in operations_of(module, ShardingConstraintOp)
             if op.sharding.data.dim_axes == self.dims and _is_alike(op, op.input.type, self.where, self.type_)
+            if primitive(op) == self.primitive
         ]
+
+    @property
+    def text(self) -> str:
+        """The constraint as it is written, and its line."""
+        return f"{written_as(self.primitive)} {_place(self.where, self.type_)}"
 
 
 @dataclass(frozen=True)
 class ChangeConstraint(Edit):
-    """Change the sharding of the constraints of a line, or remove them.
+    """Change the sharding of the constraints of a line, or remove them; constraints that pass it on follow.
 
     Attributes:
         constraint: The constraints.
@@ -72,20 +83,20 @@ class ChangeConstraint(Edit):
 
     def apply(self, module: ModuleOp) -> bool:
         found = self.constraint.operations(module)
-        for op in found:
-            if self.dims is None:
-                replace(op, [op.input])
-            else:
-                new = sharding_with(module, op.result.type, self.dims, op.sharding.data)
+        following = retyped(module, dict.fromkeys(found, self.dims))
+        for op, dims in {**following, **dict.fromkeys(found, self.dims)}.items():
+            if dims is None:
+                replace(op, [op.operands[0]])
+            elif isinstance(op, ShardingConstraintOp):
+                new = sharding_with(module, op.result.type, dims, op.sharding.data)
                 op.properties["sharding"] = TensorShardingAttr.of(new)
         return bool(found)
 
     @property
     def text(self) -> str:
-        where = _place(self.constraint.where, self.constraint.type_)
         if self.dims is None:
-            return f"remove jax.lax.with_sharding_constraint {where}"
-        return f"change jax.lax.with_sharding_constraint {where} to {spec(self.dims)}"
+            return f"remove {self.constraint.text}"
+        return f"change {self.constraint.text} to {spec(self.dims)}"
 
 
 @dataclass(frozen=True)

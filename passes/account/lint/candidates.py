@@ -91,7 +91,9 @@ class Candidates:
         return ShardArgument(argument.index, self._program.names[argument.index], dims)
 
     def of_constraint(self, op: ReshardOp, wanted: Dims | None = None) -> list[Cure]:
-        """Return other layouts of the constraints of a line, and their removal."""
+        """Return other layouts of the constraints of a line, and their removal; none for one that is passed on."""
+        if op in self._program.passed_on:
+            return []
         before = dims_of(op.sharding.data, op.result)
         constraint = Constraint.of(op, before)
         dims = [wanted] if wanted is not None else []

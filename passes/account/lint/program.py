@@ -18,6 +18,7 @@ from sdy.ir.walking import operations
 from sdy.mesh import Mesh
 from sdy.passes.account.causes import Cause, TracedProgram
 from sdy.passes.account.collectives import Collective, collectives
+from sdy.passes.account.lint.explicit_types import passed_on
 from sdy.passes.account.lint.optimizer_states import optimizer_states
 from sdy.passes.account.lint.places import At, Places
 from sdy.passes.account.lint.thresholds import Thresholds
@@ -102,6 +103,11 @@ class LintedProgram:
     def optimizer_states(self) -> Mapping[BlockArgument, Sequence[BlockArgument]]:
         """The optimizer state of each parameter."""
         return optimizer_states(self.main)
+
+    @cached_property
+    def passed_on(self) -> Set[Operation]:
+        """The constraints that only pass on the shardings of operands, as explicit axis types do."""
+        return passed_on(self.module)
 
     @cached_property
     def collectives(self) -> list[Collective]:

@@ -38,7 +38,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
     """Find constraints near reshards: of the constrained tensor, or in the elementwise operations around it."""
     lines: dict[tuple[Location | Attribute, TensorSharding], list[ReshardOp]] = {}
     for op in program.operations:
-        if isinstance(op, ReshardOp):
+        if isinstance(op, ReshardOp) and op not in program.passed_on:
             lines.setdefault((python_line(location_of(op)) or op.result.type, op.sharding.data), []).append(op)
     candidates = Candidates(program)
     for (_, sharding), constraints in lines.items():

@@ -33,7 +33,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
         if cause.purpose is Purpose.RESHARD and cause.tensor and isinstance(cause.tensor.owner, ReshardOp):
             causes.setdefault(cause.tensor.owner, []).append(cause)
     for constraint, uses in causes.items():
-        if _is_lost(constraint, uses):
+        if constraint not in program.passed_on and _is_lost(constraint, uses):
             collectives = [each for cause in uses for each in program.collectives_by_cause[cause]]
             wanted = constraint.sharding.data
             places = dict.fromkeys(
