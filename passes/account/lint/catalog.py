@@ -55,6 +55,7 @@ class Rule:
         saves_arguments: True if a fix helps that saves only memory of the arguments, also if not at the peak.
         is_unmeasured: True if the costs of a match are a guess, and only those of its fix are known.
         is_last: True if the rule runs only where no other one has findings.
+        is_evident: True if a match is a mistake whatever it costs: its fix goes before others that save little more.
         fix: The savings that a fix needs.
     """
 
@@ -67,6 +68,7 @@ class Rule:
     is_unmeasured: bool = False
     saves_arguments: bool = False
     is_last: bool = False
+    is_evident: bool = False
     fix: FixThresholds = field(default_factory=FixThresholds)
 
     def size(self, suspicion: Suspicion) -> float:
@@ -96,7 +98,14 @@ def _rule(module: ModuleType, fix: FixThresholds | None = None, **fields: Any) -
 
 
 _RULES = (
-    _rule(siblings_differ, FixThresholds(slower=0.1), needs_cure=True, is_unmeasured=True, saves_arguments=True),
+    _rule(
+        siblings_differ,
+        FixThresholds(slower=0.1),
+        needs_cure=True,
+        is_unmeasured=True,
+        saves_arguments=True,
+        is_evident=True,
+    ),
     _rule(late_cast),
     _rule(loop_over_sharded_dimension),
     _rule(manual_computation_gathers),
@@ -118,7 +127,7 @@ _RULES = (
     _rule(lost_constraint),
     _rule(conflict_by_order, FixThresholds(share=0.05, part=0.2, slower=0.03)),
     _rule(reshard_through_replication),
-    _rule(costly_constraint, FixThresholds(share=0.05), needs_cure=True),
+    _rule(costly_constraint, FixThresholds(share=0.1), needs_cure=True),
     _rule(avoidable_reshard, FixThresholds(share=0.05, part=0.2), needs_cure=True),
     _rule(collective_in_loop),
     _rule(many_small_collectives, least="many", severity=Severity.REMARK),

@@ -21,6 +21,9 @@ _LEAST_FASTER = 0.2
 _NEARLY = 0.03
 """The part of the costs by which a simpler fix may cost more than the best one."""
 
+_LEAST_EVIDENT = 0.5
+"""The part of what the best fix saves that one of an evident mistake saves, which is then chosen."""
+
 _LEAST_ADDED = 0.1
 """The smallest part of what a fix saves that some of its edits add to the others."""
 
@@ -67,9 +70,15 @@ def best_cure(
     helping.sort(key=lambda each: (each[3].relative(before), each[1].is_open, order[each[0]], len(each[1].edits)))
     if not helping:
         return None
-    best = _most_specific(_without_new_constraints(helping), helping, order)
+    best = _evident(helping) or _most_specific(_without_new_constraints(helping), helping, order)
     parts = [(match, cure) for match, cure in fixes if order[match] <= order[best[0]]]
     return smallest_part(program.written, best, parts, trials)
+
+
+def _evident(helping: Sequence[ChosenFix]) -> ChosenFix | None:
+    """Return the best fix of an evident mistake, if it saves a good part of what the best of all saves."""
+    least = _LEAST_EVIDENT * _saved(*helping[0][2:])
+    return next((each for each in helping if each[0].rule.is_evident and _saved(*each[2:]) >= least), None)
 
 
 def _without_new_constraints(helping: Sequence[ChosenFix]) -> ChosenFix:
@@ -132,9 +141,11 @@ def _is_reduced(match: Match, before: Costs, after: Costs, part: float) -> bool:
 class Least:
     """The least that a fix of a match saves of each cost of a step, and the thresholds of the rule."""
 
+    large: float
+    """The received bytes that are enough together with the seconds."""
     received: float
     memory: float
-    compute: float
+    seconds: float
     fix: FixThresholds
     is_of_arguments: bool = False
     """True if memory that the arguments take is saved, even if not at the peak."""
@@ -145,7 +156,7 @@ class Least:
         rule, large = match.rule, match.program.thresholds.large
         share = factor * rule.fix.share
         received, memory = (max(large, share * bytes_) for bytes_ in (step.received, step.memory))
-        return cls(received, memory, share * step.seconds, rule.fix, rule.saves_arguments)
+        return cls(large, received, memory, share * step.seconds, rule.fix, rule.saves_arguments)
 
 
 def is_better(before: Costs, after: Costs, least: Least) -> bool:
@@ -170,9 +181,10 @@ def _takes_little(before: Costs, after: Costs, fix: FixThresholds) -> bool:
 def _saves(before: Costs, after: Costs, least: Least) -> bool:
     """Return whether a fix saves enough bytes in about the time, or enough memory for few bytes, or computation."""
     fix, received, memory = least.fix, before.received - after.received, before.memory - after.memory
-    if received >= least.received:
+    is_faster = before.seconds - after.seconds >= least.seconds
+    if received >= least.received or (received >= least.large and is_faster):
         return after.seconds <= (1 + fix.slower) * before.seconds
     if -received > max(fix.growth * before.received, fix.traded * memory):
-        return before.compute - after.compute > least.compute and after.seconds < before.seconds
+        return before.compute - after.compute > least.seconds and after.seconds < before.seconds
     saved = max(memory, before.arguments - after.arguments) if least.is_of_arguments else memory
     return saved >= least.memory and after.seconds <= (1 + fix.growth) * before.seconds

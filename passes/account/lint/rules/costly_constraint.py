@@ -13,7 +13,7 @@ After::
     h = jax.lax.with_sharding_constraint(jnp.tanh(x @ w), P("data"))
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
@@ -23,7 +23,9 @@ from sdy.dialect.axis_syntax import format_dims
 from sdy.dialect.ops import ReshardOp
 from sdy.passes.account.causes import Purpose
 from sdy.passes.account.collectives import Collective
+from sdy.passes.account.lint.body_edits import ChangeConstraint, Constraint
 from sdy.passes.account.lint.candidates import Candidates
+from sdy.passes.account.lint.edits import Cure, Dims, dims_of, value_dims
 from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.places import python_line
 from sdy.passes.account.lint.program import LintedProgram
@@ -41,6 +43,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
         if isinstance(op, ReshardOp) and op not in program.passed_on:
             lines.setdefault((python_line(location_of(op)) or op.result.type, op.sharding.data), []).append(op)
     candidates = Candidates(program)
+    together = _together(program, [constraints[0] for constraints in lines.values()])
     for (_, sharding), constraints in lines.items():
         near = {op for constraint in constraints for op in _around(constraint)}
         collectives = [each for each in program.collectives if _is_reshard_of(each, near)]
@@ -48,7 +51,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
         received = sum(each.bytes for each in collectives)
         repeated = 0 if received else _repeated_bytes(program, worst)
         if received or repeated:
-            cures = candidates.of_constraint(worst)
+            cures = [*together.get(worst, ()), *candidates.of_constraint(worst)]
             yield Suspicion(
                 worst,
                 f"the sharding constraint {format_dims(sharding)} on {worst.result.type} reshards tensors that are "
@@ -60,6 +63,24 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
                 cures=cures if received else cures[:_FEW],
             )
 
+
+def _together(program: LintedProgram, constraints: Sequence[ReshardOp]) -> Mapping[ReshardOp, Sequence[Cure]]:
+    """Return the fix of the constraints of a function with one sharding: all get the shardings of their operands."""
+    alike: dict[tuple[Location | None, Dims], list[ReshardOp]] = {}
+    for op in constraints:
+        dims = dims_of(op.sharding.data, op.result)
+        if value_dims(op.input) != dims and (caller := [*program.places.callers(op), None][0]):
+            alike.setdefault((caller, dims), []).append(op)
+    return {
+        op: [Cure(tuple(ChangeConstraint(Constraint.of(each, dims), value_dims(each.input)) for each in together))]
+        for (_, dims), together in alike.items()
+        if 1 < len(together) <= _MOST_TOGETHER
+        for op in together
+    }
+
+
+_MOST_TOGETHER = 4
+"""Number of lines of a function whose constraints are changed together."""
 
 _FEW = 3
 """Number of fixes that are tried for a constraint that reshards nothing."""
