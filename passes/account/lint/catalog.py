@@ -73,7 +73,12 @@ class Rule:
 
     def size(self, suspicion: Suspicion) -> float:
         """Return the quantity of a match that counts toward the threshold."""
-        return suspicion.times if self.least == "many" else suspicion.cost
+        return suspicion.times if self.is_of_number else suspicion.cost
+
+    @property
+    def is_of_number(self) -> bool:
+        """True if the number of collectives is the problem rather than their bytes, which other rules explain."""
+        return self.least == "many"
 
     @property
     def text(self) -> str:

@@ -221,7 +221,12 @@ def _wanted(found: Sequence[Match], is_wanted: Callable[[Match], bool]) -> list[
     unwanted = [each for each in found if each not in wanted and not each.rule.needs_cure]
     allowed = {op for each in unwanted for op in each.collectives}
     rewritten = {op for each in wanted if not each.needs_cure and not each.worst.cures for op in each.collectives}
-    return [each for each in wanted if not each.overlaps(allowed | rewritten if each.needs_cure else allowed)]
+    return [
+        each
+        for each in wanted
+        if not each.overlaps(allowed | rewritten if each.needs_cure else allowed)
+        if not (each.rule.is_of_number and each.is_within(rewritten))
+    ]
 
 
 def _below(program: LintedProgram, every: Sequence[Match], is_wanted: Callable[[Match], bool]) -> Below | None:

@@ -97,7 +97,7 @@ class Match:
         Memory for which no fix is known is reported whatever its part.
         """
         received, held = self.received, sum(each.held for each in self.alike)
-        is_measured = self.rule.least != "many" and not self.rule.is_unmeasured and not self.worst.avoided
+        is_measured = not self.rule.is_of_number and not self.rule.is_unmeasured and not self.worst.avoided
         least_held = share * costs.memory if self.worst.cures else 1
         return not is_measured or received >= share * costs.received > 0 or held >= least_held
 
@@ -144,10 +144,11 @@ def matches(program: LintedProgram, rules: Iterable[Rule]) -> list[Match]:
     found: list[Match] = []
     for rule in rules:
         kinds: dict[object, list[Suspicion]] = {}
-        new = [each for each in rule.check(program) if rule.needs_cure or explained.isdisjoint(each.collectives)]
+        is_beside = rule.needs_cure or rule.is_of_number
+        new = [each for each in rule.check(program) if is_beside or explained.isdisjoint(each.collectives)]
         for suspicion in new:
             kinds.setdefault(_kind(suspicion, program), []).append(suspicion)
-            if not rule.needs_cure:
+            if not is_beside:
                 explained.update(suspicion.collectives)
         found += [Match(rule, program, alike, (rule.name, kind)) for kind, alike in kinds.items()]
     return found

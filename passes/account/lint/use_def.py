@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp
-from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import BlockArgument, OpResult, SSAValue, Use
 
 from sdy.dialect.ops import ReshardOp
 from sdy.passes.common.call_graph import calls_in
@@ -20,13 +20,17 @@ _MOVES = ConvertOp | DynamicSliceOp | ReshapeOp | ReshardOp | SliceOp | Transpos
 
 def is_updated_in_place(value: SSAValue) -> bool:
     """Return whether a slice of a value is updated, or a loop begins with it and changes it."""
-    return any(_updates(use.operation, use.index) for use in value.uses)
+    return any(updates_in_place(use) or _changes(use) for use in value.uses)
 
 
-def _updates(op: Operation, index: int) -> bool:
-    if isinstance(op, WhileOp):
-        return op.body.block.args[index] not in carried_unchanged(op)
-    return isinstance(op, DynamicUpdateSliceOp | ScatterOp) and index == 0
+def updates_in_place(use: Use) -> bool:
+    """Return whether an operation returns the used value with a slice updated."""
+    return isinstance(use.operation, DynamicUpdateSliceOp | ScatterOp) and use.index == 0
+
+
+def _changes(use: Use) -> bool:
+    op = use.operation
+    return isinstance(op, WhileOp) and op.body.block.args[use.index] not in carried_unchanged(op)
 
 
 class UseDefChains:

@@ -29,6 +29,7 @@ from sdy.passes.account.lint.candidates import Candidates
 from sdy.passes.account.lint.edits import Cure
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
+from sdy.passes.account.lint.use_def import updates_in_place
 from sdy.passes.account.lint.wording import from_to, in_iterations, moves, spec_of
 from sdy.passes.common.loops import carried_unchanged, loop_trips
 from sdy.sharding import TensorSharding
@@ -88,9 +89,9 @@ def _constrained_differently(program: LintedProgram) -> Iterator[Suspicion]:
     for loop in operations_of(program.module, WhileOp):
         end = loop.body.block.last_op
         for argument, returned in zip(loop.body.block.args, end.operands if end else (), strict=False):
-            taken = next((use.operation for use in argument.uses if isinstance(use.operation, ReshardOp)), None)
+            taken = next((op for value in _versions(argument) for op in _constraints(value)), None)
             given = returned.op if isinstance(returned, OpResult) else None
-            if taken is None or not isinstance(given, ReshardOp):
+            if taken is None or not isinstance(given, ReshardOp) or taken is given:
                 continue
             before, after = given.sharding.data, taken.sharding.data
             collectives = [each for each in program.collectives if each.is_reshard and each.source in (taken, given)]
@@ -109,6 +110,18 @@ def _constrained_differently(program: LintedProgram) -> Iterator[Suspicion]:
                 collectives=[each.op for each in collectives],
                 cures=[*_alike(candidates, taken, given)] if received else [],
             )
+
+
+def _versions(argument: BlockArgument) -> Iterator[SSAValue]:
+    """Yield a loop-carried value and what the body makes of it in place, such as an updated cache."""
+    value: SSAValue | None = argument
+    while value is not None:
+        yield value
+        value = next((use.operation.results[0] for use in value.uses if updates_in_place(use)), None)
+
+
+def _constraints(value: SSAValue) -> Iterator[ReshardOp]:
+    return (use.operation for use in value.uses if isinstance(use.operation, ReshardOp))
 
 
 def _alike(candidates: Candidates, taken: ReshardOp, given: ReshardOp) -> Iterator[Cure]:

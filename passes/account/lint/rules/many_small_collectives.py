@@ -51,6 +51,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
                 "stack their operands into one tensor, so that one collective suffices",
                 received=sum(each.bytes for each in together),
                 times=sum(each.times for each in together),
+                collectives=[each.op for each in together],
             )
 
     others = [each for alike in kinds.values() for each in alike if each not in by_line]
@@ -83,6 +84,7 @@ def _anywhere(program: LintedProgram, collectives: list[Collective]) -> Iterator
             "leave small tensors replicated, or stack them into one tensor, so that one collective suffices",
             received=sum(each.bytes for each in left),
             times=len(left),
+            collectives=[each.op for each in left],
         )
 
 
