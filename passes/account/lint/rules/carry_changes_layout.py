@@ -89,9 +89,9 @@ def _constrained_differently(program: LintedProgram) -> Iterator[Suspicion]:
     for loop in operations_of(program.module, WhileOp):
         end = loop.body.block.last_op
         for argument, returned in zip(loop.body.block.args, end.operands if end else (), strict=False):
-            taken = next((op for value in _versions(argument) for op in _constraints(value)), None)
             given = returned.op if isinstance(returned, OpResult) else None
-            if taken is None or not isinstance(given, ReshardOp) or taken is given:
+            taken = next((op for op in _constraints(argument) if op is not given), None)
+            if taken is None or not isinstance(given, ReshardOp):
                 continue
             before, after = given.sharding.data, taken.sharding.data
             collectives = [each for each in program.collectives if each.is_reshard and each.source in (taken, given)]
@@ -109,19 +109,16 @@ def _constrained_differently(program: LintedProgram) -> Iterator[Suspicion]:
                 avoided=0.0 if received else (trips or 1) * program.local_bytes(argument, after),
                 collectives=[each.op for each in collectives],
                 cures=[*_alike(candidates, taken, given)] if received else [],
+                cause=(argument.type, before.dim_axes, after.dim_axes),
             )
 
 
-def _versions(argument: BlockArgument) -> Iterator[SSAValue]:
-    """Yield a loop-carried value and what the body makes of it in place, such as an updated cache."""
+def _constraints(argument: BlockArgument) -> Iterator[ReshardOp]:
+    """Yield the constraints of a loop-carried value, and of what the body makes of it in place: an updated cache."""
     value: SSAValue | None = argument
     while value is not None:
-        yield value
+        yield from (use.operation for use in value.uses if isinstance(use.operation, ReshardOp))
         value = next((use.operation.results[0] for use in value.uses if updates_in_place(use)), None)
-
-
-def _constraints(value: SSAValue) -> Iterator[ReshardOp]:
-    return (use.operation for use in value.uses if isinstance(use.operation, ReshardOp))
 
 
 def _alike(candidates: Candidates, taken: ReshardOp, given: ReshardOp) -> Iterator[Cure]:

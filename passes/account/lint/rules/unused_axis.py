@@ -13,18 +13,30 @@ After::
 """
 
 from collections.abc import Iterator
+from functools import partial
 
+from xdsl.ir import SSAValue
+
+from sdy.axes import AxisRef
 from sdy.dialect.ops import ManualComputationOp
 from sdy.dialect.shardings import get_sharding
+from sdy.ir.shapes import rank
 from sdy.ir.walking import operations_of
+from sdy.passes.account.lint.body_edits import AddConstraint, Results
+from sdy.passes.account.lint.candidates import Candidates
+from sdy.passes.account.lint.edits import Cure, Dims, LazyCures, value_dims
 from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
-from sdy.passes.common.properties import num_bytes
+from sdy.passes.common.properties import is_elementwise, num_bytes
+from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.constants import ConstantOp
 
 _FRACTION = 8
 """A tensor also counts as large if it has 1/8 of the bytes of the largest one, so that small programs have large
 tensors."""
+
+_MOST_GENERATED = 8
+"""Number of generated tensors that are constrained."""
 
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
@@ -38,6 +50,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
     used |= {name for manual in operations_of(program.module, ManualComputationOp) for name in manual.manual_axes.data}
     largest = max(values, key=lambda value: program.local_bytes(value, get_sharding(value)))
     local = program.local_bytes(largest, get_sharding(largest))
+    candidates = Candidates(program)
     for name, size in program.mesh.axes:
         if size > 1 and name not in used:
             yield Suspicion(
@@ -45,4 +58,32 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
                 f'mesh axis "{name}" of size {size} shards no large tensor; devices along it repeat the same work',
                 f'shard {program.called(largest)}, {largest.type}, over it as well, or make a mesh without "{name}"',
                 held=local - local // size,
+                cures=LazyCures(partial(_cures, program, candidates, AxisRef(name))),
             )
+
+
+def _cures(program: LintedProgram, candidates: Candidates, axis: AxisRef) -> list[Cure]:
+    """Return constraints that shard the tensors that a step generates: random numbers, or a batch of zeros."""
+    layouts: dict[Results, Dims] = {}
+    for each in _generated(program):
+        results = Results.of(each)
+        extended = (dims for dims in candidates.extended(each, value_dims(each)) if any(axis in own for own in dims))
+        if results is not None and (dims := next(extended, None)):
+            layouts.setdefault(results, dims)
+    return [Cure((AddConstraint(results, dims),)) for results, dims in [*layouts.items()][:_MOST_GENERATED]]
+
+
+def _generated(program: LintedProgram) -> list[SSAValue]:
+    """Return the tensors that are computed from scalars only and used with others: those with equal elements last."""
+    equal: dict[SSAValue, bool] = {}
+    """The generated tensors, with whether their elements are equal."""
+    used: dict[SSAValue, None] = {}
+    for op in program.operations:
+        ranked = {operand: None for operand in op.operands if rank(operand.type)}
+        if op.results and not op.regions and all(each in equal for each in ranked):
+            is_equal = isinstance(op, ConstantOp | BroadcastInDimOp) or (bool(ranked) and is_elementwise(op))
+            of_op = is_equal and all(equal[each] for each in ranked)
+            equal.update((result, of_op) for result in op.results if rank(result.type))
+        else:
+            used.update((each, None) for each in ranked if each in equal)
+    return sorted(used, key=lambda each: equal[each])
