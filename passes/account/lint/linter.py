@@ -138,7 +138,10 @@ class _Search:
     def _unfixed(self) -> Sequence[tuple[int | None, Finding]]:
         """The findings of the matches that no fix helps, each with the number of the fix that shards its arguments."""
         found: list[tuple[int | None, Finding]] = []
+        explained: set[Operation] = set()
         for each in self._left:
+            if each.rule.is_of_number and each.is_within(explained):
+                continue
             finding = _avoiding(each, self._program, self._trials)
             if finding is None and not each.needs_cure and each.is_share(self._step, _LEAST_UNCURED):
                 finding = _uncured(each, self._trials)
@@ -148,6 +151,7 @@ class _Search:
             of = next((at for at, cure in enumerate(cures) if not cure.arguments.isdisjoint(each.arguments)), None)
             if of is None:
                 finding = replace(finding, collectives=self._explained[each.key])
+                explained |= finding.collectives
             found.append((of, finding))
         return found
 
@@ -221,12 +225,7 @@ def _wanted(found: Sequence[Match], is_wanted: Callable[[Match], bool]) -> list[
     unwanted = [each for each in found if each not in wanted and not each.rule.needs_cure]
     allowed = {op for each in unwanted for op in each.collectives}
     rewritten = {op for each in wanted if not each.needs_cure and not each.worst.cures for op in each.collectives}
-    return [
-        each
-        for each in wanted
-        if not each.overlaps(allowed | rewritten if each.needs_cure else allowed)
-        if not (each.rule.is_of_number and each.is_within(rewritten))
-    ]
+    return [each for each in wanted if not each.overlaps(allowed | rewritten if each.needs_cure else allowed)]
 
 
 def _below(program: LintedProgram, every: Sequence[Match], is_wanted: Callable[[Match], bool]) -> Below | None:

@@ -18,10 +18,11 @@ from functools import partial
 from xdsl.ir import SSAValue
 
 from sdy.axes import AxisRef
+from sdy.diagnostics import location_of
 from sdy.dialect.ops import ManualComputationOp
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import rank
-from sdy.ir.walking import operations_of
+from sdy.ir.walking import captured_values, operations_of
 from sdy.passes.account.lint.body_edits import AddConstraint, Results
 from sdy.passes.account.lint.candidates import Candidates
 from sdy.passes.account.lint.edits import Cure, Dims, LazyCures, value_dims
@@ -74,16 +75,21 @@ def _cures(program: LintedProgram, candidates: Candidates, axis: AxisRef) -> lis
 
 
 def _generated(program: LintedProgram) -> list[SSAValue]:
-    """Return the tensors that are computed from scalars only and used with others: those with equal elements last."""
+    """Return the tensors that are computed from scalars only and used by other lines: those with equal elements last.
+
+    The latter are used as initial values; operands of elementwise operations are scalars that are broadcast.
+    """
     equal: dict[SSAValue, bool] = {}
     """The generated tensors, with whether their elements are equal."""
     used: dict[SSAValue, None] = {}
     for op in program.operations:
-        ranked = {operand: None for operand in op.operands if rank(operand.type)}
-        if op.results and not op.regions and all(each in equal for each in ranked):
+        ranked = {value: None for value in (*op.operands, *captured_values(op)) if rank(value.type)}
+        if op.results and all(each in equal for each in ranked):
             is_equal = isinstance(op, ConstantOp | BroadcastInDimOp) or (bool(ranked) and is_elementwise(op))
             of_op = is_equal and all(equal[each] for each in ranked)
             equal.update((result, of_op) for result in op.results if rank(result.type))
-        else:
-            used.update((each, None) for each in ranked if each in equal)
-    return sorted(used, key=lambda each: equal[each])
+        for each in ranked:
+            is_scalar = equal.get(each, True) and is_elementwise(op)
+            if each in equal and not is_scalar and location_of(op) != location_of(each):
+                used[each] = None
+    return sorted(used, key=lambda each: (equal[each], -num_bytes(each.type)))
