@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import pytest
+from jax import lax
 from jax.sharding import PartitionSpec as P
 
 import sdy
@@ -104,6 +105,17 @@ def test_every_rule_can_be_asked_about_every_program(name: str) -> None:
     with capture():
         findings = sdy.lint(CORPUS[name].module(), lint_options=sdy.LintOptions(thresholds=thresholds))
     assert str(findings)
+
+
+def test_a_tensor_is_not_walked_by_a_loop_that_takes_it_as_an_index() -> None:
+    def step(x: jax.Array, start: jax.Array) -> jax.Array:
+        def add(_: int, total: jax.Array) -> jax.Array:
+            return total + lax.dynamic_slice_in_dim(x, start, 8, 1)
+
+        return lax.fori_loop(0, 4, add, jnp.zeros((1024, 8)))
+
+    arguments = tensor(1024, 64, split=P("data")), tensor(dtype="int32")
+    assert not found(Written(step, arguments))
 
 
 def test_reasons_tell_who_gave_an_axis() -> None:

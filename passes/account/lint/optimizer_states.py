@@ -8,6 +8,7 @@ from xdsl.ir import BlockArgument, OpResult, SSAValue
 from sdy.dialect.ops import ReshardOp
 from sdy.passes.auto.state import find_state
 from sdy.passes.common.properties import is_elementwise
+from sdy.stablehlo.elementwise import ConvertOp
 
 
 def optimizer_states(main: FuncOp) -> Mapping[BlockArgument, Sequence[BlockArgument]]:
@@ -30,9 +31,11 @@ def optimizer_states(main: FuncOp) -> Mapping[BlockArgument, Sequence[BlockArgum
 
 
 def _is_elementwise_only(value: SSAValue) -> bool:
+    """Return whether only elementwise operations use a value, also where it is cast or resharded first."""
+    users = [use.operation for use in value.uses]
     return all(
-        is_elementwise(op) or (isinstance(op, ReshardOp) and _is_elementwise_only(op.result))
-        for op in (use.operation for use in value.uses)
+        _is_elementwise_only(op.results[0]) if isinstance(op, ConvertOp | ReshardOp) else is_elementwise(op)
+        for op in users
     )
 
 

@@ -28,7 +28,7 @@ class Mistake:
     at: Callable[..., Any] | None = None
     has_cure: bool = True
     needs_names: bool = False
-    """True if the rule tells parameters from data by the names of the arguments."""
+    """True if the rule tells parameters from data by the names of the arguments, or reads those of primitives."""
 
     @property
     def cause(self) -> str:

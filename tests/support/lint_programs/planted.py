@@ -43,10 +43,11 @@ class Written:
     results: Any = None
     """The shardings of the results, a tree of partition specs; None leaves them to the compiler."""
     mesh: Mapping[str, int] = field(default_factory=lambda: GRID)
+    axis_type: AxisType = AxisType.Auto
 
     def lowered(self) -> jax.stages.Lowered:
         """Lower the function with JAX."""
-        mesh = jax.make_mesh(tuple(self.mesh.values()), tuple(self.mesh), axis_types=(AxisType.Auto,) * len(self.mesh))
+        mesh = jax.make_mesh(tuple(self.mesh.values()), tuple(self.mesh), axis_types=(self.axis_type,) * len(self.mesh))
         is_tensor: Callable[[Any], bool] = lambda leaf: isinstance(leaf, Tensor)  # noqa: E731
         arguments = jax.tree.map(lambda each: each.on(mesh), self.arguments, is_leaf=is_tensor)
         options: dict[str, Any] = {"donate_argnums": self.donated}

@@ -5,6 +5,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
 from lint_programs.mistake import DATA, EIGHT, SQUARE, Mistake, constrained, descend, mlp
@@ -68,7 +69,87 @@ def replicated_before_product(params: Any, x: jax.Array) -> jax.Array:
     return h @ params["down"]
 
 
+def resharded_layer(params: Any, x: jax.Array) -> jax.Array:
+    for number, w in enumerate(params):
+        x = x @ jax.sharding.reshard(w, P(None, None))
+        if number == 1:
+            x = jax.sharding.reshard(x, P(None, None))  # mistake
+        x = jax.nn.silu(x)
+    return jnp.mean(jax.sharding.reshard(x, P("data", None)) ** 2)
+
+
+def whole_out_sharding(params: Any, x: jax.Array) -> jax.Array:
+    for number, layer in enumerate(params):
+        if number == 1:
+            h = jnp.einsum("td,df->tf", x, layer["up"], out_sharding=P("data", None))  # mistake
+        else:
+            h = jnp.einsum("td,df->tf", x, layer["up"], out_sharding=P("data", "model"))
+        h = jax.sharding.reshard(jax.nn.gelu(h), P("data", "model"))
+        x = x + jnp.einsum("tf,fd->td", h, layer["down"], out_sharding=P("data", None))
+    return jnp.mean(x**2)
+
+
+def features_of_batch(params: Any, tokens: jax.Array) -> jax.Array:
+    x = params["embed"][tokens]  # mistake
+    for up, down in params["layers"]:
+        x = x + jax.nn.gelu(x @ up) @ down
+    return jnp.mean((x @ params["embed"].T) ** 2)
+
+
+def sampled(params: Any, key: jax.Array) -> jax.Array:
+    x = jax.random.normal(key, (4096, 1024))  # mistake
+
+    def turn(x: jax.Array, _: None) -> tuple[jax.Array, None]:
+        return x + jnp.tanh(x @ params["up"]) @ params["down"], None
+
+    return lax.scan(turn, x, None, length=16)[0]
+
+
+LAYERS = [(tensor(1024, 4096, split=P("data", "model")), tensor(4096, 1024, split=P("model", "data")))] * 3
+
 MISTAKES: dict[str, Mistake] = {
+    "a reshard between layers, with explicit axes": Mistake(
+        "costly-constraint",
+        Written(
+            descend(resharded_layer),
+            ([tensor(2048, 2048, split=P("data", None))] * 4, tensor(32768, 2048, split=P("data", None))),
+            mesh=EIGHT,
+            axis_type=AxisType.Explicit,
+        ),
+        at=resharded_layer,
+        needs_names=True,
+    ),
+    "an out_sharding that replicates, with explicit axes": Mistake(
+        "costly-constraint",
+        Written(
+            descend(whole_out_sharding),
+            (
+                [{"up": tensor(1024, 4096, split=P(None, "model")), "down": tensor(4096, 1024, split=P("model", None))}]
+                * 3,
+                tensor(8192, 1024, split=P("data", None)),
+            ),
+            axis_type=AxisType.Explicit,
+        ),
+        at=whole_out_sharding,
+        needs_names=True,
+    ),
+    "an embedding whose features have the axis of the batch": Mistake(
+        "forgotten-constraint",
+        Written(
+            descend(features_of_batch),
+            (
+                {"embed": tensor(8192, 1024, split=P("model", "data")), "layers": LAYERS},
+                tensor(16, 1024, split=P("data"), dtype="int32"),
+            ),
+        ),
+        at=features_of_batch,
+        needs_names=True,
+    ),
+    "noise that is drawn in a step": Mistake(
+        "unused-axis",
+        Written(sampled, (mlp(P(), P()), tensor(2, split=P(), dtype="uint32")), mesh=EIGHT),
+        needs_names=True,
+    ),
     "a constraint whose removal costs as little as another one": Mistake(
         "costly-constraint",
         Written(

@@ -61,7 +61,33 @@ def decode_apart(keys: Any, values: Any, x: jax.Array, position: jax.Array, para
     return cache["keys"], cache["values"], attended
 
 
+def generate_constrained(params: Any, cache: Any, x: jax.Array) -> Any:
+    def turn(carry: Any, position: jax.Array) -> tuple[Any, None]:
+        cache, x = carry
+        q, k, v = (jnp.einsum("bd,dhk->bhk", x, params[name]) for name in "qkv")
+        keys = lax.dynamic_update_slice(cache["keys"], k[:, None], (0, position, 0, 0))
+        values = lax.dynamic_update_slice(cache["values"], v[:, None], (0, position, 0, 0))
+        read, held = P("data", None, "model"), P("data", "model")
+        scores = jnp.einsum("bhk,bthk->bht", q, lax.with_sharding_constraint(keys, read))
+        attended = jnp.einsum("bht,bthk->bhk", scores, lax.with_sharding_constraint(values, read))
+        kept = [lax.with_sharding_constraint(each, held) for each in (keys, values)]  # mistake
+        x = x + jnp.einsum("bhk,hkd->bd", attended, params["out"])
+        return ({"keys": kept[0], "values": kept[1]}, x), None
+
+    return lax.scan(turn, (cache, x), jnp.arange(64))[0]
+
+
 MISTAKES: dict[str, Mistake] = {
+    "a cache that is constrained to positions and read by heads": Mistake(
+        "carry-changes-layout",
+        replace(
+            generating(P("data", None, "model"), HEADS, P("model"), P("data")),
+            function=generate_constrained,
+            mesh={"data": 4, "model": 2},
+        ),
+        at=generate_constrained,
+        has_cure=False,
+    ),
     "a cache of keys and values in two arguments": Mistake(
         "replicated-tensor",
         Written(

@@ -107,7 +107,29 @@ def outputs_first(up: P, down: P) -> list[dict[str, Any]]:
     return [{"up": tensor(4096, 1024, split=up), "down": tensor(1024, 4096, split=down)}] * 3
 
 
+def averaged(params: Any, ema: Any, x: jax.Array) -> Any:
+    def loss(params: Any) -> jax.Array:
+        h = x
+        for w in params:
+            h = constrained(jnp.tanh(h @ w.astype("bfloat16")), P("data"))
+        return jnp.mean(h**2)
+
+    params = jax.tree.map(lambda p, g: p - 0.1 * g, params, jax.grad(loss)(params))
+    return params, jax.tree.map(lambda e, p: 0.99 * e + 0.01 * p, ema, params)
+
+
 MISTAKES: dict[str, Mistake] = {
+    "an average of weights that are cast": Mistake(
+        "optimizer-state",
+        Written(
+            averaged,
+            ([tensor(4096, 4096, split=P("data"))] * 4, [tensor(4096, 4096, split=P())] * 4, ROWS),
+            donated=(0, 1),
+            results=([P("data")] * 4, [P()] * 4),
+            mesh=EIGHT,
+        ),
+        "ema[0]",
+    ),
     "a replicated weight among fully sharded ones": Mistake(
         "replicated-parameter",
         Written(
