@@ -65,7 +65,7 @@ class Constraint:
 
     @property
     def text(self) -> str:
-        """The constraint as it is written, and its line."""
+        """The function or argument of JAX that a person writes, and the line."""
         return f"{written_as(self.primitive)} {_place(self.where, self.type_)}"
 
 

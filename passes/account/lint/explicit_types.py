@@ -51,7 +51,7 @@ def retyped(module: ModuleOp, changed: Mapping[Operation, Dims | None]) -> Mappi
 class _Types:
     """The shardings in the types of values, before and after a change of some constraints.
 
-    Those of unknown values, such as results without a constraint of unknown operands, are missing.
+    Values of unknown types, such as results without a constraint of unknown operands, have none.
     """
 
     def __init__(self, module: ModuleOp, changed: Mapping[Operation, Dims | None]) -> None:
