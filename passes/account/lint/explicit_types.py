@@ -61,7 +61,7 @@ class _Types:
         self._before: dict[SSAValue, Dims] = {}
         self._after: dict[SSAValue, Dims] = {}
         self._transposed: dict[tuple[Location | None, object, Dims], Dims] = {}
-        """The new sharding of the gradient of what a line reshards, by its old one."""
+        """The new sharding of the gradient of what a line computes or reshards, by its old one."""
         if not all(primitive(op) in _WRITTEN for op in operations_of(module, ShardingConstraintOp, ReshardOp)):
             self._infer(module)
 
@@ -84,13 +84,16 @@ class _Types:
         after = before
         if op in self._changed:
             after = self._changed[op] or new or before
-        elif given == before and primitive(op) not in _WRITTEN:
+        elif primitive(op) not in _WRITTEN and (given == before or is_in_backward_pass(op)):
             self.passed_on.add(op)
             after = new or before
-        elif is_in_backward_pass(op):
-            after = self._transposed.get((location_of(op), op.result.type, before), before)
-        if given is not None and new is not None and given != new and not is_in_backward_pass(op):
-            self._transposed[location_of(op), op.result.type, given] = new
+        key = location_of(op), op.result.type
+        if is_in_backward_pass(op):
+            after = self._transposed.get((*key, before), before) if after == before else after
+        else:
+            for old, changed in ((given, new), (before, after)):
+                if old is not None and changed is not None and old != changed:
+                    self._transposed[*key, old] = changed
         if after != before:
             self.retyped[op] = after
         self._before[op.result], self._after[op.result] = before, after
@@ -105,8 +108,11 @@ def _results(op: Operation, types: Mapping[SSAValue, Dims]) -> Iterator[tuple[SS
                 for region in op.regions:
                     yield region.block.args[index], types[operand]
         return
-    rule = sharding_rule(op)
     ranked = [operand for operand in op.operands if rank(operand.type)]
+    if not ranked and not op.regions:
+        yield from ((result, ((),) * rank(result.type)) for result in op.results)
+        return
+    rule = sharding_rule(op)
     if rule is None or not all(operand in types for operand in ranked):
         return
     axes: dict[int, Axes] = {}
