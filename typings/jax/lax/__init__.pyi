@@ -129,6 +129,21 @@ def rng_bit_generator(
     key: ArrayLike, shape: Sequence[int], dtype: DTypeLike = ..., algorithm: RandomAlgorithm = ...
 ) -> tuple[Array, Array]: ...
 def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array: ...
+
+class GatherDimensionNumbers:
+    def __init__(
+        self,
+        offset_dims: tuple[int, ...],
+        collapsed_slice_dims: tuple[int, ...],
+        start_index_map: tuple[int, ...],
+    ) -> None: ...
+
+def gather(
+    operand: ArrayLike,
+    start_indices: ArrayLike,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Sequence[int],
+) -> Array: ...
 def scatter_add(
     operand: ArrayLike,
     scatter_indices: ArrayLike,
