@@ -46,8 +46,8 @@ def test_the_main_finding_does_not_depend_on_source_lines_and_names(name: str, l
             strip_locations(module)
         first, *_ = sdy.lint(lowered)
         stripped, *_ = sdy.lint(module)
-    # Without names, a rule may leave the mistake to the last one.
-    assert stripped.rule in (first.rule, "costly-argument")
+    # Without names, a rule may leave the mistake to the last one, and optimizer state is a sibling of the parameters.
+    assert stripped.rule in (first.rule, "costly-argument", "siblings-differ")
     assert bool(stripped.compared) == bool(first.compared)
     assert lines or "unknown" not in str(stripped)
 

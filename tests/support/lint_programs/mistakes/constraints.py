@@ -215,5 +215,6 @@ MISTAKES: dict[str, Mistake] = {
             mesh=EIGHT,
         ),
         at=cast_down_loss,
+        needs_names=True,
     ),
 }

@@ -162,7 +162,7 @@ MISTAKES: dict[str, Mistake] = {
         "ema[0]['weight']",
     ),
     "activations that take the axis of a table": Mistake(
-        "sum-over-sharded-operand",
+        "forgotten-constraint",
         Written(
             descend(lookup_loss),
             (
@@ -176,6 +176,7 @@ MISTAKES: dict[str, Mistake] = {
             mesh=EIGHT,
         ),
         "params['table']",
+        needs_names=True,
     ),
     "queries and keys sharded along the size of the heads": Mistake(
         "sum-over-sharded-operand",
