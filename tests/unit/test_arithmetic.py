@@ -64,7 +64,9 @@ CASES: list[Counted] = [
 def test_operations_are_counted(
     function: Callable[..., Any], arguments: tuple[jax.ShapeDtypeStruct, ...], operations: float
 ) -> None:
-    assert sum(work.operations for work in counted(function, *arguments)) == pytest.approx(operations)
+    works = counted(function, *arguments)
+    assert sum(work.operations for work in works) == pytest.approx(operations)
+    assert {type(work.operations) for work in works} <= {float, int}  # not of NumPy: costs are given to users
 
 
 @pytest.mark.parametrize(("precision", "passes"), [(None, 1), ("high", 3), ("highest", 6)])

@@ -158,7 +158,7 @@ def _convolution(op: ConvolutionOp) -> Work:
         low, step = window.padding[0], window.base_dilation
         starts = np.arange(result[out])[:, None] * window.stride - low
         places = starts + np.arange(window.size or 0)[None, :] * window.window_dilation
-        pairs *= np.count_nonzero((places >= 0) & (places <= (lhs[dim] - 1) * step) & (places % step == 0))
+        pairs *= int(np.count_nonzero((places >= 0) & (places <= (lhs[dim] - 1) * step) & (places % step == 0)))
     batch, features = result[dims.output_batch_dimension], result[dims.output_feature_dimension]
     return _product(op, 2.0 * batch * features * rhs[dims.kernel_input_feature_dimension] * pairs)
 
