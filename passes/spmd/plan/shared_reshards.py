@@ -107,17 +107,14 @@ def num_sharing(op: Operation, operand: SSAValue) -> int:
 
 
 def _num_products(op: DotGeneralOp, operand: SSAValue) -> int:
-    value, form = before_reshards(operand), _form(op)
+    side, value, form = [*op.operands].index(operand), before_reshards(operand), _form(op)
     products = {user for user, _ in _users(value) if isinstance(user, DotGeneralOp) and user.parent is op.parent}
-    sides = [side for side in (0, 1) if op.operands[side] is operand]
-    return 1 + sum(
-        user is not op and before_reshards(user.operands[side]) is value and _form(user) == form
-        for user in products
-        for side in sides[:1]
-    )
+    alike = {user for user in products if before_reshards(user.operands[side]) is value and _form(user) == form}
+    return len(alike | {op})
 
 
 def _form(op: DotGeneralOp) -> Hashable:
+    """Return the dimensions, types and shardings of a product, on which its plan depends."""
     values = (*map(before_reshards, op.operands), op.result)
     return op.dot_dimension_numbers, tuple((value.type, get_sharding(value)) for value in values)
 

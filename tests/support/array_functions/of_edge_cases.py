@@ -4,6 +4,8 @@
 # pyright: reportAttributeAccessIssue=false, reportUnknownMemberType=false, reportUnknownLambdaType=false
 # pyright: reportUnknownArgumentType=false, reportCallIssue=false, reportUnknownVariableType=false
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -11,6 +13,8 @@ from jax import lax
 from array_functions.array_function import MATRIX, TENSOR, ArrayFunction, differentiable, other
 
 key = jax.random.key(0)
+
+convolution = partial(lax.conv_general_dilated, dimension_numbers=("NWC", "WIO", "NWC"))
 
 FUNCTIONS: dict[str, ArrayFunction] = {
     "reduce no dims": differentiable(lambda x: lax.reduce(x, 0.0, lax.add, ()), MATRIX),
@@ -27,62 +31,52 @@ FUNCTIONS: dict[str, ArrayFunction] = {
         lambda x, y: lax.conv_general_dilated(x, y, (), [], dimension_numbers=("NC", "OI", "NC")), MATRIX, MATRIX
     ),
     "conv 1x1": differentiable(
-        lambda x, y: lax.conv_general_dilated(x, y, (1,), "SAME", dimension_numbers=("NWC", "WIO", "NWC")),
+        lambda x, y: convolution(x, y, (1,), "SAME"),
         TENSOR,
         (1, 24, 8),
     ),
     "conv batch group": differentiable(
-        lambda x, y: lax.conv_general_dilated(
-            x, y, (1,), "SAME", batch_group_count=4, dimension_numbers=("NWC", "WIO", "NWC")
-        ),
+        lambda x, y: convolution(x, y, (1,), "SAME", batch_group_count=4),
         TENSOR,
         (3, 24, 8),
     ),
     "conv batch group 8": differentiable(
-        lambda x, y: lax.conv_general_dilated(
-            x, y, (1,), "SAME", batch_group_count=8, dimension_numbers=("NWC", "WIO", "NWC")
-        ),
+        lambda x, y: convolution(x, y, (1,), "SAME", batch_group_count=8),
         TENSOR,
         (3, 24, 8),
     ),
     "conv feature group": differentiable(
-        lambda x, y: lax.conv_general_dilated(
-            x, y, (1,), "SAME", feature_group_count=8, dimension_numbers=("NWC", "WIO", "NWC")
-        ),
+        lambda x, y: convolution(x, y, (1,), "SAME", feature_group_count=8),
         TENSOR,
         (4, 3, 16),
     ),
     "conv lhs dil": differentiable(
-        lambda x, y: lax.conv_general_dilated(
-            x, y, (1,), [(1, 1)], lhs_dilation=(3,), dimension_numbers=("NWC", "WIO", "NWC")
-        ),
+        lambda x, y: convolution(x, y, (1,), [(1, 1)], lhs_dilation=(3,)),
         TENSOR,
         (3, 24, 8),
     ),
     "conv neg pad": differentiable(
-        lambda x, y: lax.conv_general_dilated(x, y, (1,), [(-2, -1)], dimension_numbers=("NWC", "WIO", "NWC")),
+        lambda x, y: convolution(x, y, (1,), [(-2, -1)]),
         TENSOR,
         (3, 24, 8),
     ),
     "conv big pad": differentiable(
-        lambda x, y: lax.conv_general_dilated(x, y, (2,), [(9, 7)], dimension_numbers=("NWC", "WIO", "NWC")),
+        lambda x, y: convolution(x, y, (2,), [(9, 7)]),
         TENSOR,
         (3, 24, 8),
     ),
     "conv window all": differentiable(
-        lambda x, y: lax.conv_general_dilated(x, y, (1,), "VALID", dimension_numbers=("NWC", "WIO", "NWC")),
+        lambda x, y: convolution(x, y, (1,), "VALID"),
         TENSOR,
         (16, 24, 8),
     ),
     "conv rhs dil": differentiable(
-        lambda x, y: lax.conv_general_dilated(
-            x, y, (1,), "SAME", rhs_dilation=(5,), dimension_numbers=("NWC", "WIO", "NWC")
-        ),
+        lambda x, y: convolution(x, y, (1,), "SAME", rhs_dilation=(5,)),
         TENSOR,
         (3, 24, 8),
     ),
     "conv 0 batch": differentiable(
-        lambda x, y: lax.conv_general_dilated(x[:0], y, (1,), "SAME", dimension_numbers=("NWC", "WIO", "NWC")).sum(),
+        lambda x, y: convolution(x[:0], y, (1,), "SAME").sum(),
         TENSOR,
         (3, 24, 8),
     ),
