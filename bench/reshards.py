@@ -43,9 +43,9 @@ from sdy.device_groups import shard_indices
 from sdy.dialect.collectives import AllGatherOp, AllSliceOp, AllToAllOp, CollectivePermuteOp
 from sdy.mesh import Mesh
 from sdy.passes.jax.hlo_received import bytes_received
-from sdy.passes.spmd.plan.cheapest_plan import cheapest_plan
-from sdy.passes.spmd.plan.collective_cost import elements_received
-from sdy.passes.spmd.plan.collective_steps import (
+from sdy.passes.spmd.reshard.cheapest_plan import cheapest_plan
+from sdy.passes.spmd.reshard.collective_cost import elements_received
+from sdy.passes.spmd.reshard.collective_steps import (
     AllGather,
     AllSlice,
     AllToAll,

@@ -17,9 +17,9 @@ from sdy.passes.common.properties import num_bytes
 from sdy.passes.spmd.costs.communication import received_in_group, received_in_permute
 from sdy.passes.spmd.costs.network import AxisNames, Message, Network
 from sdy.passes.spmd.costs.step_time import differing_axes
-from sdy.passes.spmd.plan.cheapest_plan import cheapest_plan
-from sdy.passes.spmd.plan.collective_cost import fused_steps
-from sdy.passes.spmd.plan.collective_steps import (
+from sdy.passes.spmd.reshard.cheapest_plan import cheapest_plan
+from sdy.passes.spmd.reshard.collective_cost import fused_steps
+from sdy.passes.spmd.reshard.collective_steps import (
     AllGather,
     AllSlice,
     AllToAll,

@@ -21,10 +21,10 @@ from sdy.ir.shapes import shape
 from sdy.ir.walking import operations_of
 from sdy.passes.common.properties import before_barriers
 from sdy.passes.spmd import planner_of
-from sdy.passes.spmd.plan.collective_steps import AllGather, AllSlice, AllToAll, AxesPerDim, Collective
 from sdy.passes.spmd.plan.planner import Planner
 from sdy.passes.spmd.plan.rematerialize import rematerialize
 from sdy.passes.spmd.plan.reshard_cost import elements_resharded, is_substitute
+from sdy.passes.spmd.reshard.collective_steps import AllGather, AllSlice, AllToAll, AxesPerDim, Collective
 from sdy.sharding import DimSharding, TensorSharding, equivalent
 
 

@@ -20,9 +20,9 @@ from sdy.mesh import Mesh
 from sdy.passes.spmd.emit.exchange_builder import TensorEmitter
 from sdy.passes.spmd.emit.operation_reshards import reshard_around
 from sdy.passes.spmd.emit.resolution import layout_of
-from sdy.passes.spmd.plan.collective_cost import local_elements
 from sdy.passes.spmd.plan.reshard_cost import elements_around, shardings_of_uses
 from sdy.passes.spmd.pointwise import applied, is_pointwise
+from sdy.passes.spmd.reshard.collective_cost import local_elements
 from sdy.passes.spmd.shards.elements import has_neutral_starts
 from sdy.passes.spmd.stages import Cut, with_parts
 from sdy.sharding import DimSharding, TensorSharding, equivalent

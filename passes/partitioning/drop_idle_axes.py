@@ -19,7 +19,7 @@ from sdy.ir.fast_access import type_of
 from sdy.ir.shapes import is_static_tensor, shape
 from sdy.ir.walking import operations, operations_of
 from sdy.mesh import Mesh
-from sdy.passes.spmd.plan.collective_state import prime_pieces
+from sdy.passes.spmd.reshard.collective_state import prime_pieces
 from sdy.rule import OpShardingRule
 from sdy.rules import sharding_rule
 from sdy.sharding import DimSharding, TensorSharding

@@ -2,12 +2,13 @@
 
 Each folder imports only the folders above it:
 
-    shards/  shards of one tensor, without operations on them: layouts, halos, windows, reshaped dimensions
-    plan/    plans as values: the shardings in which an operation runs, the collectives of a reshard, their costs;
-             the planner, Shardy's or that of least communication, makes the choices
-    emit/    operations written for a plan: reshards, exchanges, collectives, padding
-    ops/     the partitioning of each family of operations, a file for each
-    costs/   time and memory of the program of one device
+    shards/   shards of one tensor, without operations on them: layouts, halos, windows, reshaped dimensions
+    reshard/  the collectives from one sharding of a tensor to another, and the elements that they receive
+    plan/     the shardings in which an operation runs, and their cost; the planner, Shardy's or that of least
+              communication, makes the choices
+    emit/     operations written for a plan: reshards, exchanges, collectives, padding
+    ops/      the partitioning of each family of operations, a file for each
+    costs/    time and memory of the program of one device
 """
 
 from typing import TYPE_CHECKING

@@ -7,13 +7,13 @@ from sdy.mesh import Mesh
 from sdy.passes.common.manual_axes import ManualAxes
 from sdy.passes.spmd.ops import partitioning_of
 from sdy.passes.spmd.plan.cheapest_operation import cheapest_operation
-from sdy.passes.spmd.plan.cheapest_plan import cheapest_plan
-from sdy.passes.spmd.plan.collective_steps import AxesPerDim, Collective
 from sdy.passes.spmd.plan.operation_plan import OperationShardings, Tensors
 from sdy.passes.spmd.plan.planner import Planner, without_lost_sums
 from sdy.passes.spmd.plan.sharded_operation import ShardedOperation
 from sdy.passes.spmd.plan.special_rules import replicated_unless_passing_through
 from sdy.passes.spmd.plan.spread_dot import spread
+from sdy.passes.spmd.reshard.cheapest_plan import cheapest_plan
+from sdy.passes.spmd.reshard.collective_steps import AxesPerDim, Collective
 from sdy.passes.spmd.shards.halo import Exchange, ReadRanges, needed_rows
 from sdy.passes.spmd.shards.reshaped_layouts import ReshapedLayouts
 from sdy.rule import OpShardingRule

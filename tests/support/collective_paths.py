@@ -1,6 +1,6 @@
 """The cheapest sequences of collectives by Dijkstra's algorithm over all shardings.
 
-A slow reference for `sdy.passes.spmd.plan.collective_search`.
+A slow reference for `sdy.passes.spmd.reshard.collective_search`.
 """
 
 import heapq
@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from sdy.axes import merge_sub_axes, subtract, total_size
 from sdy.mesh import Mesh
-from sdy.passes.spmd.plan.collective_cost import elements_received
-from sdy.passes.spmd.plan.collective_steps import (
+from sdy.passes.spmd.reshard.collective_cost import elements_received
+from sdy.passes.spmd.reshard.collective_steps import (
     AllGather,
     AllSlice,
     AllToAll,

@@ -9,9 +9,9 @@ from sdy.mesh import Mesh
 from sdy.passes.spmd import planner_of
 from sdy.passes.spmd.emit.illegality import Illegality, Reason
 from sdy.passes.spmd.least_communication import LeastCommunicationPlanner
-from sdy.passes.spmd.plan.collective_cost import elements_received
-from sdy.passes.spmd.plan.collective_steps import Collective
 from sdy.passes.spmd.plan.planner import Planner, ShardyPlanner
+from sdy.passes.spmd.reshard.collective_cost import elements_received
+from sdy.passes.spmd.reshard.collective_steps import Collective
 from sdy.passes.spmd.shards.halo import ReadRanges
 
 MESH = Mesh((("x", 2), ("y", 2), ("z", 2)))

@@ -13,10 +13,11 @@ from oracle import oracle
 from samples import covering, is_thorough
 from sdy.axes import AxisRef, merge_sub_axes, total_size
 from sdy.mesh import Mesh
-from sdy.passes.spmd.plan.cheapest_plan import cheapest_plan
-from sdy.passes.spmd.plan.collective_cost import elements_received
-from sdy.passes.spmd.plan.collective_plan import plan_collectives
-from sdy.passes.spmd.plan.collective_steps import (
+from sdy.passes.spmd.plan.common_sharding import common_axes
+from sdy.passes.spmd.reshard.cheapest_plan import cheapest_plan
+from sdy.passes.spmd.reshard.collective_cost import elements_received
+from sdy.passes.spmd.reshard.collective_plan import plan_collectives
+from sdy.passes.spmd.reshard.collective_steps import (
     AllGather,
     AllSlice,
     AllToAll,
@@ -24,8 +25,7 @@ from sdy.passes.spmd.plan.collective_steps import (
     Collective,
     CollectivePermute,
 )
-from sdy.passes.spmd.plan.common_sharding import common_axes
-from sdy.passes.spmd.plan.searched_plan import least_elements
+from sdy.passes.spmd.reshard.searched_plan import least_elements
 from sdy.rule import OpShardingRule
 
 X, Y, Z = AxisRef("x"), AxisRef("y"), AxisRef("z")

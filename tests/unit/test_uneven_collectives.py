@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sdy.passes.spmd.plan.resize_cost import received_in_gather, received_in_slice, resizes_around
+from sdy.passes.spmd.reshard.resize_cost import received_in_gather, received_in_slice, resizes_around
 from sdy.passes.spmd.shards.halo import Exchange, ReadRanges, needed_rows
 from sdy.passes.spmd.shards.layout import round_up
 

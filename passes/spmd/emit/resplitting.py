@@ -21,7 +21,7 @@ from sdy.passes.spmd.emit.exchange_builder import Devices, ExchangeBuilder
 from sdy.passes.spmd.emit.op_conversion import Target
 from sdy.passes.spmd.emit.padding import Insertion, sharding_without_partials
 from sdy.passes.spmd.emit.resolution import zero_filler
-from sdy.passes.spmd.plan.resize_cost import exchanges_before_gather, exchanges_in_slice
+from sdy.passes.spmd.reshard.resize_cost import exchanges_before_gather, exchanges_in_slice
 from sdy.passes.spmd.shards.halo import Exchange, ReadRanges, needed_rows
 from sdy.passes.spmd.shards.layout import Layout
 from sdy.sharding import TensorSharding

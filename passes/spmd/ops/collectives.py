@@ -47,8 +47,8 @@ from sdy.passes.spmd.emit.op_conversion import OpConversion, PaddedConversion, T
 from sdy.passes.spmd.emit.operation_partitioning import Lower, OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.emit.padding import Insertion, Padding
 from sdy.passes.spmd.emit.resplitting import gather_after_exchange, resplit, slice_with_exchange
-from sdy.passes.spmd.plan.resize_cost import collective_size
 from sdy.passes.spmd.plan.unreduced_plan import in_mesh_order
+from sdy.passes.spmd.reshard.resize_cost import collective_size
 from sdy.passes.spmd.shards.layout import Layout
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.checks.shape_checks import tensor_type

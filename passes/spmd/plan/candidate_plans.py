@@ -34,7 +34,6 @@ from functools import lru_cache, partial
 from sdy.axes import AxisRef, merge_sub_axes, prefix_without_overlap, subtract, total_size
 from sdy.factors import project
 from sdy.mesh import Mesh
-from sdy.passes.spmd.plan.collective_state import prime_pieces
 from sdy.passes.spmd.plan.operation_plan import (
     Axes,
     OperationShardings,
@@ -42,6 +41,7 @@ from sdy.passes.spmd.plan.operation_plan import (
     closed_if_missing,
     plan_with_axes,
 )
+from sdy.passes.spmd.reshard.collective_state import prime_pieces
 from sdy.passes.spmd.shards.reshaped_layouts import carry_over
 from sdy.rule import OpShardingRule, factors_in
 from sdy.sharding import TensorSharding, equivalent

@@ -6,10 +6,10 @@ from collections.abc import Collection, Sequence
 from sdy.axes import total_size
 from sdy.ir.shapes import shape
 from sdy.mesh import Mesh
-from sdy.passes.spmd.plan.cheapest_plan import cheapest_plan
-from sdy.passes.spmd.plan.collective_cost import elements_received
-from sdy.passes.spmd.plan.collective_steps import AxesPerDim
 from sdy.passes.spmd.plan.reshard_cost import before_reshards, is_on_all_devices
+from sdy.passes.spmd.reshard.cheapest_plan import cheapest_plan
+from sdy.passes.spmd.reshard.collective_cost import elements_received
+from sdy.passes.spmd.reshard.collective_steps import AxesPerDim
 from sdy.passes.spmd.shards.halo import needed_rows
 from sdy.passes.spmd.shards.layout import Layout
 from sdy.passes.spmd.shards.reshaped_layouts import ReshapedLayouts
@@ -25,6 +25,9 @@ from sdy.stablehlo.convolution import ConvolutionOp
 from sdy.stablehlo.padding import PadOp
 from sdy.stablehlo.slicing import SliceOp
 from sdy.stablehlo.windows import ReduceWindowOp
+
+EXCHANGING = (SliceOp, PadOp, ConvolutionOp, ReduceWindowOp)
+"""Operations along whose permutation factors devices exchange rows."""
 
 
 def elements_exchanged(op: PadOp | SliceOp, axes_per_dim: AxesPerDim, mesh: Mesh) -> int:

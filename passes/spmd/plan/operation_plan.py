@@ -47,6 +47,10 @@ class OperationShardings:
     axes_per_factor: tuple[Axes, ...]
     reduction_axes: Axes
 
+    def num_parts(self, mesh: Mesh) -> int:
+        """Return the number of shards that the computation is split into."""
+        return total_size((axis for axes in self.axes_per_factor for axis in axes), mesh)
+
 
 def plan_operation(
     tensors: Tensors, mesh_name: str | Mesh, meshes: Meshes, reshapes: bool, moves_axes: bool = True

@@ -18,10 +18,10 @@ from xdsl.rewriter import InsertPoint
 from sdy.ir.editing import after_value, used_value
 from sdy.mesh import Mesh
 from sdy.passes.common.manual_axes import ManualAxes
-from sdy.passes.spmd.plan.collective_plan import plan_collectives
-from sdy.passes.spmd.plan.collective_steps import AxesPerDim, Collective
 from sdy.passes.spmd.plan.operation_plan import OperationShardings, Tensors, plan_operation
 from sdy.passes.spmd.plan.sharded_operation import ShardedOperation
+from sdy.passes.spmd.reshard.collective_plan import plan_collectives
+from sdy.passes.spmd.reshard.collective_steps import AxesPerDim, Collective
 from sdy.passes.spmd.shards.halo import Exchange, ReadRanges, full_shards
 from sdy.passes.spmd.shards.reshaped_layouts import ReshapedLayouts
 from sdy.rule import OpShardingRule

@@ -19,10 +19,10 @@ from sdy.ir.fast_access import has_trait
 from sdy.ir.shapes import is_scalar, rank, shape
 from sdy.mesh import Mesh
 from sdy.passes.common.loops import LoopInvariants, loop_trips, loops_around
-from sdy.passes.spmd.plan.cheapest_plan import cheapest_plan
-from sdy.passes.spmd.plan.collective_cost import elements_received
-from sdy.passes.spmd.plan.collective_steps import AxesPerDim
-from sdy.passes.spmd.plan.searched_plan import least_elements
+from sdy.passes.spmd.reshard.cheapest_plan import cheapest_plan
+from sdy.passes.spmd.reshard.collective_cost import elements_received
+from sdy.passes.spmd.reshard.collective_steps import AxesPerDim
+from sdy.passes.spmd.reshard.searched_plan import least_elements
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.control_flow import WhileOp
 

@@ -21,9 +21,9 @@ from sdy.axes import Axes, total_size
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import shape
 from sdy.mesh import Mesh
-from sdy.passes.spmd.plan.collective_cost import local_elements
 from sdy.passes.spmd.plan.operation_plan import OperationShardings, Tensors, plan_with_axes
 from sdy.passes.spmd.plan.reshard_cost import elements_around
+from sdy.passes.spmd.reshard.collective_cost import local_elements
 from sdy.sharding import TensorSharding
 
 

@@ -26,10 +26,10 @@ from sdy.passes.spmd.emit.resolution import Resolution, layout_of, pad_to, padde
 from sdy.passes.spmd.ops.concatenate.origins import Rows, rows_of
 from sdy.passes.spmd.ops.concatenate.part import ConcatenatedPart
 from sdy.passes.spmd.ops.concatenate.redistribution import Message, Segment, messages, rounds
-from sdy.passes.spmd.plan.collective_cost import local_elements
 from sdy.passes.spmd.plan.operation_plan import Tensors, plan_operation
 from sdy.passes.spmd.plan.reshard_cost import elements_around, elements_behind, elements_resharded
 from sdy.passes.spmd.plan.special_rules import rule_of_concatenation
+from sdy.passes.spmd.reshard.collective_cost import local_elements
 from sdy.passes.spmd.shards.layout import Layout
 from sdy.rule import FactorKind
 from sdy.rules import sharding_rule

@@ -7,12 +7,12 @@ from itertools import chain
 
 from sdy.axes import AxisRef, merge_sub_axes, total_size
 from sdy.mesh import Mesh
-from sdy.passes.spmd.plan.collective_steps import AxesPerDim, Collective
+from sdy.passes.spmd.reshard.collective_steps import AxesPerDim, Collective
 
 
 @dataclass(slots=True)
 class DimAxes:
-    """The axes of one dimension; see `sdy.passes.spmd.plan.collective_plan`."""
+    """The axes of one dimension; see `sdy.passes.spmd.reshard.collective_plan`."""
 
     placed: list[AxisRef]
     misplaced: list[AxisRef]

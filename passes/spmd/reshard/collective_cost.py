@@ -7,8 +7,8 @@ from itertools import chain
 from sdy.axes import total_size
 from sdy.device_groups import grid_positions
 from sdy.mesh import MOST_DEVICES, Mesh
-from sdy.passes.spmd.plan.collective_steps import AllGather, AllSlice, AllToAll, AxesPerDim, Collective
-from sdy.passes.spmd.plan.resize_cost import received_in_gather, received_in_slice, resizes_around
+from sdy.passes.spmd.reshard.collective_steps import AllGather, AllSlice, AllToAll, AxesPerDim, Collective
+from sdy.passes.spmd.reshard.resize_cost import received_in_gather, received_in_slice, resizes_around
 
 
 def elements_received(steps: Iterable[Collective], source: AxesPerDim, shape: Sequence[int], mesh: Mesh) -> int:

@@ -1,6 +1,6 @@
 """Plan a reshard: the sequence of collectives from one sharding to another that receives the fewest elements.
 
-`sdy.passes.spmd.plan.collective_plan` is a greedy planner that visits dimensions from first to last. The axes that
+`sdy.passes.spmd.reshard.collective_plan` is a greedy planner that visits dimensions from first to last. The axes that
 it slices, their order in a permute and the cost depend on that order. With axes of size 2, `[{"z"}, {}]` becomes
 `[{"y", "x"}, {"z"}]` by
 
@@ -8,7 +8,7 @@ it slices, their order in a permute and the cost depend on that order. With axes
     [{"z"}, {}]  --all-slice-->  [{"z", "x"}, {"y"}]  --permute-->  [{"y", "x"}, {"z"}]
 
 where four of eight devices already have their shard in the second permute, but only two in the first. If there are few
-sub-axes, `sdy.passes.spmd.plan.searched_plan` finds the optimal plan. Otherwise, if the plan has a permute, the
+sub-axes, `sdy.passes.spmd.reshard.searched_plan` finds the optimal plan. Otherwise, if the plan has a permute, the
 planner also tries the other orders of dimensions, and all-to-alls before the permute. Every collective has an inverse,
 so it also plans from the target to the source and inverts the result.
 """
@@ -19,9 +19,9 @@ from collections.abc import Iterator, Sequence
 
 from sdy.axes import total_size
 from sdy.mesh import Mesh
-from sdy.passes.spmd.plan.collective_cost import elements_received
-from sdy.passes.spmd.plan.collective_plan import plan_collectives
-from sdy.passes.spmd.plan.collective_steps import (
+from sdy.passes.spmd.reshard.collective_cost import elements_received
+from sdy.passes.spmd.reshard.collective_plan import plan_collectives
+from sdy.passes.spmd.reshard.collective_steps import (
     AllGather,
     AllSlice,
     AllToAll,
@@ -29,7 +29,7 @@ from sdy.passes.spmd.plan.collective_steps import (
     Collective,
     CollectivePermute,
 )
-from sdy.passes.spmd.plan.searched_plan import cheaper_plan, is_exhaustive
+from sdy.passes.spmd.reshard.searched_plan import cheaper_plan, is_exhaustive
 
 Steps = tuple[Collective, ...]
 _MOST_DIMS_IN_ANY_ORDER = 3

@@ -27,10 +27,10 @@ from itertools import combinations
 
 from sdy.axes import AxisRef, merge_sub_axes
 from sdy.mesh import Mesh
-from sdy.passes.spmd.plan.collective_state import CollectivePlan
-from sdy.passes.spmd.plan.collective_steps import AllGather, AllToAll, AxesPerDim, Collective
-from sdy.passes.spmd.plan.permute_plan import collective_permute
-from sdy.passes.spmd.plan.slice_plan import all_slice
+from sdy.passes.spmd.reshard.collective_state import CollectivePlan
+from sdy.passes.spmd.reshard.collective_steps import AllGather, AllToAll, AxesPerDim, Collective
+from sdy.passes.spmd.reshard.permute_plan import collective_permute
+from sdy.passes.spmd.reshard.slice_plan import all_slice
 
 
 def plan_collectives(

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from sdy.axes import AxisRef, merge_sub_axes, mesh_order, subtract, total_size
 from sdy.mesh import Mesh
-from sdy.passes.spmd.plan.collective_cost import elements_received
-from sdy.passes.spmd.plan.collective_search import cheapest_path, least_received
-from sdy.passes.spmd.plan.collective_state import CollectivePlan, prime_pieces
-from sdy.passes.spmd.plan.collective_steps import (
+from sdy.passes.spmd.reshard.collective_cost import elements_received
+from sdy.passes.spmd.reshard.collective_search import cheapest_path, least_received
+from sdy.passes.spmd.reshard.collective_state import CollectivePlan, prime_pieces
+from sdy.passes.spmd.reshard.collective_steps import (
     AllGather,
     AllSlice,
     AllToAll,

@@ -16,7 +16,7 @@ from itertools import chain, combinations, permutations, product
 import numpy as np
 
 from sdy.box import Ints
-from sdy.passes.spmd.plan.resize_cost import received_in_gather, received_in_slice, resizes_around
+from sdy.passes.spmd.reshard.resize_cost import received_in_gather, received_in_slice, resizes_around
 from sdy.passes.spmd.shards.layout import round_up
 
 Layout = tuple[tuple[int, ...], ...]

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from sdy.axes import AxisRef
-from sdy.passes.spmd.plan.collective_state import CollectivePlan
-from sdy.passes.spmd.plan.collective_steps import AllSlice
+from sdy.passes.spmd.reshard.collective_state import CollectivePlan
+from sdy.passes.spmd.reshard.collective_steps import AllSlice
 
 
 def all_slice(plan: CollectivePlan) -> None:

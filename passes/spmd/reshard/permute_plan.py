@@ -3,8 +3,8 @@
 from itertools import chain
 
 from sdy.axes import AxisRef
-from sdy.passes.spmd.plan.collective_state import CollectivePlan, DimAxes, divide
-from sdy.passes.spmd.plan.collective_steps import CollectivePermute
+from sdy.passes.spmd.reshard.collective_state import CollectivePlan, DimAxes, divide
+from sdy.passes.spmd.reshard.collective_steps import CollectivePermute
 
 
 def collective_permute(plan: CollectivePlan) -> None:
