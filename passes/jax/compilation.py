@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr, TensorType
 
 from sdy.dialect.attributes import HARDWARE
 from sdy.dialect.meshes import named_meshes
-from sdy.ir.companions import clone
+from sdy.ir.companions import clone, companion
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.inline import inline_calls
 from sdy.passes.jax.bindings.from_jax import module_of
@@ -30,6 +30,7 @@ from sdy.passes.jax.program.manual_program import make_manual
 from sdy.passes.jax.program.sharded_program import ShardedProgram
 from sdy.passes.jax.sharding_constraint import give_to_main
 from sdy.passes.layouts import PartitionedLayout, Partitioner, PropagatedLayout, cheapest
+from sdy.passes.spmd.remat.recomputed import Recomputed
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,8 @@ class Compilation:
         """
         module = self.layout.local
         shardings = make_manual(module, self.declared, self.devices, self.like, self._tokens)
-        return ForXla(module_to_bindings(module, context), shardings, self.callbacks)
+        predicted = companion(module, Recomputed).memory
+        return ForXla(module_to_bindings(module, context), shardings, self.callbacks, predicted)
 
     @property
     def _tokens(self) -> int:

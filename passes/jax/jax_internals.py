@@ -169,11 +169,16 @@ def inlined(function: ir.OpView, arguments: Sequence[ir.Value]) -> list[ir.Value
 
 
 class ForXla(NamedTuple):
-    """A module for XLA, the shardings of its results, and the Python functions that its custom calls refer to."""
+    """A program for XLA."""
 
     module: ir.Module
+    """The module."""
     shardings: Sequence[NamedSharding]
+    """The shardings of its results."""
     callbacks: tuple[Any, ...]
+    """The Python functions that its custom calls refer to."""
+    memory: int
+    """The predicted memory of a device in bytes, if the program was rematerialized for a limit; otherwise 0."""
 
 
 class Executable(Protocol):

@@ -4,7 +4,6 @@ Rematerialization keeps the predicted memory below the limit. XLA may need more,
 the operands of products. Then the program is rematerialized for a smaller limit, and compiled again.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -22,7 +21,7 @@ _MAX_ATTEMPTS = 5
 """Maximum number of limits for which a program is compiled."""
 
 _MIN_STEP = 0.005
-"""The least difference of the limits of two attempts, as a fraction of the memory limit."""
+"""The least difference of the first two limits, as a fraction of the memory limit; it then doubles."""
 
 _LEAST_SLOPE = 0.7
 """The least slope with which the next limit is extrapolated."""
@@ -55,39 +54,45 @@ class _Attempt(Generic[ExecutableT]):
     reported: list[Diagnostic]
 
 
-def compile_within(limit: int, compile_for: Callable[[int], ExecutableT | None], function: str) -> ExecutableT | None:
+def compile_within(
+    limit: int, compile_for: Callable[[int], tuple[ExecutableT, int] | None], function: str
+) -> ExecutableT | None:
     """Compile a program so that XLA needs at most `limit` bytes.
 
-    Each attempt lowers the limit of rematerialization by the bytes that XLA needs beyond `limit`, or more if the last
-    attempt saved fewer bytes than it lowered the limit. The first program that fits is kept, or else the one that needs
-    the least memory, with a warning.
+    Each attempt lowers the limit of rematerialization below the predicted memory by the bytes that XLA needs beyond
+    `limit`, or more if the last attempt saved fewer bytes than it lowered the limit, until rematerialization does not
+    reach a limit. The first program that fits is kept, or else the one that needs the least memory, with a warning.
 
     Args:
         limit: The most bytes that a device may use.
-        compile_for: Compiles the program, rematerialized for a limit; returns None for a program that is not sharded.
+        compile_for: Compiles the program, rematerialized for a limit, and predicts its memory in bytes; returns None
+            for a program that is not sharded.
         function: The name of the function.
     """
     attempts: list[_Attempt[ExecutableT]] = []
-    target = limit
+    target, step = limit, int(limit * _MIN_STEP)
     while len(attempts) < _MAX_ATTEMPTS and target > 0:
         with capture() as reported:
-            executable = compile_for(target)
-        if executable is None:
+            compiled = compile_for(target)
+        if compiled is None:
             return None
-        memory = peak_bytes_of(executable)
-        attempts.append(_Attempt(executable, target, memory or 0, reported))
-        excess = attempts[-1].memory - limit
-        if excess <= 0 or attempts[-1].memory > min([each.memory for each in attempts[:-1]], default=math.inf):
+        executable, predicted = compiled
+        memory = peak_bytes_of(executable) or 0
+        attempts.append(_Attempt(executable, target, memory, reported))
+        if memory <= limit or predicted > target:
             break
-        target -= max(int(excess / _slope(attempts)), int(limit * _MIN_STEP))
+        # Below the predicted memory, other values are recomputed.
+        target = min(target - max(int((memory - limit) / _slope(attempts)), step), predicted - 1)
+        step *= 2
     best = min(attempts, key=lambda each: max(each.memory, limit))
     for diagnostic in best.reported:
         report(diagnostic)
     if best.memory > limit:
         warn(
             None,
-            f"'{function}' needs {format_bytes(best.memory)} of memory as compiled by XLA, the least that recomputing "
-            f"values reaches, more than {format_bytes(limit)}; split its arguments along more axes, or raise the limit",
+            f"'{function}' needs {format_bytes(best.memory)} of memory as compiled by XLA, although values are "
+            f"recomputed: {format_bytes(best.memory - limit)} more than {format_bytes(limit)}; split its arguments along "
+            f"more axes, or raise the limit",
             category=MemoryLimitWarning,
         )
     _LIMITS[best.executable] = best.limit

@@ -84,13 +84,13 @@ class RematerializePass(AnalysisPreservingPass):
         result = rematerialize(op, limit, hardware)
         recomputed = companion(op, Recomputed)
         recomputed.values, recomputed.offloaded, recomputed.saved = result.values, result.offloaded, result.saved
-        recomputed.saved_bytes = before - result.memory
+        recomputed.memory, recomputed.saved_bytes = result.memory, before - result.memory
         if result.memory > limit:
-            needed, given = format_bytes(result.memory), format_bytes(limit)
+            needed, excess, given = map(format_bytes, (result.memory, result.memory - limit, limit))
             warn(
                 main_function(op),
-                f"the program needs {needed} of memory with {recomputed.num_values} values recomputed, more than "
-                f"{given}; split its arguments along more axes, or raise the limit",
+                f"the program needs {needed} of memory with {recomputed.num_values} values recomputed: {excess} "
+                f"more than {given}; split its arguments along more axes, or raise the limit",
                 category=MemoryLimitWarning,
             )
 

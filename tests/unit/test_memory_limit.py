@@ -30,7 +30,12 @@ class Compiled:
 CASES: dict[str, tuple[Callable[[int], int], list[int], int]] = {
     "fits": (lambda limit: limit - 5, [1000], 995),
     "exceeds by a constant": (lambda limit: limit + 100, [1000, 900], 1000),
-    "saves a part": (lambda limit: 600 + limit * 6 // 10, [1000, 800, 686, 671, 666], 999),
+    "saves a part": (lambda limit: 600 + limit * 6 // 10, [1000, 800, 686, 666], 999),
+    "saves none at first": (
+        lambda limit: 1001 if limit > 990 else 1002 if limit > 970 else 960,
+        [1000, 995, 985, 965],
+        960,
+    ),
     "saves late": (lambda limit: 1200 if limit > 500 else 950, [1000, 800, 515, 230], 950),
 }
 """The memory that a program needs for each limit, the limits that are tried, and the memory of the result."""
@@ -41,9 +46,9 @@ def test_limits_are_lowered_until_the_program_fits(name: str) -> None:
     memory, limits, needed = CASES[name]
     tried: list[int] = []
 
-    def compile_for(limit: int) -> Compiled:
+    def compile_for(limit: int) -> tuple[Compiled, int]:
         tried.append(limit)
-        return Compiled(memory(limit))
+        return Compiled(memory(limit)), limit
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -55,7 +60,33 @@ def test_limits_are_lowered_until_the_program_fits(name: str) -> None:
 
 def test_the_program_that_needs_least_is_kept_with_a_warning() -> None:
     memory = {1000: 1500, 500: 1300}
-    with pytest.warns(sdy.MemoryLimitWarning, match="'step' needs 1.27 KiB of memory .* more than 1000 bytes"):
-        compiled = compile_within(1000, lambda limit: Compiled(memory.get(limit, 1400)), "step")
+    with pytest.warns(
+        sdy.MemoryLimitWarning, match="'step' needs 1.27 KiB of memory .*: 300 bytes more than 1000 bytes"
+    ):
+        compiled = compile_within(1000, lambda limit: (Compiled(memory.get(limit, 1400)), limit), "step")
     assert isinstance(compiled, Compiled)
     assert compiled.memory == 1300
+
+
+def test_limits_are_not_lowered_beyond_what_rematerialization_reaches() -> None:
+    tried: list[int] = []
+
+    def compile_for(limit: int) -> tuple[Compiled, int]:
+        tried.append(limit)
+        return Compiled(1100), 950
+
+    with pytest.warns(sdy.MemoryLimitWarning, match="'step' needs"):
+        compile_within(1000, compile_for, "step")
+    assert tried == [1000, 900]
+
+
+def test_the_next_limit_is_below_the_predicted_memory() -> None:
+    """The same values would be recomputed for a limit above it, and the same program compiled again."""
+    tried: list[int] = []
+
+    def compile_for(limit: int) -> tuple[Compiled, int]:
+        tried.append(limit)
+        return (Compiled(1010), 900) if limit >= 900 else (Compiled(960), 850)
+
+    compile_within(1000, compile_for, "step")
+    assert tried == [1000, 899]

@@ -114,9 +114,9 @@ def _compiled(lowered: ToCompile, compile_by_xla: CompileByXla) -> Executable | 
         return None if program is None else compile_by_xla(program, {})
     options = CPU_OPTIONS if lowered.devices[0].platform == "cpu" else {}
 
-    def compile_for(limit: int) -> Executable | None:
+    def compile_for(limit: int) -> tuple[Executable, int] | None:
         program = _partitioned(lowered, [*compilers, Compiler(memory=str(limit))], propagated)
-        return None if program is None else compile_by_xla(program, options)
+        return None if program is None else (compile_by_xla(program, options), program.memory)
 
     return compile_within(int(memory), compile_for, lowered.function)
 

@@ -137,7 +137,7 @@ def _written(made: ForXla, devices: Sequence[Device]) -> bytes:
         for sharding in made.shardings
     ]
     text = str(made.module.operation.get_asm(enable_debug_info=True))
-    return zlib.compress(json.dumps({"shardings": said, "text": text}).encode(), level=1)
+    return zlib.compress(json.dumps({"shardings": said, "text": text, "memory": made.memory}).encode(), level=1)
 
 
 def _read(entry: bytes, lowered: ToCompile) -> ForXla:
@@ -147,7 +147,8 @@ def _read(entry: bytes, lowered: ToCompile) -> ForXla:
     """
     found = json.loads(zlib.decompress(entry))
     shardings = [_sharding(said, lowered.devices) for said in found["shardings"]]
-    return ForXla(ir.Module.parse(found["text"], lowered.module.context), shardings, lowered.callbacks)
+    module = ir.Module.parse(found["text"], lowered.module.context)
+    return ForXla(module, shardings, lowered.callbacks, int(found["memory"]))
 
 
 def _sharding(said: Mapping[str, Any], devices: Sequence[Device]) -> NamedSharding:

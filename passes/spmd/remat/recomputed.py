@@ -58,12 +58,14 @@ class Recomputed:
         offloaded: The values that are moved to the host and back, those with the most bytes first.
         saved: The values that the forward pass saves for the backward pass, those with the most bytes first.
         saved_bytes: The difference of the predicted peak memory.
+        memory: The predicted peak memory in bytes; 0 without a limit.
     """
 
     values: Sequence[ValueGroup] = ()
     offloaded: Sequence[ValueGroup] = ()
     saved: Sequence[ValueGroup] = ()
     saved_bytes: int = 0
+    memory: int = 0
 
     @property
     def num_values(self) -> int:
