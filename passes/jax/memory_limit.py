@@ -91,8 +91,8 @@ def compile_within(
         warn(
             None,
             f"'{function}' needs {format_bytes(best.memory)} of memory as compiled by XLA, although values are "
-            f"recomputed: {format_bytes(best.memory - limit)} more than {format_bytes(limit)}; split its arguments along "
-            f"more axes, or raise the limit",
+            f"recomputed: {format_bytes(best.memory - limit)} more than {format_bytes(limit)}; split its "
+            "arguments along more axes, or raise the limit",
             category=MemoryLimitWarning,
         )
     _LIMITS[best.executable] = best.limit
