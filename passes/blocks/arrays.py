@@ -178,7 +178,10 @@ def storage_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def _opened(path: str, dtype: np.dtype[Any] | None) -> Any:
     if not path.endswith(".npy"):
         return zarr().open_array(path, mode="r")
-    array = np.load(path, mmap_mode="r")
+    try:
+        array = np.load(path, mmap_mode="r")
+    except (ValueError, EOFError) as problem:
+        raise ValueError(f"{path} is not an .npy file of numbers: {problem}") from problem
     is_bytes = dtype is not None and array.dtype.kind == "V" and array.dtype.itemsize == dtype.itemsize
     return NpyFile(path, array.shape, dtype if dtype is not None and is_bytes else array.dtype)
 

@@ -1,17 +1,20 @@
 """Construction of the block graph of a program."""
 
 from collections.abc import Collection, Sequence
+from typing import TypeGuard, cast
 
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 
 from sdy.array_types import array_type
 from sdy.box import Box
 from sdy.diagnostics import op_error
+from sdy.interpreter.values import constant_array
 from sdy.ir.companions import clone
-from sdy.ir.shapes import shape
+from sdy.ir.shapes import shape, shape_of
+from sdy.passes.blocks.arrays import Array
 from sdy.passes.blocks.block_shapes import BlockShapeOf, Within, can_be_computed, choose_shapes, choose_within
 from sdy.passes.blocks.expand import expand
 from sdy.passes.blocks.fusion import Program, UnfitBlocksError, fuse
@@ -27,11 +30,12 @@ from sdy.passes.blocks.graph import (
     remove_dead_parts,
 )
 from sdy.passes.blocks.group import Group
-from sdy.passes.blocks.node import Node
+from sdy.passes.blocks.node import Node, is_generated
 from sdy.passes.blocks.tiles import Tiles
 from sdy.passes.blocks.views import view_parts
 from sdy.passes.driver import check_is_spmd
 from sdy.passes.jax.program.interface import function_to_run
+from sdy.stablehlo import ConstantOp
 
 
 def block_graph(module: ModuleOp, block_shape: BlockShapeOf) -> BlockGraph:
@@ -67,13 +71,14 @@ class _GraphBuilder:
     def graph(self, block_shape: BlockShapeOf) -> BlockGraph:
         limit = block_shape.limit if isinstance(block_shape, Within) else 0
         sources = [self._stored(argument, f"%arg{number}") for number, argument in enumerate(self._main.args)]
-        for source in sources:
+        constants = {self._stored(op.output): _elements(op) for op in self._main.body.block.ops if _is_source(op)}
+        for source in (*sources, *constants):
             source.is_source = True
         returned = next(list(op.operands) for op in self._main.body.block.ops if isinstance(op, ReturnOp))
         for group in self._groups(returned, block_shape, limit):
             self._add(group)
         sinks = tuple(self._with_storage(self._tensor(value), limit // 2) for value in returned)
-        return remove_dead_parts(BlockGraph(tuple(sources), sinks, tuple(self._tensors), tuple(self._works)))
+        return remove_dead_parts(BlockGraph(tuple(sources), constants, sinks, tuple(self._tensors), tuple(self._works)))
 
     def _groups(self, returned: Sequence[SSAValue], block_shape: BlockShapeOf, limit: int) -> Sequence[Group]:
         """Fuse the operations; store moved elements that an operation reads if its blocks do not fit with the move."""
@@ -100,7 +105,7 @@ class _GraphBuilder:
         nodes: list[Node] = []
         views: list[Operation] = []
         for position, op in reversed([*enumerate(self._main.body.block.ops)]):
-            if isinstance(op, ReturnOp) or live.isdisjoint(op.results):
+            if isinstance(op, ReturnOp) or live.isdisjoint(op.results) or _is_source(op):
                 continue
             if all(0 in shape(result.type) for result in op.results):
                 continue
@@ -193,6 +198,16 @@ def _chooser(program: Program, block_shape: BlockShapeOf):
             if not can_be_computed(node.blocks, chosen):
                 raise op_error(node.op, f"blocks of shape {chosen} of {node.extents} cannot be computed independently")
     return choose_shapes(shapes)
+
+
+def _is_source(op: Operation) -> TypeGuard[ConstantOp]:
+    """Return whether `op` is a constant whose elements blocks read as they read an argument."""
+    is_dense = isinstance(op, ConstantOp) and isinstance(op.value, DenseIntOrFPElementsAttr)
+    return is_dense and not is_generated(op) and 0 not in shape_of(op.output)
+
+
+def _elements(op: ConstantOp) -> Array:
+    return constant_array(cast(DenseIntOrFPElementsAttr, op.value), array_type(op.output.type, op)[1])
 
 
 def _is_view(op: Operation) -> bool:

@@ -11,7 +11,7 @@ Source: Tapestry's block graph (crutcher/tapestry, BlockGraph).
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 from typing import NamedTuple
@@ -22,6 +22,7 @@ from xdsl.ir import Operation
 
 from sdy.blocks.projection import Projection
 from sdy.box import Box, Ints
+from sdy.passes.blocks.arrays import Array
 
 DType = np.dtype[np.generic]
 Bools = npt.NDArray[np.bool_]
@@ -55,7 +56,7 @@ class Grid(NamedTuple):
 
 @dataclass(eq=False)
 class StoredTensor(Tensor):
-    """A tensor stored in chunks, an array of boxes; a source, an argument of the program, has one chunk.
+    """A tensor stored in chunks, an array of boxes; a source, an argument or a constant of the program, has one chunk.
 
     A tensor without elements has no chunks.
     """
@@ -246,12 +247,14 @@ class BlockGraph:
 
     Attributes:
         sources: The arguments of the program.
+        constants: The constants of the program, which shards read region by region, as they read arguments.
         sinks: The results of the program.
         tensors: All tensors.
         works: The operations and copies, in program order.
     """
 
     sources: tuple[StoredTensor, ...]
+    constants: Mapping[StoredTensor, Array]
     sinks: tuple[StoredTensor, ...]
     tensors: tuple[Tensor, ...]
     works: tuple[Work, ...]
@@ -328,7 +331,12 @@ def remove_dead_parts(graph: BlockGraph) -> BlockGraph:
         read.update(work.results)
         for operand in work.operands:
             read.update(tensors_read(operand))
-    return BlockGraph(graph.sources, graph.sinks, tuple(tensor for tensor in graph.tensors if tensor in read), works)
+    return replace(
+        graph,
+        constants={tensor: array for tensor, array in graph.constants.items() if tensor in read},
+        tensors=tuple(tensor for tensor in graph.tensors if tensor in read),
+        works=works,
+    )
 
 
 def shards_needed(graph: BlockGraph, stored: Mapping[StoredTensor, Collection[int]]) -> dict[Work, Bools]:

@@ -48,29 +48,28 @@ def run(
         *arguments: The arguments: arrays of NumPy, JAX, Zarr or Dask, or paths of `.npy` files or Zarr arrays; pytrees
             of them for a function.
         memory: The memory limit in bytes, or as text such as `64M`; of each worker with `scheduler`.
-        scheduler: A `distributed.Client` or the address of a scheduler; None runs in this process.
+        scheduler: A `distributed.Client`, or the address of a scheduler with `store`; None runs in this process.
         store: Folder of a Zarr group to write the results to, as `result0` and so on. A run that was interrupted goes
             on from the chunks that are stored there.
         block_bytes: The maximal size of a block; a quarter of `memory` by default.
 
     Returns:
         The results as Zarr arrays with `store`, as `dask.array`s with `scheduler`, else as NumPy arrays: a pytree as
-        the function returns it, or a list for a module.
+        the function returns it, or a list for a module. Random keys are their integers.
 
     Raises:
         DiagnosticError: The program is invalid, or a block of an operation exceeds the limit.
-        ValueError: An argument has another shape or element type than its parameter.
+        ValueError: An argument has another shape or element type than its parameter, or a file is not an array, or
+            `scheduler` is an address and `store` is missing.
         FileExistsError: `store` has other contents than results.
 
     Example:
         >>> z = sdy.blocks.run(lambda x, y: jnp.tanh(x @ y), "x.npy", "y.npy", memory="64M", store="z.zarr")
     """
     limit = _bytes(memory)
-    leaves, tree = tree_util.tree_flatten(arguments)
-    leaves = [
-        np.asarray(jnp.asarray(leaf)) if isinstance(leaf, bool | int | float | complex) else leaf for leaf in leaves
-    ]
-    module, unflatten = _traced(program, leaves, tree)
+    given, tree = tree_util.tree_flatten(arguments)
+    module, unflatten = _traced(program, given, tree)
+    leaves = [*map(_array, given)]
     most = _bytes(block_bytes) if block_bytes else max(limit // BLOCKS_IN_MEMORY, 1)
     fit_blocks(module, most)
     graph = block_graph(module, within(most))
@@ -83,6 +82,8 @@ def run(
 def run_on_dask(graph: BlockGraph, arguments: Sequence[Any], scheduler: Any, store: str | Path | None) -> list[Any]:
     """Return the results of a program as `dask.array`s; compute them on a cluster, as Zarr arrays, with `store`."""
     if store is None:
+        if isinstance(scheduler, str):
+            raise ValueError("the address of a scheduler needs `store`; for results as `dask.array`s, pass a Client")
         return dask_arrays(graph, arguments)
     with explain_missing_extra("a Dask cluster"):
         from distributed import Client
@@ -105,6 +106,22 @@ def _bytes(size: int | str) -> int:
     return parse_bytes(size) if isinstance(size, str) else size
 
 
+def _array(argument: Any) -> Any:
+    """Return an argument as an array or a file: numbers have the types that JAX gives them, and keys are integers."""
+    if isinstance(argument, bool | int | float | complex):
+        return np.asarray(jnp.asarray(argument))
+    return jax.random.key_data(argument) if _is_key(argument) else argument
+
+
+def _typed(argument: Any) -> Any:
+    """Return an object with the shape and the element type of an argument."""
+    return argument if _is_key(argument) else reader(_array(argument))
+
+
+def _is_key(argument: Any) -> bool:
+    return isinstance(argument, jax.Array) and jnp.issubdtype(argument.dtype, jax.dtypes.prng_key)
+
+
 def _traced(
     program: ModuleOp | Callable[..., Any], leaves: Sequence[Any], tree: Any
 ) -> tuple[ModuleOp, Callable[[list[Any]], Any]]:
@@ -115,7 +132,7 @@ def _traced(
     def call(*given: Any) -> Any:
         return program(*given)
 
-    types = [jax.ShapeDtypeStruct(each.shape, each.dtype) for each in (reader(leaf) for leaf in leaves)]
+    types = [jax.ShapeDtypeStruct(each.shape, each.dtype) for each in map(_typed, leaves)]
     arguments = tree_util.tree_unflatten(tree, types)
     with jax.enable_x64(jax.config.jax_enable_x64 or any(each.dtype in _WIDE for each in types)):
         results = tree_util.tree_structure(jax.eval_shape(program, *arguments))

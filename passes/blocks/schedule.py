@@ -175,10 +175,10 @@ class _Execution:
 
 
 def check_arguments(graph: BlockGraph, arguments: Sequence[Any]) -> dict[StoredTensor, ArrayReader]:
-    """Return a reader of each argument; raise ValueError if one does not match its parameter."""
+    """Return a reader of each constant and argument; raise ValueError if one does not match its parameter."""
     if len(arguments) != len(graph.sources):
         raise ValueError(f"the program takes {len(graph.sources)} arguments, not {len(arguments)}")
-    readers: dict[StoredTensor, ArrayReader] = {}
+    readers: dict[StoredTensor, ArrayReader] = {tensor: Whole(array) for tensor, array in graph.constants.items()}
     for source, argument in zip(graph.sources, arguments, strict=True):
         found = readers[source] = reader(argument, source.dtype)
         if (found.shape, found.dtype) != (source.shape, source.dtype):

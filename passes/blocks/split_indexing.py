@@ -17,6 +17,7 @@ from xdsl.ir import Block, Region, SSAValue
 
 from sdy.ir.editing import replace as replace_op
 from sdy.ir.shapes import shape_of
+from sdy.passes.common.properties import value_bytes
 from sdy.passes.spmd.shards.elements import bounds
 from sdy.stablehlo import DynamicSliceOp, DynamicUpdateSliceOp, GatherOp, ScatterOp
 from sdy.stablehlo.attributes.enums import ComparisonDirection
@@ -225,7 +226,7 @@ def _replacing_body(update: SSAValue) -> Region:
 
 
 def split_scatter(op: ScatterOp, size: int, limit: int) -> None:
-    """Scatter into parts of the longest indexed dimension, or in turn from parts of the updates if they are larger."""
+    """Scatter into parts of the longest indexed dimension, or in turn from parts of the updates if these take more."""
     numbers = op.scatter_dimension_numbers.data
     emit = before(op)
     starts = _Starts.of(op.scatter_indices, numbers.index_vector_dim, emit)
@@ -246,10 +247,11 @@ def split_scatter(op: ScatterOp, size: int, limit: int) -> None:
         dim for dim in range(len(batch)) if dim not in numbers.scatter_indices_batching_dims and update[batch[dim]] > 1
     ]
     longest_row = max(rows, key=lambda dim: update[batch[dim]], default=None)
+    written, read = (sum(map(value_bytes, values)) for values in (op.results, (starts.value, *op.updates)))
     longest = max((*indexed, *longer), key=operand.__getitem__, default=None)
     if longest is not None and longest in longer:
         replace_op(op, _scatter_elements(op, starts, numbers, longest, windows[longest]))
-    elif longest_row is not None and (longest is None or update[batch[longest_row]] > operand[longest]):
+    elif longest_row is not None and (longest is None or read > 2 * written):
         replace_op(op, _scatter_in_turn(op, starts, numbers, (longest_row, batch[longest_row]), size, limit))
     elif longest is not None:
         replace_op(op, _scatter_into_parts(op, starts, numbers, longest, size, limit))

@@ -24,7 +24,7 @@ def token_of(graph: BlockGraph, arguments: Sequence[Any]) -> str:
         )
         for work in graph.works
     ]
-    return tokenize(works, [*map(_description, graph.sinks)], *map(_content, arguments))
+    return tokenize(works, [*map(_description, graph.sinks)], *graph.constants.values(), *map(_content, arguments))
 
 
 def _description(tensor: Tensor) -> object:

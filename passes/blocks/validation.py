@@ -57,7 +57,7 @@ def _check_written_once(graph: BlockGraph) -> None:
 
 def _check_available(graph: BlockGraph) -> None:
     """Check that the chunks that works read and that are part of results are written, by works before them."""
-    written: set[StoredTensor] = {*graph.sources}
+    written: set[StoredTensor] = {*graph.sources, *graph.constants}
     later = {result for work in graph.works for result in work.results}
     for work in graph.works:
         for operand, regions in zip(work.operands, work.reads, strict=True):

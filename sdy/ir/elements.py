@@ -19,6 +19,9 @@ DenseType = RankedStructure[AnyDenseElement]
 MOST_LISTED_ELEMENTS = 100
 """Maximal number of elements of a constant that MLIR prints as a list; it prints larger ones as hexadecimal bytes."""
 
+_BEGINNING = 64
+"""The number of elements that are compared first."""
+
 
 def dense(dense_type: DenseType, data: bytes) -> DenseIntOrFPElementsAttr:
     """Return a constant of `data`, the bytes of all elements or of one element of a splat."""
@@ -32,7 +35,9 @@ def dense(dense_type: DenseType, data: bytes) -> DenseIntOrFPElementsAttr:
 
 def is_repeated(element: bytes, data: bytes) -> bool:
     """Return whether `data` is `element` repeated at least once."""
-    return bool(data) and data.startswith(element) and data[len(element) :] == data[: -len(element)]
+    # Few constants have a beginning that is repeated: only those are compared as a whole, which copies them.
+    beginning = data[: _BEGINNING * len(element)]
+    return bool(data) and all(part[len(element) :] == part[: -len(element)] for part in (beginning, data))
 
 
 def is_splat(attribute: DenseIntOrFPElementsAttr) -> bool:

@@ -165,6 +165,13 @@ def run_in_blocks(module: ModuleOp, arguments: Arrays) -> Arrays:
     raise AssertionError
 
 
+def test_a_scatter_of_small_parts_has_few_of_them() -> None:
+    """Its updates are split where they take most of a block: splitting the result along all dimensions gave 8,192."""
+    module = sdy.from_jax(jax.jit(lambda x, u: x.at[1::2, ::3].set(u)), f32(32, 16), f32(16, 6))
+    fit_blocks(module, 256)
+    assert sum(op.name == "stablehlo.scatter" for op in module.walk()) <= 512
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_blocks_compute_what_the_whole_does(name: str) -> None:
     function, arguments = PROGRAMS[name]

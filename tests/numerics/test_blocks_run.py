@@ -65,6 +65,42 @@ def test_arguments_of_every_kind(kind: str, tmp_path: Path) -> None:
     assert np.allclose(result["sums"][0], x.sum(0), atol=1e-4)
 
 
+def test_constants_are_read_by_block(tmp_path: Path) -> None:
+    """Arrays that a function captures may be larger than the limit; another constant is another program."""
+    x, weights = f32(64, 96), f32(96, 96)
+
+    def run(weights: Any) -> Any:
+        function = lambda x: {"product": x @ weights + weights[0], "weights": weights}  # noqa: E731
+        return sdy.blocks.run(function, x, memory="16K", store=tmp_path / "out.zarr")
+
+    for each in (weights, weights + 1):
+        result = run(each)
+        assert np.allclose(result["product"][...], x @ each + each[0], atol=1e-4)
+        assert (result["weights"][...] == each).all()
+
+
+def test_random_keys() -> None:
+    """A key is an argument as for `jax.jit`; one that a function returns is its integers."""
+    key = jax.random.key(3)
+    keys, normal = sdy.blocks.run(
+        lambda of: (jax.random.split(of["key"]), jax.random.normal(of["key"], (9,))), {"key": key}
+    )
+    assert (keys == jax.random.key_data(jax.random.split(key))).all()
+    assert np.allclose(normal, jax.random.normal(key, (9,)))
+
+
+@pytest.mark.parametrize("content", [b"", b"no array", b"\x93NUMPY\x01\x00"])
+def test_files_that_are_no_arrays(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "x.npy").write_bytes(content)
+    with pytest.raises(ValueError, match=r"x\.npy is not an \.npy file of numbers"):
+        sdy.blocks.run(jnp.tanh, tmp_path / "x.npy")
+
+
+def test_an_address_needs_a_store() -> None:
+    with pytest.raises(ValueError, match="needs `store`"):
+        sdy.blocks.run(jnp.tanh, f32(3), scheduler="tcp://localhost:8786")
+
+
 ONE_VALUE_TWICE: dict[str, Callable[[Any], Any]] = {
     "product": lambda x: x @ x,
     "product with its transpose": lambda x: x @ x.T,
