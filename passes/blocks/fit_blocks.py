@@ -18,7 +18,7 @@ from sdy.ir.shapes import is_static_tensor, shape_of
 from sdy.ir.walking import operations
 from sdy.passes.blocks.block_shapes import block_bytes, can_be_computed
 from sdy.passes.blocks.expand import expand
-from sdy.passes.blocks.product_steps import accumulate_if_faster
+from sdy.passes.blocks.product_steps import accumulate_if_faster, split_product
 from sdy.passes.blocks.split_indexing import gather_slice, scatter_slice, split_gather, split_scatter
 from sdy.passes.blocks.split_reductions import split_reduction
 from sdy.passes.blocks.unroll_loops import unroll
@@ -119,7 +119,7 @@ def _split_reduction(op: DotOp | DotGeneralOp | ReduceOp, size: int, limit: int)
     longest = max((axis.extent for axis in blocks.axes if axis.kind is FactorKind.REDUCTION), default=1)
     parts = min(-(-2 * size // limit), longest // 2)
     if parts > 1:
-        split_reduction(op, parts)
+        split_reduction(op, parts) if isinstance(op, ReduceOp) else split_product(op, parts, limit)
 
 
 def _reshape_twice(op: ReshapeOp, size: int, limit: int) -> None:

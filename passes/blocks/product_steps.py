@@ -1,11 +1,14 @@
-"""Products computed step by step: each adds the product of a part of the contracting dimension to those before.
+"""Products in parts of a long contracting dimension.
 
-The blocks of a product in one step take all of the contracting dimensions, so that they are thin if these are long, and
-read each operand many times. Blocks of a step are cubes, and the sums of a block are in memory one at a time.
+The blocks of a product take all of the contracting dimensions, so that they are thin if these are long, and read each
+operand many times. Blocks of a part are cubes. A product whose blocks fit is computed step by step: each adds the
+product of a part to those before, and the sums of a block are in memory one at a time. Partial products of others are
+stored.
 """
 
 from collections.abc import Sequence
 from math import prod
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
@@ -16,7 +19,7 @@ from sdy.ir.editing import replace
 from sdy.ir.shapes import shape_of
 from sdy.passes.blocks.block_shapes import Within, block_bytes, halves
 from sdy.passes.blocks.group import BYTES_PER_SECOND, SECONDS_PER_BLOCK
-from sdy.passes.blocks.split_reductions import dot_numbers
+from sdy.passes.blocks.split_reductions import dot_numbers, split_reduction
 from sdy.rule import FactorKind
 from sdy.stablehlo import DotGeneralOp, DotOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
@@ -36,22 +39,49 @@ def accumulate_if_faster(op: DotOp | DotGeneralOp, limit: int) -> None:
         _accumulate(op, min(parts, _MOST_STEPS))
 
 
+def split_product(op: DotOp | DotGeneralOp, least: int, limit: int) -> None:
+    """Sum partial products with blocks of `limit` bytes, of at least `least` parts of a contracting dimension."""
+    blocks = _summable(op)
+    cube = None if blocks is None else _cube(blocks, limit)
+    split_reduction(op, least if cube is None else max(least, cube.parts))
+
+
 def _fastest_parts(op: DotOp | DotGeneralOp, limit: int) -> int:
     """Return the number of parts of the longest contracting dimension that halves the predicted time, or 1."""
+    blocks = _summable(op)
+    cube = None if blocks is None else _cube(blocks, limit)
+    if blocks is None or cube is None:
+        return 1
+    # A step also reads the sum of the steps before.
+    in_steps, at_once = _seconds(blocks, cube.tile, reads_of_result=1), _seconds(blocks, Within(limit)(op, blocks))
+    return cube.parts if 2 * in_steps < at_once else 1
+
+
+def _summable(op: DotOp | DotGeneralOp) -> BlockOperation | None:
+    """Return the axes of a product of which partial sums may be stored; None if they would be rounded."""
     blocks = block_operation(op)
     element = tensor_type(op.result).element_type
-    if blocks is None or 0 in blocks.index_shape or (isinstance(element, AnyFloat) and element.bitwidth < _WIDE):
-        return 1
+    is_narrow = isinstance(element, AnyFloat) and element.bitwidth < _WIDE
+    return None if blocks is None or 0 in blocks.index_shape or is_narrow else blocks
+
+
+class _Cube(NamedTuple):
+    """A block that takes a part of the longest contracting dimension, and the number of parts."""
+
+    tile: Sequence[int]
+    parts: int
+
+
+def _cube(blocks: BlockOperation, limit: int) -> _Cube | None:
+    """Return the largest cube of `limit` bytes; None if it has parts of several contracting dimensions."""
     tile = [*blocks.index_shape]
-    while block_bytes(blocks, tile) > limit:
+    while block_bytes(blocks, tile) > limit and max(tile) > 1:
         tile = min(halves(tile), key=lambda half: block_bytes(blocks, half))
     contracting = [number for number, axis in enumerate(blocks.axes) if axis.kind is FactorKind.REDUCTION]
     longest = max(contracting, key=blocks.index_shape.__getitem__, default=None)
     if longest is None or any(tile[number] < blocks.index_shape[number] for number in contracting if number != longest):
-        return 1
-    # A step also reads the sum of the steps before.
-    in_steps, at_once = _seconds(blocks, tile, reads_of_result=1), _seconds(blocks, Within(limit)(op, blocks))
-    return -(-blocks.index_shape[longest] // tile[longest]) if 2 * in_steps < at_once else 1
+        return None
+    return _Cube(tile, -(-blocks.index_shape[longest] // tile[longest]))
 
 
 def _accumulate(op: DotOp | DotGeneralOp, parts: int) -> None:

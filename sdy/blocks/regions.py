@@ -142,13 +142,13 @@ class _Classes:
     def _visit_other(self, op: Operation) -> None:
         values = [*operands_of(op), *op.results]
         blocks = block_operation(op)
-        independent: set[_Dim] = set()
+        # By tensor: a product of a value with itself moves along its rows, and needs all of its columns and rows, too.
+        independent: set[tuple[int, int]] = set()
         for _, dims in independent_axes(blocks) if blocks is not None else ():
-            same = [(values[tensor], dim) for tensor, dim in dims.items()]
-            independent.update(same)
-            self._merge(same)
-        for value in values:
-            self._need_full(value, [dim for dim in range(len(shape_of(value))) if (value, dim) not in independent])
+            independent.update(dims.items())
+            self._merge([(values[tensor], dim) for tensor, dim in dims.items()])
+        for tensor, value in enumerate(values):
+            self._need_full(value, [dim for dim in range(len(shape_of(value))) if (tensor, dim) not in independent])
 
     def _merge_values(self, values: Sequence[SSAValue]) -> None:
         for dim in range(len(shape_of(values[0]))):

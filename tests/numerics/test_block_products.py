@@ -71,3 +71,14 @@ def test_any_other_product_is_one_step(name: str) -> None:
     steps, difference = _fitted(name)
     assert steps == 1
     assert difference <= (2 if name == "narrow sums" else 0)
+
+
+def test_a_product_that_does_not_fit_reads_its_operands_once() -> None:
+    """As few parts as fit had thin blocks, of which each read all rows: the gradient of a weight took hours."""
+    x, y = np.random.default_rng(0).normal(size=(2, 1024, 8, 16)).astype(np.float32)
+    module = sdy.from_jax(jax.jit(lambda x, y: jnp.einsum("bsd,bse->de", x, y)), x, y)
+    fit_blocks(module, LIMIT)
+    graph = block_graph(module, within(LIMIT))
+    assert sum(shard.nbytes for shard in graph.shards()) <= 2 * (x.nbytes + y.nbytes)
+    (result,), _ = run(graph, [x, y], 2**24)
+    assert np.allclose(result, np.einsum("bsd,bse->de", x, y), atol=1e-2)

@@ -89,6 +89,8 @@ PROGRAMS: dict[str, tuple[Function[Any], Sequence[Any]]] = {
         [X, np.int32(-5)],
     ),
     "loop": (lambda x, w: lax.fori_loop(0, 3, lambda _, y: jnp.tanh(y @ w), x), [X, f32(13, 13) / 4]),
+    "loop of squares": (lambda x: lax.fori_loop(0, 3, lambda _, y: y @ y / 9, x), [f32(11, 11)]),
+    "branch of squares": (lambda x: lax.cond(x[0, 0] > 9, lambda: x, lambda: x @ x - x.T @ x), [f32(11, 11)]),
     "loop by columns": (lambda x: lax.fori_loop(0, 3, lambda _, y: y - jnp.sort(y, 0)[::-1], x), [X]),
     "loop in a loop": (
         lambda x: lax.fori_loop(0, 2, lambda i, y: y + lax.fori_loop(0, 2, lambda j, z: z * 2 + i, y), x),
