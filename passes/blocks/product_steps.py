@@ -58,7 +58,7 @@ def _fastest_parts(op: DotOp | DotGeneralOp, limit: int) -> int:
 
 
 def _summable(op: DotOp | DotGeneralOp) -> BlockOperation | None:
-    """Return the axes of a product of which partial sums may be stored; None if they would be rounded."""
+    """Return the axes of a product; None if stored partial sums would be rounded."""
     blocks = block_operation(op)
     element = tensor_type(op.result).element_type
     is_narrow = isinstance(element, AnyFloat) and element.bitwidth < _WIDE

@@ -74,7 +74,7 @@ def test_any_other_product_is_one_step(name: str) -> None:
 
 
 def test_a_product_that_does_not_fit_reads_its_operands_once() -> None:
-    """As few parts as fit had thin blocks, of which each read all rows: the gradient of a weight took hours."""
+    """The fewest parts that fit had thin blocks that read all rows: the gradient of a weight took hours."""
     x, y = np.random.default_rng(0).normal(size=(2, 1024, 8, 16)).astype(np.float32)
     module = sdy.from_jax(jax.jit(lambda x, y: jnp.einsum("bsd,bse->de", x, y)), x, y)
     fit_blocks(module, LIMIT)
