@@ -202,8 +202,12 @@ def _chooser(program: Program, block_shape: BlockShapeOf):
 
 def _is_source(op: Operation) -> TypeGuard[ConstantOp]:
     """Return whether `op` is a constant whose elements blocks read as they read an argument."""
-    is_dense = isinstance(op, ConstantOp) and isinstance(op.value, DenseIntOrFPElementsAttr)
-    return is_dense and not is_generated(op) and 0 not in shape_of(op.output)
+    return (
+        isinstance(op, ConstantOp)
+        and isinstance(op.value, DenseIntOrFPElementsAttr)
+        and not is_generated(op)
+        and 0 not in shape_of(op.output)
+    )
 
 
 def _elements(op: ConstantOp) -> Array:

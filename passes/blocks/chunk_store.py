@@ -45,7 +45,8 @@ class ChunkStore:
         """Maximal bytes in memory, and total bytes written to and read from files."""
 
     def start(self) -> None:
-        """Count what the process takes from here on."""
+        """Count what the process takes from here on, without the memory that building the graph took."""
+        return_free_memory()
         self._resident.start()
 
     def reserve(self, size: int) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from sdy.diagnostics import DiagnosticError, error
 from sdy.passes.blocks.graph import BlockOp, Shard, ShardProgram
+from sdy.passes.blocks.memory import return_free_memory
 from sdy.passes.blocks.reading import Array
 from sdy.passes.jax.bindings.python_callbacks import callback_problem
 from sdy.passes.jax.jax_internals import without_mesh
@@ -65,7 +66,9 @@ def kernel(program: ShardProgram) -> Kernel:
         options = _quick_options() if program.is_short else None
         with without_mesh(), jax.enable_x64(True):
             lowered = jax.jit(call, in_shardings=device, out_shardings=device).lower(*arguments)
-            return lowered.compile(compiler_options=options)
+            compiled = lowered.compile(compiler_options=options)
+    return_free_memory()  # of the compiler, which took more than a block
+    return compiled
 
 
 @cache
