@@ -3,11 +3,14 @@
 from collections.abc import Callable, Iterator
 
 import jax
+import jax.numpy as jnp
 import pytest
-from jax.sharding import Mesh
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+import sdy
 from dearer.case import MESHES, Draft, Layout, mesh_of
 from dearer.measure import measure
+from sdy.passes.jax.hlo_received import bytes_received
 from small_scope.choices import Choices
 
 
@@ -73,3 +76,19 @@ def test_uneven_reshard(name: str) -> None:
 
 def test_uneven_transpose() -> None:
     _check("8", "4/x,5,2", "2,4/x,5", lambda x: x.transpose(2, 0, 1))
+
+
+def test_uneven_composite() -> None:
+    """A composite is split as its uses of the operand are, which an argument of a function cannot be."""
+    mesh = mesh_of(MESHES["2x4"])
+
+    def split(x: jax.Array, *axes: str | None) -> jax.Array:
+        return jax.lax.with_sharding_constraint(x, NamedSharding(mesh, PartitionSpec(*axes)))
+
+    def products(x: jax.Array) -> jax.Array:
+        gram = jax.lax.composite(lambda x: jnp.sin(x) @ x.T, name="my.gram")
+        return split(gram(split(x, None, "y")), "x")
+
+    argument = jax.ShapeDtypeStruct((8, 15), jnp.float32, sharding=NamedSharding(mesh, PartitionSpec()))
+    ours, theirs = (jit(products).lower(argument).compile() for jit in (sdy.jit, jax.jit))
+    assert bytes_received(ours.as_text(), mesh.size) == bytes_received(theirs.as_text(), mesh.size)

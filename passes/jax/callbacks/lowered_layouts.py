@@ -14,6 +14,7 @@ from sdy.dialect.meshes import named_meshes
 from sdy.ir.editing import erase
 from sdy.ir.walking import operations_of
 from sdy.passes.common.inline import inline_calls
+from sdy.passes.importing.expand_operations import expand_operations
 from sdy.passes.jax.callbacks.custom_partitioning import CUSTOM_PARTITIONING, partition_customly
 from sdy.passes.jax.callbacks.inferred_rules import infer_rules
 from sdy.passes.jax.device_mesh import Device, placed_values
@@ -48,6 +49,7 @@ def lowered_layouts(
 
     Raises the errors of `sdy.propagate`.
     """
+    expand_operations(module)  # composites become calls
     inline_calls(module)  # arguments and results of functions can only be sharded evenly
     has_callbacks = any(op.call_target_name.data in _WITH_CALLBACKS for op in operations_of(module, CustomCallOp))
     has_mesh = any(mesh.axes for mesh in named_meshes(module).values())
