@@ -17,6 +17,21 @@ func.func @dynamic_slices(%arg0: tensor<12x3xf32> {sdy.sharding = #sdy.sharding<
   return %0, %1, %2 : tensor<8x3xf32>, tensor<8x2xf32>, tensor<8x3xf32>
 }
 
+// A window at constant indices becomes a slice. One row is gathered, as are two windows.
+// CHECK-LABEL: func.func @windows
+func.func @windows(%arg0: tensor<12x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %arg1: tensor<1xi32>, %arg2: tensor<2x1xi32>) -> (tensor<2x3xf32>, tensor<2x3xf32>, tensor<1x3xf32>, tensor<2x2x3xf32>) {
+  // CHECK:       %[[START:.*]] = stablehlo.reshape %arg1
+  // CHECK:       stablehlo.dynamic_slice %arg0, %[[START]], %{{.*}}, sizes = [2, 3] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}]>]>}
+  // CHECK:       stablehlo.slice %arg0 [10:12, 0:3]
+  // CHECK-COUNT-2: "stablehlo.gather"
+  %0 = "stablehlo.gather"(%arg0, %arg1) <{dimension_numbers = #stablehlo.gather<offset_dims = [0, 1], start_index_map = [0]>, slice_sizes = array<i64: 2, 3>}> {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}]>]>} : (tensor<12x3xf32>, tensor<1xi32>) -> tensor<2x3xf32>
+  %twenty = stablehlo.constant dense<20> : tensor<1xi32>
+  %1 = "stablehlo.gather"(%arg0, %twenty) <{dimension_numbers = #stablehlo.gather<offset_dims = [0, 1], start_index_map = [0]>, slice_sizes = array<i64: 2, 3>}> {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}]>]>} : (tensor<12x3xf32>, tensor<1xi32>) -> tensor<2x3xf32>
+  %2 = "stablehlo.gather"(%arg0, %arg1) <{dimension_numbers = #stablehlo.gather<offset_dims = [0, 1], start_index_map = [0]>, slice_sizes = array<i64: 1, 3>}> {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}]>]>} : (tensor<12x3xf32>, tensor<1xi32>) -> tensor<1x3xf32>
+  %3 = "stablehlo.gather"(%arg0, %arg2) <{dimension_numbers = #stablehlo.gather<offset_dims = [1, 2], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 2, 3>}> {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}, {}]>]>} : (tensor<12x3xf32>, tensor<2x1xi32>) -> tensor<2x2x3xf32>
+  return %0, %1, %2, %3 : tensor<2x3xf32>, tensor<2x3xf32>, tensor<1x3xf32>, tensor<2x2x3xf32>
+}
+
 // CHECK-LABEL: func.func @concatenations
 func.func @concatenations(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %arg1: tensor<f32>) -> (tensor<11xf32>, tensor<10xf32>, tensor<12xf32>) {
   // CHECK:       stablehlo.pad %arg0, %arg1, low = [3], high = [0], interior = [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>}

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Operation, SSAValue
 
 from sdy.dialect.attributes import SHARDING_RULE
@@ -16,7 +16,9 @@ from sdy.ir.shapes import is_static_tensor, shape_of
 from sdy.ir.walking import invalidate, operations_of
 from sdy.passes.spmd.resizes import are_equal, filling_scalar, is_filled, may_resize
 from sdy.sharding import equivalent
+from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.emitter import before
+from sdy.stablehlo.gather import GatherOp
 from sdy.stablehlo.padding import PadOp
 from sdy.stablehlo.shape import ConcatenateOp
 from sdy.stablehlo.slicing import DynamicSliceOp, SliceOp
@@ -25,8 +27,9 @@ from sdy.stablehlo.slicing import DynamicSliceOp, SliceOp
 class RewriteAsSlicesAndPadsPass(AnalysisPreservingPass):
     """Canonicalize operations on sharded dimensions to slices and pads, for which devices exchange few rows.
 
-    They are: a `dynamic_slice` with constant start indices; a `concatenate` of a tensor with rows filled with one
-    scalar before it, after it or both; a strided slice of one row; and interior padding of a tensor with one row.
+    They are: a `gather` of one window of several rows or columns, which is a `dynamic_slice`; a `dynamic_slice` with
+    constant start indices; a `concatenate` of a tensor with rows filled with one scalar before it, after it or both; a
+    strided slice of one row; and interior padding of a tensor with one row.
     Before::
 
         sdy.mesh @mesh = <["x"=4]>
@@ -51,11 +54,19 @@ class RewriteAsSlicesAndPadsPass(AnalysisPreservingPass):
         for inner in operations_of(op, SliceOp, PadOp):
             if _is_identity(inner):
                 replace(inner, [_resharded(inner.operand, inner)])
+        for inner in operations_of(op, GatherOp):
+            if _is_window(inner):
+                _rewrite(inner, _dynamic_slice(inner))
         for inner in operations_of(op, *_REWRITES):
             if may_resize(inner) and (value := _REWRITES[type(inner)](inner)) is not None:
-                assert isinstance(value.owner, Operation)
-                value.owner.attributes.update(inner.attributes)
-                replace(inner, [value])
+                _rewrite(inner, value)
+
+
+def _rewrite(op: Operation, value: SSAValue) -> None:
+    """Replace `op` by `value`, whose operation gets its attributes."""
+    assert isinstance(value.owner, Operation)
+    value.owner.attributes.update(op.attributes)
+    replace(op, [value])
 
 
 def _is_identity(op: SliceOp | PadOp) -> bool:
@@ -76,6 +87,33 @@ def _resharded(value: SSAValue, op: SliceOp | PadOp) -> SSAValue:
     if sharding is None or equivalent(get_sharding(value), sharding):
         return value
     return before(op).insert(ReshardOp(value, sharding))
+
+
+def _is_window(op: GatherOp) -> bool:
+    """Return whether `op` reads one window, of several rows or columns but not all, and drops no dimension of it."""
+    shardings, sizes = map(get_sharding, (op.operand, op.result)), op.slice_sizes.get_values()
+    return (
+        SHARDING_RULE not in op.attributes
+        and all(is_static_tensor(value.type) for value in (*op.operands, op.result))
+        and sizes == shape_of(op.result)
+        and any(1 < sizes[dim] < shape_of(op.operand)[dim] for dim in op.dimension_numbers.data.start_index_map)
+        and not any(sharding.unreduced for sharding in shardings if sharding is not None)
+    )
+
+
+def _dynamic_slice(op: GatherOp) -> SSAValue:
+    """Read the window of `op`; both operations clamp it to the operand."""
+    emit, indices = before(op), op.start_indices
+    indexed = op.dimension_numbers.data.start_index_map
+    entries = indices.owner.operands if isinstance(indices.owner, ConcatenateOp) else [indices]
+    if len(entries) != len(indexed):
+        vector = emit.reshape(indices, [len(indexed)])
+        entries = [emit.slice(vector, [entry], [entry + 1]) for entry in range(len(indexed))]
+    zero = emit.filled(TensorType(tensor_type(indices).element_type, ()), 0)
+    starts = [zero] * len(shape_of(op.result))
+    for dim, entry in zip(indexed, entries, strict=True):
+        starts[dim] = filling_scalar(entry, emit) if is_filled(entry) else emit.reshape(entry, [])
+    return emit.dynamic_slice(op.operand, starts, shape_of(op.result))
 
 
 def _slice(op: DynamicSliceOp) -> SSAValue | None:

@@ -82,6 +82,18 @@ def test_a_row_at_an_index_that_is_data():
         assert received(row, ROWS, NamedSharding(LINE, P("x")), NamedSharding(LINE, P())) < 2 * 24 * 4 + 64
 
 
+@pytest.mark.parametrize("index", [0, 5, 100, -1])
+@pytest.mark.parametrize("is_data", [False, True])
+def test_rows_that_vmap_gathers_at_one_index(index: int, is_data: bool):
+    """A device receives 7/8 of four rows, at most twice; with `jax.jit`, of all rows if the index is data."""
+
+    def rows(x: jax.Array) -> jax.Array:
+        start = jax.lax.optimization_barrier(jnp.int32(index)) if is_data else jnp.int32(index)
+        return jax.vmap(lambda column: jax.lax.dynamic_slice(column, (start,), (4,)), in_axes=1, out_axes=1)(x)
+
+    assert received(rows, ROWS, NamedSharding(LINE, P("x")), NamedSharding(LINE, P())) <= 2 * 4 * 24 * 4
+
+
 def test_a_block_at_an_index_that_is_data_of_two_split_dimensions():
     def block(x: jax.Array) -> jax.Array:
         row, column = jax.lax.optimization_barrier((jnp.int32(6), jnp.int32(11)))
