@@ -21,7 +21,7 @@ from sdy.passes.blocks.block_shapes import Within, block_bytes, halves
 from sdy.passes.blocks.group import BYTES_PER_SECOND, SECONDS_PER_BLOCK
 from sdy.passes.blocks.split_reductions import dot_numbers, split_reduction
 from sdy.rule import FactorKind
-from sdy.stablehlo import DotGeneralOp, DotOp
+from sdy.stablehlo import DotGeneralOp, DotOp, TransposeOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.emitter import Emitter, before
 
@@ -103,6 +103,10 @@ def _accumulate(op: DotOp | DotGeneralOp, parts: int) -> None:
 
 
 def _part(value: SSAValue, dim: int, start: int, end: int, emit: Emitter) -> SSAValue:
+    """Slice a dimension, before a transpose: a block would transpose the whole dimension first."""
+    if isinstance(transpose := value.owner, TransposeOp):
+        order = transpose.permutation.get_values()
+        return emit.transpose(_part(transpose.operand, order[dim], start, end, emit), order)
     sizes = shape_of(value)
     starts = [start if number == dim else 0 for number in range(len(sizes))]
     return emit.slice(value, starts, [end if number == dim else size for number, size in enumerate(sizes)])
