@@ -36,6 +36,12 @@ class ArrayFunction:
 
         return jax.grad(total, argnums=tuple(range(len(self.shapes))))
 
+    def batched(self) -> "ArrayFunction":
+        """Return the function of four times each array, stacked in the last dimension."""
+        return ArrayFunction(
+            jax.vmap(self.function, in_axes=-1), tuple((*shape, 4) for shape in self.shapes), self.is_differentiable
+        )
+
 
 def differentiable(function: Function[Any], *shapes: Shape) -> ArrayFunction:
     return ArrayFunction(function, shapes, is_differentiable=True)
