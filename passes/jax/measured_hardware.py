@@ -1,12 +1,12 @@
 """Hardware files from measurements: times of matrix products, copies and collectives on jax's devices.
 
-All devices run at the same time, as in a step of a program, so that shared resources are measured as shared. Each curve
-is a line, a time for no work and a rate, that is fitted to every other measured point; the file says how far the points
-in between are from it.
+All devices run at the same time, as in a step of a program, so that shared resources are measured as shared. Products
+and copies have a line, a time for no work and a rate, that is fitted to every other measured point; the file says how
+far the points in between are from it. Collectives have a curve through their measured times. What a program of one
+small operation takes is the time in which the host starts it; it is subtracted from the others.
 """
 
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -17,11 +17,11 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from sdy.passes.jax.device_mesh import Device
-from sdy.passes.spmd.costs.hardware import PRECISIONS
+from sdy.passes.jax.measured_collectives import collective_curves, least_seconds, left_out
+from sdy.passes.spmd.costs.hardware import PRECISIONS, Curve
 
 _TYPES = {"f32": "float32", "bf16": "bfloat16"}
 _AXIS = "devices"
-_TURNS = 5
 _FEWEST_BYTES, _MOST_BYTES = 4 * 2**10, 64 * 2**20
 _SMALLEST = 32
 """The size of the smallest measured product."""
@@ -69,31 +69,34 @@ def measured_hardware(size: int = 1024, most_bytes: int = _MOST_BYTES) -> str:
         matmul: Callable[..., jax.Array] = jnp.matmul
         multiply = jax.jit(partial(matmul, precision=precision))
         operands = [on_each((each, each), dtype) for each in sizes]
-        return fitted_line([2 * each**3 for each in sizes], [_seconds(partial(multiply, x, x)) for x in operands])
+        return fitted_line([2 * each**3 for each in sizes], [least_seconds(partial(multiply, x, x)) for x in operands])
 
     products = {
         f"{name}.{precision}": product(dtype, precision) for name, dtype in _TYPES.items() for precision in PRECISIONS
     }
     amounts = [_FEWEST_BYTES << place for place in range((most_bytes // _FEWEST_BYTES).bit_length())]
+    launch = least_seconds(partial(jax.jit(jnp.negative), on_each((1,), "float32")))
     values = [on_each((each // 4,), "float32") for each in amounts]
-    copy = fitted_line([2 * each for each in amounts], [_seconds(partial(jax.jit(jnp.negative), x)) for x in values])
-    link = Line(1e-6, copy.rate, 0.0)
-    if len(devices) > 1:
-        gather = jax.jit(lambda x: x + 0, out_shardings=NamedSharding(mesh, PartitionSpec()))
-        parts = [on_each((max(each // 4 // len(devices), 1),), "float32") for each in amounts]
-        received = [part.nbytes * (len(devices) - 1) / len(devices) for part in parts]
-        link = fitted_line(received, [_seconds(partial(gather, x)) for x in parts])
+    negative = [least_seconds(partial(jax.jit(jnp.negative), x)) for x in values]
+    copy = fitted_line([2 * each for each in amounts], negative)
+    curves = collective_curves(amounts[::2], launch)
+    gather = curves.get(("all_gather", len(devices)))
+    link = fitted_line(gather.bytes, gather.seconds) if gather else Line(1e-6, copy.rate, 0.0)
     lines = {**products, "memory": copy, "links": link}
-    overhead = min(line.start for line in products.values())
+    overhead = min(line.start for line in products.values()) - launch
+    errors = {name: line.error for name, line in lines.items()} | {
+        f"{kind}.{group}": left_out(curve) for (kind, group), curve in curves.items()
+    }
     return "\n".join(
         [
             f"# Measured on {len(devices)} devices with products of {_SMALLEST} to {size} rows and columns, and",
-            f"# copies and all-gathers of {_FEWEST_BYTES} to {most_bytes} bytes. Mean errors on points that no line is",
-            "# fitted to:",
-            *(f"#   {name:14} {line.error:.0%}" for name, line in lines.items()),
+            f"# copies and collectives of {_FEWEST_BYTES} to {most_bytes} bytes. Mean errors on points that no line is",
+            "# fitted to, and of curves that are drawn without a point:",
+            *(f"#   {name:20} {error:.0%}" for name, error in errors.items()),
             f'name = "{len(devices)} x {devices[0].device_kind}"',
             f"memory = {_memory(jax.local_devices()[0]) // (len(devices) if devices[0].platform == 'cpu' else 1)}",
             f"memory_bandwidth = {copy.rate:.3g}",
+            f"launch = {launch:.3g}",
             *(["asynchronous = []"] if devices[0].platform == "cpu" else []),
             "",
             "[peak]",
@@ -107,23 +110,19 @@ def measured_hardware(size: int = 1024, most_bytes: int = _MOST_BYTES) -> str:
             f"bandwidth = {link.rate:.3g}",
             f"latency = {max(link.start / max(len(devices) - 1, 1), 1e-9):.3g}",
             "",
+            *(line for (kind, group), curve in curves.items() for line in _table(f"curves.{kind}.{group}", curve)),
         ]
     )
 
 
+def _table(name: str, curve: Curve) -> Sequence[str]:
+    """Return the lines of a table of a hardware file."""
+    sizes, times = (", ".join(f"{each:.4g}" for each in column) for column in (curve.bytes, curve.seconds))
+    return [f"[{name}]", f"bytes = [{sizes}]", f"seconds = [{times}]", ""]
+
+
 def _rate(name: str, precision: str, products: Mapping[str, Line]) -> str:
     return f"{precision} = {products[f'{name}.{precision}'].rate:.3g}"
-
-
-def _seconds(run: Callable[[], jax.Array]) -> float:
-    """Return the minimal time of `_TURNS` runs in seconds, after a run that compiles."""
-    run().block_until_ready()
-    times: list[float] = []
-    for _ in range(_TURNS):
-        begin = time.perf_counter()
-        run().block_until_ready()
-        times.append(time.perf_counter() - begin)
-    return min(times)
 
 
 def _memory(device: Device) -> int:

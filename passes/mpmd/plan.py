@@ -156,7 +156,7 @@ def _fragment_costs(
         if text not in known:
             local = cheapest(propagated_layouts(fragment, compare=False)).local
             cost = StepTimes(local, meshes[mesh], hardware).cost()
-            known[text] = FragmentCost(cost.seconds, cost.memory)
+            known[text] = FragmentCost(hardware.launch + cost.seconds, cost.memory)
         costs[name] = known[text]
     return costs
 

@@ -71,13 +71,34 @@ def test_a_type_that_is_not_listed_is_as_slow_as_the_slowest(tmp_path: Path) -> 
             "latencies = 1e-6",
             "'links.latencies' is unknown; the keys are bandwidth, devices, latency, torus, wrap",
         ),
-        ("name =", "nam =", "'nam' is unknown; the keys are asynchronous, axes, host, links, memory, memory_b"),
+        ("name =", "nam =", "'nam' is unknown; the keys are asynchronous, axes, curves, host, launch, links, m"),
         ("[axes.slow]", "[axes]", "'axes' must have a table for each axis"),
         ("[peak]", "[peak", "invalid TOML"),
         ("[peak]", "[reached]\nproduct = 1\n[peak]", "'reached.product' is unknown; the keys are memory, overhead, p"),
         ("[peak]", "[reached]\ntile = [8]\n[peak]", "'reached.tile' must be a list of rows, columns and summed"),
         ("[peak]", "[host]\nbandwidth = 1\n[peak]", "'host.latency' must be a number above 0"),
         ("[peak]", "[reached]\noverhead = -1\n[peak]", "'reached.overhead' must be a number above 0"),
+        ("[peak]", "[curves.gather.8]\n[peak]", "'curves.gather' is unknown; the keys are all_gather, all_reduce, all"),
+        ("[peak]", "[curves.all_gather.x]\n[peak]", "'curves.all_gather.x': 'x' is not a number of devices"),
+        ("[peak]", "[curves]\nall_gather = 3\n[peak]", "'curves' must have a table for each kind and number of"),
+        ("[peak]", "[curves.all_gather]\n8 = 3\n[peak]", "'curves.all_gather.8' must be a table"),
+        ("[peak]", "[curves.all_gather.8]\nbytes = [1]\n[peak]", "'curves.all_gather.8.seconds' must be a list of num"),
+        (
+            "[peak]",
+            "[curves.all_gather.8]\nbytes = [1]\nseconds = [1, 2]\n[peak]",
+            "'curves.all_gather.8.bytes' and 'curves.all_gather.8.seconds' must have equal lengths",
+        ),
+        (
+            "[peak]",
+            "[curves.all_gather.8]\nbytes = [2, 1]\nseconds = [1, 1]\n[peak]",
+            "'curves.all_gather.8.bytes' must be in ascending order",
+        ),
+        (
+            "[peak]",
+            "[curves.all_gather.8]\nbytes = [1]\nseconds = [0]\n[peak]",
+            "'curves.all_gather.8.seconds' must be a number above 0",
+        ),
+        ("memory_b", "launch = 0\nmemory_b", "'launch' must be a number above 0"),
         ("[peak]", 'asynchronous = ["gather"]\n[peak]', "'asynchronous' must be a list of some of all_gather, all_re"),
     ],
 )
@@ -92,3 +113,10 @@ def test_errors_in_a_hardware_file_are_reported(tmp_path: Path, old: str, new: s
 def test_unknown_hardware_is_told_with_what_there_is() -> None:
     with pytest.raises(sdy.DiagnosticError, match="no hardware preset or file has this name; the presets are a100, b2"):
         hardware_of("h300")
+
+
+def test_a_curve_is_a_power_law_between_its_points(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(f"{GOOD}\n[curves.all_gather.8]\nbytes = [100, 400]\nseconds = [1e-3, 4e-3]\n")
+    curve = hardware_of(str(path)).curves["all_gather", 8]
+    assert [curve.at(size) for size in (10, 100, 200, 400, 800)] == pytest.approx([1e-3, 1e-3, 2e-3, 4e-3, 8e-3])

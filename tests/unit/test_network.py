@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 import sdy
-from sdy.passes.spmd.costs.hardware import Hardware, Link, hardware_of
+from sdy.passes.spmd.costs.hardware import Curve, Hardware, Link, hardware_of
 from sdy.passes.spmd.costs.network import Message, Network, torus_shape
 
 GIB = 2**30
@@ -123,3 +123,11 @@ def test_a_sub_axis_has_fewer_devices_than_its_axis() -> None:
 )
 def test_a_slice_is_close_to_a_cube(devices: int, shape: tuple[int, ...]) -> None:
     assert torus_shape(devices, (16, 20, 28)) == shape
+
+
+def test_a_measured_curve_takes_precedence_for_its_kind_and_number_of_devices() -> None:
+    measured = replace(H100, curves={("all_gather", 4): Curve((1e3, 1e6), (1e-3, 1.0))})
+    mesh = {"data": 2, "model": 4}
+    assert seconds(measured, mesh, "all_gather", "model", 4e6 / 3) == pytest.approx(1.0)
+    for kind, axes in (("all_gather", "data"), ("all_gather", "data model"), ("reduce_scatter", "model")):
+        assert seconds(measured, mesh, kind, axes, GIB) == seconds(H100, mesh, kind, axes, GIB)

@@ -23,18 +23,24 @@ A hardware file is TOML; `presets/` contains several, selected by their file nam
     memory = 0.9                # of the memory bandwidth
     tile = [64, 128, 16]        # rows, columns and summed elements of a product are padded to multiples of these
     overhead = 2e-6             # seconds that each product takes beside its work
+    [curves.all_gather.8]       # optional: measured times of a collective of 8 devices, instead of the formula
+    bytes = [4096, 65536]       # that a device receives
+    seconds = [2e-5, 6e-5]
 
-`asynchronous = ["all_gather", "all_reduce"]` lists the kinds of collectives that run beside computation; by default,
-all kinds do.
+`launch = 2e-5` is the seconds in which the host starts a program. `asynchronous = ["all_gather", "all_reduce"]` lists
+the kinds of collectives that run beside computation; by default, all kinds do.
 
 A link is a switch, which connects each device to all others, or a torus with `torus = [16, 16]`, the largest size of
 each of its axes. `bandwidth` is then that of one axis, both directions together, and an axis has a link from its last
 to its first device if its size is a multiple of `wrap`.
 """
 
+import math
 import tomllib
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -73,6 +79,29 @@ class Link:
     """Axes of the torus are rings if this number divides their size, or else lines."""
 
 
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Measured times of a collective by its size."""
+
+    bytes: tuple[float, ...]
+    """The bytes that a device receives, in ascending order."""
+    seconds: tuple[float, ...]
+    """The seconds of one collective of each size."""
+
+    def at(self, received: float) -> float:
+        """Return the seconds for a number of bytes, by a power law between two measured sizes.
+
+        Smaller collectives take as long as the smallest one, larger ones have the rate of the largest one.
+        """
+        place = bisect_left(self.bytes, received)
+        if place == 0:
+            return self.seconds[0]
+        if place == len(self.bytes):
+            return self.seconds[-1] * received / self.bytes[-1]
+        (low, high), (faster, slower) = self.bytes[place - 1 : place + 1], self.seconds[place - 1 : place + 1]
+        return faster * (slower / faster) ** (math.log(received / low) / math.log(high / low))
+
+
 @dataclass(frozen=True)
 class Hardware:
     """The performance of one device and of the links between devices."""
@@ -104,6 +133,10 @@ class Hardware:
     """The kinds of collectives that run beside computation."""
     host: Link | None = None
     """The link between the memories of a device and of its host, in each direction; None if it is unknown."""
+    curves: Mapping[tuple[str, int], Curve] = field(default_factory=dict[tuple[str, int], Curve])
+    """The measured times of kinds of collectives, by the number of devices of a group."""
+    launch: float = 0.0
+    """Seconds in which the host starts a program."""
 
     def seconds(self, work: Work, operations: float, traffic: float) -> float:
         """Estimate the time in seconds of an operation by the roofline model.
@@ -177,9 +210,10 @@ def hardware_of(name: str) -> Hardware:
 
 
 _REQUIRED = {"name", "memory", "memory_bandwidth", "peak", "links"}
-_KEYS = _REQUIRED | {"axes", "reached", "asynchronous", "host"}
+_KEYS = _REQUIRED | {"axes", "reached", "asynchronous", "host", "curves", "launch"}
 _REACHED_KEYS = {"products", "memory", "tile", "overhead"}
 _HOST_KEYS = {"bandwidth", "latency"}
+_CURVE_KEYS = ("bytes", "seconds")
 _LINK_KEYS = {"bandwidth", "latency", "torus", "wrap"}
 
 
@@ -216,6 +250,8 @@ class _Reader:
             *self._reached(),
             self._asynchronous(),
             self._host(),
+            {key: self._curve(*key, table) for key, table in self._curves()},
+            self._number(self._table["launch"], "launch") if "launch" in self._table else 0.0,
         )
 
     def _reached(self) -> tuple[float, float, tuple[int, int, int], float]:
@@ -248,6 +284,29 @@ class _Reader:
         self._check_keys(table, _HOST_KEYS, "host.")
         return Link(bandwidth, latency)
 
+    def _curves(self) -> Iterator[tuple[tuple[str, int], object]]:
+        curves = self._table.get("curves", {})
+        if not is_dict(curves) or not all(map(is_dict, curves.values())):
+            self._fail("'curves' must have a table for each kind and number of devices, such as [curves.all_gather.8]")
+        self._check_keys(curves, {*COLLECTIVES}, "curves.")
+        for kind, tables in curves.items():
+            for devices, table in tables.items():
+                if not str(devices).isdecimal():
+                    self._fail(f"'curves.{kind}.{devices}': '{devices}' is not a number of devices")
+                yield (str(kind), int(devices)), table
+
+    def _curve(self, kind: str, devices: int, table: object) -> Curve:
+        where = f"curves.{kind}.{devices}"
+        if not is_dict(table):
+            self._fail(f"'{where}' must be a table, [{where}]")
+        self._check_keys(table, {*_CURVE_KEYS}, f"{where}.")
+        sizes, times = (self._numbers(table.get(key), f"{where}.{key}") for key in _CURVE_KEYS)
+        if len(sizes) != len(times):
+            self._fail(f"'{where}.bytes' and '{where}.seconds' must have equal lengths")
+        if any(later <= earlier for earlier, later in pairwise(sizes)):
+            self._fail(f"'{where}.bytes' must be in ascending order")
+        return Curve(sizes, times)
+
     def _axes(self) -> Mapping[str, Mapping[str, Any]]:
         axes = self._table.get("axes", {})
         if not is_dict(axes) or not all(map(is_dict, axes.values())):
@@ -278,6 +337,11 @@ class _Reader:
         if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
             self._fail(f"'{where}' must be a number above 0")
         return float(value)
+
+    def _numbers(self, value: object, where: str) -> tuple[float, ...]:
+        if not is_list(value) or not value:
+            self._fail(f"'{where}' must be a list of numbers")
+        return tuple([self._number(each, where) for each in value])
 
     def _bytes(self, value: object) -> int:
         if not isinstance(value, str):

@@ -11,7 +11,8 @@ n devices exchange data over a link with bandwidth b, the bytes a second that a 
     all-to-all       pairwise: (n-1)/n B / b + (n-1) a            bisection: d B / (4 b) + d/2 a
     permute          B / b + a                                    one direction: B / (b/2) + a
 
-B is the larger of the bytes that a device has before and after. Several rings of a torus are used at once. A line,
+B is the larger of the bytes that a device has before and after. If the hardware file has a curve of measured times for
+the kind and the number of devices, that is used instead. Several rings of a torus are used at once. A line,
 which is an axis of a torus without a link from its end to its beginning, has half the bandwidth of a ring and twice the
 steps.
 
@@ -126,6 +127,9 @@ class Network:
         levels = self.levels(axes, devices)
         if not levels or not received:
             return 0.0
+        group = math.prod(level.size for level in levels)
+        if curve := self._hardware.curves.get((message.kind, group)):
+            return times * curve.at(received / times)
         seconds = _SECONDS.get(message.kind, _ring_seconds)
         return times * seconds(levels, received / times)
 

@@ -1,0 +1,57 @@
+"""Times of collectives predicted from measured hardware, beside the times of programs that run them.
+
+    python bench/collective_times.py [--bytes N]
+
+`sdy-auto --measure` measures eight virtual CPU devices, or those of the machine if it has other ones. Then a program is
+timed for each kind of collective and each of eight sizes, none of which was measured, up to N bytes (64M by default).
+The table has the predicted time, with the launch of a program, over the measured one.
+"""
+
+import argparse
+import os
+import tempfile
+from pathlib import Path
+
+os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count=8 {os.environ.get('XLA_FLAGS', '')}"
+
+import jax
+from rich.console import Console
+from rich.table import Table
+
+import sdy
+from sdy.formatting import format_bytes, parse_bytes
+from sdy.passes.jax.measured_collectives import collective_seconds
+from sdy.passes.jax.measured_hardware import measured_hardware
+from sdy.passes.spmd.costs.hardware import COLLECTIVES, hardware_of
+from sdy.passes.spmd.costs.network import Message, Network
+
+_CLOSE = 1.3
+"""A predicted time is counted if it is within this factor of the measured one."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Predicted and measured times of collectives.")
+    parser.add_argument("--bytes", default="64M", help="the bytes of the largest collective")
+    largest = parse_bytes(parser.parse_args().bytes)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "measured.toml")
+        file.write_text(measured_hardware(most_bytes=largest))
+        hardware = hardware_of(str(file))
+    count = jax.device_count()
+    network = Network(sdy.Mesh.of({"devices": count}), hardware)
+    sizes = [largest * 3 // 4 >> (2 * place) for place in reversed(range(8))]
+    table = Table("", *(format_bytes(size) for size in sizes))
+    ratios: list[float] = []
+    for kind in COLLECTIVES:
+        row: list[float] = []
+        for received, seconds in collective_seconds(kind, count, sizes):
+            predicted = hardware.launch + network.seconds(Message(kind, ("devices",), 0, received, 1))
+            row.append(predicted / seconds)
+        table.add_row(kind, *(f"{ratio:.2f}" for ratio in row))
+        ratios += row
+    close = sum(1 / _CLOSE <= ratio <= _CLOSE for ratio in ratios)
+    Console(width=120).print(table, f"{close} of {len(ratios)} within {_CLOSE}")
+
+
+if __name__ == "__main__":
+    main()
