@@ -15,6 +15,7 @@ from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.properties import value_bytes
 from sdy.passes.spmd.costs.buffers import Allocation, Buffer, LiveRange
 from sdy.passes.spmd.costs.footprint import peak_bytes
+from sdy.passes.spmd.costs.kernel_dependences import inputs_of
 from sdy.passes.spmd.costs.kernel_order import scheduled
 from sdy.passes.spmd.costs.kernels import kernels_of
 from sdy.passes.spmd.costs.result_buffers import outside_results
@@ -154,12 +155,12 @@ def test_a_donated_argument_is_copied_if_a_reader_need_not_run_before_its_update
     assert peak_bytes(sdy.parse(function(body, arguments=arguments))) == 3 * SIZE
 
 
-def all_reduce(name: str, operand: str, type_: str = T) -> str:
+def all_reduce(name: str, operand: str, kind: str = "add") -> str:
     return f"""%{name} = "stablehlo.all_reduce"(%{operand}) <{{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}}> ({{
       ^bb0(%l: {SCALAR}, %m: {SCALAR}):
-        %s = stablehlo.add %l, %m : {SCALAR}
+        %s = stablehlo.{kind} %l, %m : {SCALAR}
         stablehlo.return %s : {SCALAR}
-    }}) : ({type_}) -> {type_}
+    }}) : ({T}) -> {T}
     """
 
 
@@ -170,6 +171,19 @@ def test_independent_all_reduces_are_combined(operands: str, temporaries: int) -
     body = unary("x", "tanh", first) + all_reduce("r", "x") + unary("y", "tanh", second) + all_reduce("s", "y")
     body += binary("t", "add", "r", "s") + dot("u", "t", "t")
     assert peak_bytes(sdy.parse(function(body + returned("u")))) == (2 + temporaries) * SIZE
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_combined_all_reduces_run_after_what_they_need(seed: int) -> None:
+    """Both kinds are combined, and each may need the other: two sums, of which one needs a maximum, another leads to it."""
+    random, values, body = Random(seed), ["a"], ""
+    for number in range(8):
+        body += all_reduce(f"r{number}", random.choice(values), random.choice(["add", "maximum"]))
+        values.append(f"r{number}")
+    body += returned(*values[1:])
+    block = main_function(sdy.parse(function(body, results=", ".join([T] * 8)))).body.block
+    for index, needed in enumerate(inputs_of(scheduled(kernels_of([*block.ops])))):
+        assert all(other < index for other in needed)
 
 
 def product(lhs: str, batching: str, contracting: str, result: str) -> str:

@@ -55,12 +55,15 @@ def _first_combined(left: Sequence[int], bytes_of: Mapping[int, int], dependence
     This is a hot path: in a chain of all-reduces, each one is tried with all before it.
     """
     combined: list[int] = []
-    size = together = 0
+    size = together = needed = 0
     for index in left:
         if combined and (len(combined) == _MOST or size + bytes_of[index] > _MOST_BYTES):
             break
-        if not dependences.follows_any(index, together):
+        bit = dependences.bits((index,))
+        # An earlier all-reduce may need this one: it was combined with a later one, or needs one that was.
+        if not dependences.follows_any(index, together) and not bit & needed:
             combined.append(index)
-            together |= dependences.bits((index,))
+            together |= bit
+            needed |= dependences.before(index)
             size += bytes_of[index]
     return combined

@@ -36,6 +36,10 @@ class Dependences:
         """Return the set of bits of some selected kernels."""
         return _union(self._bit[index] for index in selected)
 
+    def before(self, index: int) -> int:
+        """Return the set of bits of the selected kernels that a kernel depends on."""
+        return self._before[index]
+
     def follows_all(self, index: int, others: int) -> bool:
         """Return whether a kernel depends on all of `others`, a set of bits."""
         return not others or self._before[index] & others == others
