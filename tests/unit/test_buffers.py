@@ -175,7 +175,7 @@ def test_independent_all_reduces_are_combined(operands: str, temporaries: int) -
 
 @pytest.mark.parametrize("seed", range(20))
 def test_combined_all_reduces_run_after_what_they_need(seed: int) -> None:
-    """Both kinds are combined, and each may need the other: two sums, of which one needs a maximum, another leads to it."""
+    """Both kinds are combined, and each may need the other: one sum needs a maximum, another sum leads to it."""
     random, values, body = Random(seed), ["a"], ""
     for number in range(8):
         body += all_reduce(f"r{number}", random.choice(values), random.choice(["add", "maximum"]))

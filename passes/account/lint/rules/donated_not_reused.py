@@ -1,7 +1,8 @@
 """A donated argument that no result can alias.
 
 A result aliases a donated argument only if their shards have the same shape and element type. Otherwise both are in
-memory at once, as without donation, though the caller can no longer use the argument.
+memory at once, as without donation, though the caller can no longer use the argument. The rule reports arguments for
+which there is a result of their type, with another sharding.
 
 Before::
 
@@ -38,17 +39,15 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             continue
         alike = [other for other, result in enumerate(main.function_type.outputs) if result == argument.type]
         end = main.get_return_op()
+        if not alike:
+            continue
         shardings = [sharded_as(func_result_sharding(main, result)) for result in alike]
         results = " and ".join(f"result {result} is {how}" for result, how in zip(alike, shardings, strict=True))
-        why = results or "no result has its type"
-        cure = (
-            "give that result the argument's sharding" if alike else "do not donate it, or return a result of its type"
-        )
         yield Suspicion(
-            end.operands[alike[0]] if end and alike else argument,
+            end.operands[alike[0]] if end else argument,
             f"{program.names[index]}, {argument.type}, is donated, but no result can alias it; it is "
-            f"{sharded_as(get_sharding(argument))}, and {why}",
-            cure,
+            f"{sharded_as(get_sharding(argument))}, and {results}",
+            "give that result the argument's sharding",
             [GivenBy(argument)],
             held=num_bytes(local.function_type.inputs.data[index]),
             cures=[cure for other in alike for cure in _cures(program, argument, other)],

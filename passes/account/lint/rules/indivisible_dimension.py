@@ -25,6 +25,7 @@ from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import sharded_as
 from sdy.sharding import DimSharding, TensorSharding
+from sdy.stablehlo.slicing import DynamicSliceOp, SliceOp
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,8 @@ def _uneven(program: LintedProgram, value: SSAValue, sharding: TensorSharding | 
 def _padded(program: LintedProgram) -> Iterator[Suspicion]:
     worst: dict[tuple[int, DimSharding], _Uneven] = {}
     for value in program.values:
+        if isinstance(value.owner, SliceOp | DynamicSliceOp):
+            continue  # A part of a sharded dimension, as of a roll, is sent to the devices that need it.
         for uneven in _uneven(program, value, get_sharding(value)):
             known = worst.setdefault((uneven.size, uneven.dim), uneven)
             if uneven.padding > known.padding:

@@ -2,7 +2,8 @@
 
 An iteration reads one part of the dimension, which is on one device: the others receive it, in each iteration or all of
 it before the loop, and then all devices compute the same. Another dimension can be sharded instead, that of the batch
-or of the features; microbatches of a sharded batch keep the batch sharded where the batch is the minor dimension.
+or of the features; microbatches of a sharded batch keep the batch sharded where the batch is the minor dimension. A
+Python loop that indexes the dimension does the same, where `jax.vmap` would leave each part on its device.
 
 Before::
 
@@ -15,7 +16,7 @@ After::
     jax.lax.scan(cell, state, xs)
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
@@ -33,7 +34,7 @@ from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.name_lists import joined
 from sdy.passes.common.loops import carried_unchanged
 from sdy.stablehlo.control_flow import WhileOp
-from sdy.stablehlo.slicing import DynamicSliceOp, DynamicUpdateSliceOp
+from sdy.stablehlo.slicing import DynamicSliceOp, DynamicUpdateSliceOp, SliceOp
 
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
@@ -51,7 +52,49 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
                 walked = _Walked(begin, collectives, [*cures, *candidates.of_origins(begin)])
                 alike.setdefault((index, axes), []).append(walked)
         for (index, axes), together in alike.items():
-            yield _suspicion(program, loop, index, axes, together)
+            yield _suspicion(program, loop, "a loop walks over", index, axes, together)
+    yield from _unrolled(program, candidates)
+
+
+_FEWEST = 4
+"""The number of parts that a loop in Python slices one by one."""
+
+
+def _unrolled(program: LintedProgram, candidates: Candidates) -> Iterator[Suspicion]:
+    """Find tensors of which each part of a sharded dimension is sliced, as by a Python loop over its indices."""
+    alike: dict[tuple[int, Sequence[AxisRef]], list[_Walked]] = {}
+    first: dict[tuple[int, Sequence[AxisRef]], Operation] = {}
+    of_source: dict[Operation | None, list[Collective]] = {}
+    for each in program.collectives:
+        of_source.setdefault(each.source, []).append(each)
+    for value in program.values:
+        for index, axes in enumerate(value_dims(value)):
+            slices = [use.operation for use in value.uses if _is_part(use.operation, index)] if axes else []
+            collectives = [each for op in slices for each in _of_part(op, of_source)]
+            if len(slices) >= max(_FEWEST, shape_of(value)[index]) and collectives:
+                first.setdefault((index, axes), slices[0])
+                cures = [*candidates.of_value(value)]
+                alike.setdefault((index, axes), []).append(_Walked(value, collectives, cures))
+    for (index, axes), together in alike.items():
+        at = first[index, axes]
+        yield _suspicion(program, at, "a Python loop walks over", index, axes, together)
+
+
+def _is_part(op: Operation, index: int) -> bool:
+    """Return whether `op` slices one element of dimension `index`, and all of the others."""
+    if not isinstance(op, SliceOp):
+        return False
+    sizes = zip(shape_of(op.result), shape_of(op.operand), strict=True)
+    return all(size == (1 if dim == index else whole) for dim, (size, whole) in enumerate(sizes))
+
+
+def _of_part(op: Operation, of_source: Mapping[Operation | None, Sequence[Collective]]) -> Iterator[Collective]:
+    """Yield the collectives of a slice, and those that reshard it for its users."""
+    yield from of_source.get(op, ())
+    for use in op.results[0].uses:
+        for each in of_source.get(use.operation, ()):
+            if each.cause is not None and each.cause.tensor is op.results[0]:
+                yield each
 
 
 class _Walked(NamedTuple):
@@ -63,7 +106,12 @@ class _Walked(NamedTuple):
 
 
 def _suspicion(
-    program: LintedProgram, loop: WhileOp, index: int, axes: Sequence[AxisRef], together: Sequence[_Walked]
+    program: LintedProgram,
+    at: Operation,
+    what: str,
+    index: int,
+    axes: Sequence[AxisRef],
+    together: Sequence[_Walked],
 ) -> Suspicion:
     """Return one match for the tensors that a loop walks over along the same axes, such as the weights of layers."""
     begin, _, cures = max(together, key=lambda each: sum(collective.bytes for collective in each.collectives))
@@ -73,8 +121,8 @@ def _suspicion(
     of_all = zip(*(each.cures for each in together), strict=False) if len(together) > 1 else ()
     joint = [Cure(tuple(dict.fromkeys(edit for cure in each for edit in cure.edits))) for each in of_all]
     return Suspicion(
-        begin if isinstance(begin.owner, Operation) else loop,
-        f"a loop walks over dimension {index} of {names}, which {axes_text(axes)} shards: devices receive the parts of "
+        begin if isinstance(begin.owner, Operation) else at,
+        f"{what} dimension {index} of {names}, which {axes_text(axes)} shards: devices receive the parts of "
         "the others and compute alike",
         "",
         [GivenBy(begin, axes)],

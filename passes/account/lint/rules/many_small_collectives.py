@@ -2,16 +2,16 @@
 
 The time of a small collective is latency, whatever its size: a thousand scalars that are summed one by one take a
 thousand times as long as one vector. The rule reports independent collectives of one source line, and hundreds of one
-kind anywhere. XLA combines some adjacent all-reduces, but none with other operations between them, and no other kinds
-of collectives.
+kind anywhere, that take a part of the step time. XLA combines many all-reduces, so that only hundreds of them are
+reported, and no other kinds of collectives.
 
 Before::
 
-    largest = [jnp.max(y[:, column]) for column in range(64)]
+    largest = [jnp.max(y[:, column]) for column in range(256)]
 
 After::
 
-    largest = jnp.max(y[:, :64], axis=0)
+    largest = jnp.max(y[:, :256], axis=0)
 """
 
 from collections import Counter
@@ -27,6 +27,13 @@ from sdy.passes.account.lint.places import python_line
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import quoted_axes
 from sdy.passes.common.properties import value_bytes
+from sdy.passes.spmd.costs.network import Network
+
+_HUNDREDS = 4
+"""The number of small collectives of one kind in a program that is reported, in units of `--many`."""
+
+_LEAST_TIME = 0.05
+"""The part of the step time that small collectives take if they are reported."""
 
 Kind = tuple[str, tuple[str, ...], Location | tuple[str, Attribute], Block | None]
 
@@ -41,9 +48,13 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             where = python_line(program.place(op)) or (op.name, each.op.results[0].type)
             kinds.setdefault((each.kind, each.axes, where, each.op.parent), []).append(each)
     by_line: set[Collective] = set()
-    many = {key: alike for key, alike in kinds.items() if len(alike) >= program.thresholds.many}
+    many = {
+        key: alike
+        for key, alike in kinds.items()
+        if len(alike) >= program.thresholds.many * (_HUNDREDS if key[0] == "all-reduce" else 1)
+    }
     for ((kind, axes, where, _), alike), together in zip(many.items(), _independent([*many.values()]), strict=True):
-        if together:
+        if together and _seconds(program, together) >= _LEAST_TIME * program.costs.seconds:
             by_line.update(together)
             yield Suspicion(
                 where if isinstance(where, Location) else alike[0].source or alike[0].op,
@@ -53,13 +64,8 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
                 times=sum(each.times for each in together),
                 collectives=[each.op for each in together],
             )
-
     others = [each for alike in kinds.values() for each in alike if each not in by_line]
     yield from _anywhere(program, others)
-
-
-_HUNDREDS = 4
-"""The number of small collectives of one kind in a program that is reported, in units of `--many`."""
 
 
 def _anywhere(program: LintedProgram, collectives: list[Collective]) -> Iterator[Suspicion]:
@@ -69,10 +75,11 @@ def _anywhere(program: LintedProgram, collectives: list[Collective]) -> Iterator
         kinds.setdefault((each.kind, each.axes, each.op.parent), []).append(each)
     hundreds = {key: alike for key, alike in kinds.items() if len(alike) >= _HUNDREDS * program.thresholds.many}
     independent = _independent([*hundreds.values()])
+    least = _LEAST_TIME * program.costs.seconds
     for ((kind, axes, _), alike), together in zip(hundreds.items(), independent, strict=True):
         combined = {*together} if kind == "all-reduce" else set[Collective]()
         left = [each for each in alike if each not in combined]
-        if len(left) < _HUNDREDS * program.thresholds.many:
+        if len(left) < _HUNDREDS * program.thresholds.many or _seconds(program, left) < least:
             continue
         types = Counter(each.op.results[0].type for each in left)
         type_, count = types.most_common(1)[0]
@@ -86,6 +93,12 @@ def _anywhere(program: LintedProgram, collectives: list[Collective]) -> Iterator
             times=len(left),
             collectives=[each.op for each in left],
         )
+
+
+def _seconds(program: LintedProgram, collectives: Sequence[Collective]) -> float:
+    """Return the predicted seconds of collectives in a step."""
+    network = Network(program.mesh, program.hardware)
+    return sum(network.seconds(each.message) for each in collectives)
 
 
 def _independent(groups: Sequence[Sequence[Collective]]) -> list[list[Collective]]:

@@ -83,7 +83,17 @@ def carry_until(x: jax.Array, w: jax.Array) -> jax.Array:
     return lax.while_loop(lambda x: jnp.sum(x) > 1, turn, x)
 
 
+def members(ws: jax.Array, x: jax.Array) -> jax.Array:
+    """Return the mean of the members of an ensemble, called in a loop of Python."""
+    return sum((jnp.tanh(x @ ws[index]) for index in range(len(ws))), jnp.zeros(())) / len(ws)  # mistake
+
+
 MISTAKES: dict[str, Mistake] = {
+    "members of an ensemble one by one": Mistake(
+        "loop-over-sharded-dimension",
+        Written(members, (tensor(8, 1024, 1024, split=P("data")), tensor(1024, 1024)), mesh=EIGHT),
+        "ws",
+    ),
     "microbatches of a sharded batch": Mistake(
         "loop-over-sharded-dimension",
         Written(microbatches, (tensor(1024, 1024), tensor(32768, 1024, split=P("data"))), mesh=EIGHT),
