@@ -33,7 +33,7 @@ Returned = tuple[Cause, list[Collective]]
 
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
-    """Find results that are resharded: all state in one match, since its layouts are written together."""
+    """Find results that are resharded to a given layout: all state in one match, whose layouts are written together."""
     end = program.main.get_return_op()
     if end is None:
         return
@@ -42,7 +42,11 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
         for cause, alike in program.collectives_by_cause.items()
         if cause.purpose is Purpose.RESHARD and cause.operation is end and cause.tensor is not None
     }
-    returned = {index: reshards[value] for index, value in enumerate(end.operands) if value in reshards}
+    returned = {
+        index: reshards[value]
+        for index, value in enumerate(end.operands)
+        if value in reshards and program.initial_result_sharding(index) is not None
+    }
     argument_of = {result: index for index, result in find_state(program.main).items()}
     state = {argument_of[result]: each for result, each in returned.items() if result in argument_of}
     if state:

@@ -27,7 +27,6 @@ from sdy.passes.account.lint.candidates import Candidates, tree
 from sdy.passes.account.lint.edits import Cure, Dims, value_dims
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
-from sdy.passes.account.lint.wording import sharded_as
 from sdy.passes.common.call_graph import main_function
 from sdy.stablehlo.elementwise import ConvertOp
 from sdy.stablehlo.slicing import DynamicSliceOp
@@ -41,10 +40,11 @@ class _Sliced(NamedTuple):
 
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
-    """Find arguments of which every use on a device is a slice: those of a tree in one match."""
+    """Find replicated arguments of which every use on a device is a slice: those of a tree in one match."""
     trees: dict[str, list[_Sliced]] = {}
     for argument, local in zip(program.main.args, main_function(program.local).args, strict=True):
-        if is_static_tensor(argument.type) and (slices := [*_slices(local)]):
+        is_whole = is_static_tensor(argument.type) and not any(value_dims(argument))
+        if is_whole and (slices := [*_slices(local)]):
             read = [max(sizes) for sizes in zip(*map(shape_of, slices), strict=True)]
             parts = tuple(size // part for size, part in zip(shape_of(local), read, strict=True))
             trees.setdefault(tree(argument) or program.names[argument.index], []).append(_Sliced(argument, parts))
@@ -55,7 +55,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
 def _suspicion(program: LintedProgram, together: Sequence[_Sliced]) -> Suspicion:
     candidates = Candidates(program)
     held = {each: _unread(program, each) for each in together}
-    (argument, parts), largest = max(held.items(), key=lambda item: item[1])
+    argument, parts = max(held, key=lambda each: held[each])
     layouts = [[*_layouts(program, each)] for each in together]
     joint = [
         [candidates.shard(each.argument, dims) for each, dims in zip(together, of_all, strict=True)]
@@ -63,11 +63,10 @@ def _suspicion(program: LintedProgram, together: Sequence[_Sliced]) -> Suspicion
     ]
     return Suspicion(
         argument,
-        f"{program.called(argument)}, {argument.type}, is {sharded_as(get_sharding(argument))}, but each device "
-        f"reads only 1/{prod(parts)} of what it holds",
+        f"{program.called(argument)}, {argument.type}, is replicated, but each device reads only 1/{prod(parts)} of it",
         "",
         [GivenBy(argument)],
-        held=sum(held.values()) if joint else largest,
+        held=sum(held.values()),
         times=len(together),
         cures=[Cure(tuple(edits)) for edits in joint],
     )
@@ -94,12 +93,10 @@ def _slices(value: SSAValue) -> Iterator[SSAValue]:
 
 
 def _layouts(program: LintedProgram, sliced: _Sliced) -> Iterator[Dims]:
-    """Yield the layouts that split each dimension into more shards, over axes that do not shard the argument."""
-    before = value_dims(sliced.argument)
-    used = {axis.name for axis in chain(*before)}
-    free = [name for name, size in program.mesh.axes if size > 1 and name not in used]
-    subsets = [each for count in range(len(free) + 1) for each in combinations(free, count)]
+    """Yield the layouts that split each dimension into its parts."""
+    axes = [name for name, size in program.mesh.axes if size > 1]
+    subsets = [each for count in range(len(axes) + 1) for each in combinations(axes, count)]
     of_dims = ([each for each in subsets if prod(map(program.mesh.axis_size, each)) == count] for count in sliced.parts)
     for names in product(*of_dims):
         if len({*chain(*names)}) == len([*chain(*names)]):
-            yield tuple((*axes, *map(AxisRef, added)) for axes, added in zip(before, names, strict=True))
+            yield tuple(tuple(map(AxisRef, each)) for each in names)

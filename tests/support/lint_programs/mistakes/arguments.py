@@ -67,7 +67,9 @@ MISTAKES: dict[str, Mistake] = {
     "attention weights that are returned whole": Mistake(
         "resharded-result", attending(P(None, "model"), returns_weights=True), at=attend
     ),
-    "a history of gradients on every device": Mistake("sliced-argument", history_of(None), "history[0]['up']"),
+    "a history of gradients on every device": Mistake(
+        "sliced-argument", history_of(None), "history[0]['up']", needs_names=True
+    ),
     "a history of gradients that is returned whole": Mistake(
         "resharded-result", history_of((P("data"), P())), "history[0]['up']"
     ),
