@@ -4,7 +4,7 @@ The state of a step is its parameters and the optimizer's state, whose next valu
 Each set of mesh axes can shard the data, and the other axes, or some of the same, the tensors of the model.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, starmap
 
@@ -52,9 +52,52 @@ def expert_layouts(choices: Sequence[Choice], mesh: Mesh, search: Search) -> Ite
                 yield from _in_another_dim(data, state, parallel, over, dim, mesh)
     with_caches = [*_with_caches(choices, mesh, search)]
     yield from ((each.best.name, each.layout) for each in with_caches)
+    found: list[tuple[_Axes, _Axes, str, Assignment]] = []
     for data_parallel in (*_best_of_each(parallels, search), *_best_of_each(with_caches, search)):
         for others in _tensor_axes(mesh, data_parallel.axes):
-            yield from _with_tensors(choices, state, data_parallel, others, search)
+            layouts = [*_with_tensors(choices, state, data_parallel, others, search)]
+            yield from layouts
+            found += [(data_parallel.axes, others, *each) for each in layouts]
+    yield from _with_other_axes(choices, mesh, found, search)
+
+
+def _with_other_axes(
+    choices: Sequence[Choice], mesh: Mesh, found: Sequence[tuple[_Axes, _Axes, str, Assignment]], search: Search
+) -> Iterator[tuple[str, Assignment]]:
+    """Yield the best layout of data and tensors with other axes in both roles, for those that were not searched.
+
+    Args:
+        choices: All choices.
+        mesh: The mesh.
+        found: The axes of the data, those of the tensors, the name and the layout of each layout that was searched.
+        search: The search.
+    """
+    in_two_roles = [each for each in found if {*each[0]}.isdisjoint(each[1])]
+    if not in_two_roles:
+        return
+    searched = {data for data, *_ in in_two_roles}
+    data, tensors, name, best = min(in_two_roles, key=lambda each: search.rank(search.candidate(*each[2:])))
+    for axes in _sets_of_axes(mesh.axis_names):
+        others = tuple([each for each in mesh.axis_names if each not in axes])
+        if others and axes not in searched:
+            roles = {frozenset(data): axes, frozenset(tensors): others}
+            roles[frozenset(mesh.axis_names)] = mesh.axis_names
+            layout = {
+                choice.node: option
+                for choice in choices
+                if choice.node in best and (option := _in_roles(choice, best[choice.node], roles)) is not None
+            }
+            yield f"{name}, with data over {', '.join(axes)}", layout
+
+
+def _in_roles(choice: Choice, sharding: TensorSharding, roles: Mapping[frozenset[str], _Axes]) -> TensorSharding | None:
+    """Return the option that shards each dimension over the axes of the same role as in `sharding`."""
+    wanted = [{*roles.get(names, names)} for names in map(_names, sharding.dim_axes)]
+    return next((option for option in choice.options if [*map(_names, option.dim_axes)] == wanted), None)
+
+
+def _names(axes: Iterable[AxisRef]) -> frozenset[str]:
+    return frozenset(axis.name for axis in axes)
 
 
 def _with_caches(choices: Sequence[Choice], mesh: Mesh, search: Search) -> Iterator["_DataParallel"]:
