@@ -3,7 +3,7 @@
     python bench/collective_times.py [--bytes N]
 
 `sdy-auto --measure` measures eight virtual CPU devices, or those of the machine if it has other ones. Then a program is
-timed for each kind of collective and each of eight sizes, none of which was measured, up to N bytes (64M by default).
+timed for each kind of collective and each of eight other sizes than the measured ones, up to N bytes (64M by default).
 The table has the predicted time, with the launch of a program, over the measured one.
 """
 

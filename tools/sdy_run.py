@@ -10,12 +10,13 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sdy.diagnostics import DiagnosticError, error
 from sdy.dialect import ManualComputationOp
-from sdy.ir.companions import clone
+from sdy.ir.companions import clone, companion
 from sdy.ir.walking import operations
 from sdy.passes.driver import Timing, read, run_passes
 from sdy.passes.importing.import_gspmd import ImportGspmdPass, needs_import_from_gspmd
 from sdy.passes.jax.program.inputs import NumpyArray, arrange_inputs, random_inputs, read_arrays
 from sdy.passes.layouts import PartitionedLayout, PropagatedLayout, cheapest, partitioner_for, propagated_layouts
+from sdy.passes.spmd.remat.recomputed import Recomputed
 from sdy.text import parse
 from sdy.tools.arguments import PROGRAM, add_inputs_options, add_under_option, byte_size, positive, tool_parser
 from sdy.tools.comparison import Comparison, Reference, compare
@@ -157,11 +158,12 @@ def _compile_within(
 
     layout_of: dict[CompiledProgram, PartitionedLayout] = {}
 
-    def compile_for(limit: int) -> "CompiledProgram":
+    def compile_for(limit: int) -> "tuple[CompiledProgram, int]":
         layout = cheapest(layouts, partitioner_for(str(limit), warns=False))
+        predicted = companion(layout.local, Recomputed).memory
         program = _compile(layout.local, devices)
         layout_of[program] = layout
-        return program
+        return program, predicted
 
     program = compile_within(memory, compile_for, name)
     assert program is not None

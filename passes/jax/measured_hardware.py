@@ -2,8 +2,8 @@
 
 All devices run at the same time, as in a step of a program, so that shared resources are measured as shared. Products
 and copies have a line, a time for no work and a rate, that is fitted to every other measured point; the file says how
-far the points in between are from it. Collectives have a curve through their measured times. What a program of one
-small operation takes is the time in which the host starts it; it is subtracted from the others.
+far the points in between are from it. Collectives have a curve through their measured times. The time of a program of
+one small operation is that in which the host starts it; it is subtracted from the others.
 """
 
 import os

@@ -61,7 +61,7 @@ _FEWEST = 4
 
 
 def _unrolled(program: LintedProgram, candidates: Candidates) -> Iterator[Suspicion]:
-    """Find tensors of which each part of a sharded dimension is sliced, as by a Python loop over its indices."""
+    """Find tensors whose parts along a sharded dimension are all sliced, as by a Python loop over its indices."""
     alike: dict[tuple[int, Sequence[AxisRef]], list[_Walked]] = {}
     first: dict[tuple[int, Sequence[AxisRef]], Operation] = {}
     of_source: dict[Operation | None, list[Collective]] = {}

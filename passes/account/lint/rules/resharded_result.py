@@ -56,7 +56,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             value = end.operands[result]
             yield Suspicion(
                 value,
-                f"result {result}, {value.type}, is resharded {from_to(cause.before, cause.after)}, as it is returned",
+                f"result {result}, {value.type}, is resharded {from_to(cause.before, cause.after)}, to be returned",
                 "",
                 [GivenBy(value)],
                 received=sum(each.bytes for each in alike),

@@ -1,8 +1,8 @@
 """A large argument is replicated, though each device reads only its own part of it.
 
-What a device does not read takes memory for nothing: sharded, the argument costs no communication. Examples are a
-table of biases whose heads are sharded, and a mask that is not sharded with the batch. The rule reports an argument if
-a layout that was tried saves memory, and neither bytes nor time grow.
+The parts that a device does not read take memory for nothing: sharded, the argument costs no communication. Examples
+are a table of biases whose heads are sharded, and a mask that is not sharded with the batch. The rule reports an
+argument if a layout that was tried saves memory, and neither bytes nor time grow.
 
 Before::
 
@@ -33,14 +33,14 @@ from sdy.stablehlo.slicing import DynamicSliceOp
 
 
 class _Sliced(NamedTuple):
-    """An argument, and the number of parts of each dimension of which a device reads one."""
+    """An argument, and the number of parts of each dimension; a device reads one."""
 
     argument: BlockArgument
     parts: tuple[int, ...]
 
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
-    """Find replicated arguments of which every use on a device is a slice: those of a tree in one match."""
+    """Find replicated arguments that every use on a device slices: those of a tree in one match."""
     trees: dict[str, list[_Sliced]] = {}
     for argument, local in zip(program.main.args, main_function(program.local).args, strict=True):
         is_whole = is_static_tensor(argument.type) and not any(value_dims(argument))

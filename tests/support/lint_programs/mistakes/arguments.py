@@ -1,4 +1,4 @@
-"""Layouts of one argument or result: those of which devices use a part, or that make a step slow."""
+"""Layouts of one argument or result that make a step slow, or take memory that no device needs."""
 
 from typing import Any
 
