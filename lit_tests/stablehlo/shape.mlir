@@ -1,4 +1,4 @@
-// RUN: sdy-opt %s | filecheck %s
+// RUN: sdy-opt %s | sdy-opt | filecheck %s
 
 // CHECK-LABEL: func.func @shapes(%arg0: tensor<?x8xf32>, %arg1: tensor<4x8xf32>, %arg2: tensor<i32>, %arg3: tensor<2xi32>, %arg4: tensor<f32>) {
 func.func @shapes(%arg0: tensor<?x8xf32>, %arg1: tensor<4x8xf32>, %arg2: tensor<i32>, %arg3: tensor<2xi32>, %arg4: tensor<f32>) {
@@ -20,6 +20,9 @@ func.func @shapes(%arg0: tensor<?x8xf32>, %arg1: tensor<4x8xf32>, %arg2: tensor<
   %7 = stablehlo.broadcast %arg1, sizes = [2, 3] : (tensor<4x8xf32>) -> tensor<2x3x4x8xf32>
   // CHECK: stablehlo.slice %arg1 [1:4:3, 0:8] : (tensor<4x8xf32>) -> tensor<1x8xf32>
   %8 = stablehlo.slice %arg1 [1:4:3, 0:8] : (tensor<4x8xf32>) -> tensor<1x8xf32>
+  // MLIR prints a slice of a number like this, but does not read it.
+  // CHECK: stablehlo.dynamic_slice %arg4, , sizes = [] : (tensor<f32>) -> tensor<f32>
+  %number = "stablehlo.dynamic_slice"(%arg4) <{slice_sizes = array<i64>}> : (tensor<f32>) -> tensor<f32>
   // CHECK: stablehlo.add %arg0, %arg0 : tensor<?x8xf32>
   %9 = stablehlo.add %arg0, %arg0 : tensor<?x8xf32>
   // CHECK: stablehlo.add %arg0, %arg1 : (tensor<?x8xf32>, tensor<4x8xf32>) -> tensor<?x8xf32>

@@ -115,7 +115,10 @@ class SpacedOperands(CustomDirective):
 
 @irdl_custom_directive
 class OperandsBeforeAttribute(CustomDirective):
-    """`%0, %1, %2,`: operands, each followed by a comma, before a `key = value`."""
+    """`%0, %1, %2,`: operands, each followed by a comma, before a `key = value`.
+
+    Without operands, MLIR prints a comma that it does not read: `dynamic_slice %scalar, , sizes = []`. It is read here.
+    """
 
     operands: VariadicOperandVariable
 
@@ -125,6 +128,8 @@ class OperandsBeforeAttribute(CustomDirective):
         while (operand := parser.parse_optional_unresolved_operand()) is not None:
             operands.append(operand)
             parser.parse_punctuation(",")
+        if not operands:
+            parser.parse_optional_punctuation(",")
         self.operands.set(state, operands)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
