@@ -60,17 +60,17 @@ def run(
     Raises:
         DiagnosticError: The program is invalid, or a block of an operation exceeds the limit.
         ValueError: An argument has another shape or element type than its parameter, or a file is not an array, or
-            `scheduler` is an address and `store` is missing.
+            `scheduler` is an address and `store` is missing, or `memory` or `block_bytes` is no size.
         FileExistsError: `store` has other contents than results.
 
     Example:
         >>> z = sdy.blocks.run(lambda x, y: jnp.tanh(x @ y), "x.npy", "y.npy", memory="64M", store="z.zarr")
     """
-    limit = _bytes(memory)
+    limit = _bytes(memory, "memory")
     given, tree = tree_util.tree_flatten(arguments)
     module, unflatten = _traced(program, given, tree)
     leaves = [*map(_array, given)]
-    most = _bytes(block_bytes) if block_bytes else max(limit // BLOCKS_IN_MEMORY, 1)
+    most = max(limit // BLOCKS_IN_MEMORY, 1) if block_bytes is None else _bytes(block_bytes, "block_bytes")
     fit_blocks(module, most)
     graph = block_graph(module, within(most))
     if scheduler is not None:
@@ -102,8 +102,12 @@ def _resources(graph: BlockGraph, client: Any) -> dict[str, float] | None:
     return {"memory": max((shard.nbytes for shard in graph.shards()), default=0)}
 
 
-def _bytes(size: int | str) -> int:
-    return parse_bytes(size) if isinstance(size, str) else size
+def _bytes(size: int | str, name: str) -> int:
+    if isinstance(size, str):
+        return parse_bytes(size)
+    if size < 1:
+        raise ValueError(f"'{name}' is {size}; it must be at least 1 byte, or a size such as \"64M\"")
+    return size
 
 
 def _array(argument: Any) -> Any:

@@ -101,6 +101,12 @@ def test_an_address_needs_a_store() -> None:
         sdy.blocks.run(jnp.tanh, f32(3), scheduler="tcp://localhost:8786")
 
 
+@pytest.mark.parametrize("sizes", [{"memory": 0}, {"memory": -1}, {"memory": "0M"}, {"block_bytes": 0}], ids=str)
+def test_a_size_that_is_none(sizes: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"must be at least 1 byte|is not a size"):
+        sdy.blocks.run(jnp.tanh, np.ones(4, np.float32), **sizes)
+
+
 ONE_VALUE_TWICE: dict[str, Callable[[Any], Any]] = {
     "product": lambda x: x @ x,
     "product with its transpose": lambda x: x @ x.T,
