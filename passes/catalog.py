@@ -105,6 +105,7 @@ _FOLDERS = {
         sdy-merge-overlapping-permutes
         sdy-narrow-collectives
         sdy-slice-before-collectives
+        sdy-sum-after-loops
     """,
     "for_xla": """
         sdy-combine-small-reductions

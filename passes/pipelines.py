@@ -339,6 +339,7 @@ class PartitionPipeline(Pipeline):
         from sdy.passes.communication.merge_overlapping_permutes import MergeOverlappingPermutesPass
         from sdy.passes.communication.narrow_collectives import NarrowCollectivesPass
         from sdy.passes.communication.slice_before_collectives import SliceBeforeCollectivesPass
+        from sdy.passes.communication.sum_after_loops import SumAfterLoopsPass
         from sdy.passes.partitioning.accumulate_in_stages import AccumulateInStagesPass
         from sdy.passes.partitioning.compose_slices_and_pads import ComposeSlicesAndPadsPass
         from sdy.passes.partitioning.convert_global_to_local import ConvertGlobalToLocalPass
@@ -389,6 +390,7 @@ class PartitionPipeline(Pipeline):
         yield InlineOperatorsPass()
         yield HoistInvariantCollectivesPass()
         yield EndRowLoopsPass()
+        yield SumAfterLoopsPass()
         yield MergeEqualCollectivesPass()
         yield MergeOverlappingPermutesPass()
         yield NarrowCollectivesPass()

@@ -1,4 +1,4 @@
-"""Properties of operations and values: elementwise and pure operations, and sizes of tensors in bytes."""
+"""Properties of operations and values: elementwise and pure operations, uniform values, and sizes in bytes."""
 
 from functools import lru_cache
 from math import prod
@@ -7,11 +7,12 @@ from xdsl.dialects.builtin import ComplexType, FixedBitwidthType, TensorType
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from xdsl.traits import NoMemoryEffect, is_side_effect_free
 
+from sdy.dialect.constants import constant_number
 from sdy.dialect.interfaces import Elementwise
 from sdy.dialect.ops import PropagationBarrierOp
 from sdy.ir.fast_access import has_trait
 from sdy.ir.shapes import is_static_tensor, shape
-from sdy.rules import is_registered_elementwise
+from sdy.rules import is_registered_elementwise, movement
 from sdy.stablehlo.checks.agreement import bit_width
 from sdy.stablehlo.shape import BitcastConvertOp
 from sdy.stablehlo.types.quantized import UniformQuantizedType
@@ -27,6 +28,14 @@ def is_elementwise(operation: Operation) -> bool:
 def is_pure(operation: Operation) -> bool:
     """Return whether `operation` has no side effects, so that it may be copied, moved or removed."""
     return has_trait(operation, NoMemoryEffect) or is_side_effect_free(operation)
+
+
+def uniform_number(value: SSAValue) -> int | float | None:
+    """Return the number that all elements of a value are, a constant that is only moved; None if it is unknown."""
+    number, owner = constant_number(value), value.owner
+    if number is None and isinstance(owner, Operation) and movement(owner.name) is not None:
+        return uniform_number(owner.operands[0])
+    return number
 
 
 _BYTE = 8

@@ -2,6 +2,7 @@
 
 Either its operand is loop-invariant, or it is an all-reduce whose results are only accumulated over the iterations. A
 sum is linear: each device can accumulate its partial sums, and one all-reduce after the loop adds them.
+`sdy-sum-after-loops` does so if the sum begins with zeros and the number of iterations is known.
 
 Or a loop goes on while any row does. Devices then leave it when their own rows have ended, unless they communicate in
 its body, or values that change in rows that have ended are read later. The finding says which.
@@ -11,7 +12,7 @@ Before::
     def add(total, batch):
         return total + jax.grad(loss)(params, batch), None  # an all-reduce in each turn
 
-    total, _ = jax.lax.scan(add, jnp.zeros_like(params), batches)
+    total, _ = jax.lax.scan(add, momentum, batches)
 
 After::
 
@@ -19,7 +20,7 @@ After::
         return totals + jax.vmap(jax.grad(loss), (None, 0))(params, parts), None
 
     totals, _ = jax.lax.scan(add, zeros, batches_in_parts)
-    total = totals.mean(0)
+    total = momentum + totals.mean(0)
 """
 
 from collections.abc import Container, Iterator
@@ -29,14 +30,13 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from sdy.diagnostics import location_of
 from sdy.dialect.attributes import ROW_LOOP
-from sdy.dialect.constants import constant_number
 from sdy.ir.walking import captured_values
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import in_iterations, quoted_axes
 from sdy.passes.common.loops import carried_unchanged, loop_trips, loops_around
-from sdy.passes.common.properties import is_pure
+from sdy.passes.common.properties import is_pure, uniform_number
 from sdy.rules import movement
 from sdy.stablehlo.control_flow import ReturnOp, WhileOp
 from sdy.stablehlo.elementwise import AddOp, ConvertOp, DivOp, MulOp, NegOp
@@ -146,11 +146,4 @@ def _is_linear(op: Operation, value: SSAValue) -> bool:
         return True
     others = [operand for operand in op.operands if operand is not value]
     is_scaled = isinstance(op, MulOp) or (isinstance(op, DivOp) and op.operands[0] is value)
-    return is_scaled and len(others) == 1 and _is_constant(others[0])
-
-
-def _is_constant(value: SSAValue) -> bool:
-    owner = value.owner
-    if isinstance(owner, Block):
-        return False
-    return constant_number(value) is not None or (movement(owner.name) is not None and _is_constant(owner.operands[0]))
+    return is_scaled and len(others) == 1 and uniform_number(others[0]) is not None

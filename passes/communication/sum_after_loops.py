@@ -1,0 +1,146 @@
+"""`sdy-sum-after-loops`: one all-reduce after a loop that accumulates the results of all-reduces."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import AnyFloat, IntegerType, ModuleOp, i1
+from xdsl.ir import Block, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from sdy.ir.editing import AnalysisPreservingPass, insert, replace
+from sdy.ir.walking import innermost_first, operations_of
+from sdy.passes.common.loops import carried_unchanged, loop_trips
+from sdy.passes.common.properties import num_bytes, uniform_number
+from sdy.passes.spmd.emit.communication import reducer
+from sdy.passes.spmd.plan.reduction_kinds import region_reduction
+from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.control_flow import WhileOp
+from sdy.stablehlo.elementwise import AddOp, ConvertOp, DivOp, MulOp
+from sdy.stablehlo.reducing_collectives import AllReduceOp
+from sdy.stablehlo.shape import ReshapeOp, TransposeOp
+
+
+class SumAfterLoopsPass(AnalysisPreservingPass):
+    """Accumulate partial sums in a loop, and sum them over devices once after it.
+
+    The gradients of microbatches are accumulated so. Before, with four iterations::
+
+        %0:2 = stablehlo.while(%i = %zero, %total = %zeros) : tensor<i32>, tensor<8xf32>
+          ...
+          %1 = "stablehlo.all_reduce"(%gradient) ({add}) : (tensor<8xf32>) -> tensor<8xf32>
+          %2 = stablehlo.add %total, %1 : tensor<8xf32>
+          stablehlo.return %next, %2 : tensor<i32>, tensor<8xf32>
+
+    After::
+
+        %0:2 = stablehlo.while(%i = %zero, %total = %zeros) : tensor<i32>, tensor<8xf32>
+          ...
+          %2 = stablehlo.add %total, %gradient : tensor<8xf32>
+          stablehlo.return %next, %2 : tensor<i32>, tensor<8xf32>
+        %3 = "stablehlo.all_reduce"(%0#1) ({add}) : (tensor<8xf32>) -> tensor<8xf32>
+
+    Casts to wider floats, reshapes, transposes and products of floats with constants may be between the all-reduce and
+    the addition. Floats are rounded in another order. Unchanged are sums that an iteration reads otherwise, or that
+    begin with other numbers than zeros, all-reduces with further uses or in branches, and loops of fewer than two or an
+    unknown number of iterations: devices may leave those at different times.
+    """
+
+    name = "sdy-sum-after-loops"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for loop in innermost_first(operations_of(op, WhileOp)):
+            trips = loop_trips(loop) or 0
+            for sum_ in [*_accumulated(loop)] if trips > 1 else ():
+                if trips * sum_.bytes_in_loop > num_bytes(sum_.total.type):
+                    sum_.move()
+
+
+@dataclass(frozen=True)
+class _Accumulated:
+    """A result of a loop that accumulates the results of an all-reduce in the loop."""
+
+    total: SSAValue
+    reduction: AllReduceOp
+
+    @property
+    def bytes_in_loop(self) -> int:
+        """The bytes of the all-reduce in an iteration."""
+        return num_bytes(self.reduction.operands[0].type)
+
+    def move(self) -> None:
+        """Move the all-reduce behind the loop."""
+        total, reduction, loop = self.total, self.reduction, self.total.owner
+        assert isinstance(loop, WhileOp)
+        uses = [*total.uses]
+        moved = AllReduceOp.create(
+            operands=[total],
+            result_types=[total.type],
+            properties=reduction.properties,
+            attributes=reduction.attributes,
+            regions=[reducer(total, "sum")],
+        )
+        moved.location = reduction.location
+        insert(moved, InsertPoint.after(loop))
+        for use in uses:
+            use.operation.operands[use.index] = moved.results[0]
+        replace(reduction, reduction.operands)
+
+
+def _accumulated(loop: WhileOp) -> Iterator[_Accumulated]:
+    end = loop.body.block.last_op
+    assert end is not None
+    for index, (begin, argument, returned) in enumerate(
+        zip(loop.operands, loop.body.block.args, end.operands, strict=True)
+    ):
+        add = returned.owner
+        if not isinstance(add, AddOp) or add.parent is not loop.body.block or not add.result.has_one_use():
+            continue
+        others = [operand for operand in add.operands if operand is not argument]
+        is_read = not argument.has_one_use() or loop.cond.block.args[index].first_use is not None
+        if len(others) != 1 or is_read or uniform_number(_before_loops(begin)) != 0 or not _is_linear(add.result):
+            continue
+        reduction = _reduced(others[0])
+        if reduction is not None and reduction.parent is loop.body.block:
+            yield _Accumulated(loop.results[index], reduction)
+
+
+def _before_loops(value: SSAValue) -> SSAValue:
+    """Return the initial value of a value that the loops around it carry unchanged."""
+    while isinstance(value.owner, Block) and isinstance(loop := value.owner.parent_op(), WhileOp):
+        initial = carried_unchanged(loop).get(value)
+        if initial is None:
+            return value
+        value = initial
+    return value
+
+
+def _reduced(value: SSAValue) -> AllReduceOp | None:
+    """Return the sum over devices behind operations that commute with it, if nothing else uses it."""
+    if not value.has_one_use():
+        return None
+    match op := value.owner:
+        case AllReduceOp():
+            is_sum = len(op.operands) == 1 and region_reduction(op.computation) == "sum" and _is_linear(op.operands[0])
+            return op if is_sum else None
+        case ReshapeOp() | TransposeOp():
+            return _reduced(op.operand)
+        case ConvertOp() if _is_wider_float(op):
+            return _reduced(op.operand)
+        case MulOp() | DivOp() if isinstance(tensor_type(value).element_type, AnyFloat):
+            if uniform_number(op.rhs) is not None:
+                return _reduced(op.lhs)
+            return _reduced(op.rhs) if isinstance(op, MulOp) and uniform_number(op.lhs) is not None else None
+        case _:
+            return None
+
+
+def _is_wider_float(op: ConvertOp) -> bool:
+    before, after = (tensor_type(value).element_type for value in (op.operand, op.result))
+    return isinstance(before, AnyFloat) and isinstance(after, AnyFloat) and before.bitwidth < after.bitwidth
+
+
+def _is_linear(value: SSAValue) -> bool:
+    """Return whether sums of the type are sums: those of truth values are not."""
+    type_ = tensor_type(value).element_type
+    return isinstance(type_, AnyFloat | IntegerType) and type_ != i1
