@@ -61,31 +61,26 @@ _FEWEST = 4
 
 
 def _unrolled(program: LintedProgram, candidates: Candidates) -> Iterator[Suspicion]:
-    """Find tensors whose parts along a sharded dimension are all sliced, as by a Python loop over its indices."""
-    alike: dict[tuple[int, Sequence[AxisRef]], list[_Walked]] = {}
-    first: dict[tuple[int, Sequence[AxisRef]], Operation] = {}
+    """Find tensors whose parts along a sharded leading dimension are all sliced, as by a Python loop."""
+    alike: dict[Sequence[AxisRef], list[_Walked]] = {}
+    first: dict[Sequence[AxisRef], Operation] = {}
     of_source: dict[Operation | None, list[Collective]] = {}
     for each in program.collectives:
         of_source.setdefault(each.source, []).append(each)
     for value in program.values:
-        for index, axes in enumerate(value_dims(value)):
-            slices = [use.operation for use in value.uses if _is_part(use.operation, index)] if axes else []
-            collectives = [each for op in slices for each in _of_part(op, of_source)]
-            if len(slices) >= max(_FEWEST, shape_of(value)[index]) and collectives:
-                first.setdefault((index, axes), slices[0])
-                cures = [*candidates.of_value(value)]
-                alike.setdefault((index, axes), []).append(_Walked(value, collectives, cures))
-    for (index, axes), together in alike.items():
-        at = first[index, axes]
-        yield _suspicion(program, at, "a Python loop walks over", index, axes, together)
+        axes = value_dims(value)[0]
+        slices = [use.operation for use in value.uses if _is_leading_part(use.operation)] if axes else []
+        collectives = [each for op in slices for each in _of_part(op, of_source)]
+        if len(slices) >= max(_FEWEST, shape_of(value)[0]) and collectives:
+            first.setdefault(axes, slices[0])
+            alike.setdefault(axes, []).append(_Walked(value, collectives, candidates.of_value(value)))
+    for axes, together in alike.items():
+        yield _suspicion(program, first[axes], "a Python loop walks over", 0, axes, together)
 
 
-def _is_part(op: Operation, index: int) -> bool:
-    """Return whether `op` slices one element of dimension `index`, and all of the others."""
-    if not isinstance(op, SliceOp):
-        return False
-    sizes = zip(shape_of(op.result), shape_of(op.operand), strict=True)
-    return all(size == (1 if dim == index else whole) for dim, (size, whole) in enumerate(sizes))
+def _is_leading_part(op: Operation) -> bool:
+    """Return whether `op` slices one element of the leading dimension, and all of the others."""
+    return isinstance(op, SliceOp) and shape_of(op.result) == (1, *shape_of(op.operand)[1:])
 
 
 def _of_part(op: Operation, of_source: Mapping[Operation | None, Sequence[Collective]]) -> Iterator[Collective]:
