@@ -7,6 +7,7 @@ Each set of mesh axes can shard the data, and the other axes, or some of the sam
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, starmap
+from typing import NamedTuple
 
 from sdy.axes import AxisRef
 from sdy.mesh import Mesh
@@ -52,42 +53,44 @@ def expert_layouts(choices: Sequence[Choice], mesh: Mesh, search: Search) -> Ite
                 yield from _in_another_dim(data, state, parallel, over, dim, mesh)
     with_caches = [*_with_caches(choices, mesh, search)]
     yield from ((each.best.name, each.layout) for each in with_caches)
-    found: list[tuple[_Axes, _Axes, str, Assignment]] = []
+    searched: list[_Searched] = []
     for data_parallel in (*_best_of_each(parallels, search), *_best_of_each(with_caches, search)):
         for others in _tensor_axes(mesh, data_parallel.axes):
             layouts = [*_with_tensors(choices, state, data_parallel, others, search)]
             yield from layouts
-            found += [(data_parallel.axes, others, *each) for each in layouts]
-    yield from _with_other_axes(choices, mesh, found, search)
+            searched += [_Searched(data_parallel.axes, others, *each) for each in layouts]
+    yield from _with_other_axes(choices, mesh, searched, search)
+
+
+class _Searched(NamedTuple):
+    """A layout of data and tensors that was searched."""
+
+    data: _Axes
+    tensors: _Axes
+    name: str
+    layout: Assignment
 
 
 def _with_other_axes(
-    choices: Sequence[Choice], mesh: Mesh, found: Sequence[tuple[_Axes, _Axes, str, Assignment]], search: Search
+    choices: Sequence[Choice], mesh: Mesh, searched: Sequence[_Searched], search: Search
 ) -> Iterator[tuple[str, Assignment]]:
-    """Yield the best layout of data and tensors with other axes in both roles, for those that were not searched.
-
-    Args:
-        choices: All choices.
-        mesh: The mesh.
-        found: The axes of the data, those of the tensors, the name and the layout of each layout that was searched.
-        search: The search.
-    """
-    in_two_roles = [each for each in found if {*each[0]}.isdisjoint(each[1])]
-    if not in_two_roles:
+    """Yield the best layout of data and tensors with other axes in both roles, for the axes that were not searched."""
+    apart = [each for each in searched if {*each.data}.isdisjoint(each.tensors)]
+    if not apart:
         return
-    searched = {data for data, *_ in in_two_roles}
-    data, tensors, name, best = min(in_two_roles, key=lambda each: search.rank(search.candidate(*each[2:])))
+    best = min(apart, key=lambda each: search.rank(search.candidate(each.name, each.layout)))
     for axes in _sets_of_axes(mesh.axis_names):
         others = tuple([each for each in mesh.axis_names if each not in axes])
-        if others and axes not in searched:
-            roles = {frozenset(data): axes, frozenset(tensors): others}
+        if others and axes not in {each.data for each in apart}:
+            roles = {frozenset(best.data): axes, frozenset(best.tensors): others}
             roles[frozenset(mesh.axis_names)] = mesh.axis_names
             layout = {
                 choice.node: option
                 for choice in choices
-                if choice.node in best and (option := _in_roles(choice, best[choice.node], roles)) is not None
+                if choice.node in best.layout
+                and (option := _in_roles(choice, best.layout[choice.node], roles)) is not None
             }
-            yield f"{name}, with data over {', '.join(axes)}", layout
+            yield f"{best.name}, with data over {', '.join(axes)}", layout
 
 
 def _in_roles(choice: Choice, sharding: TensorSharding, roles: Mapping[frozenset[str], _Axes]) -> TensorSharding | None:

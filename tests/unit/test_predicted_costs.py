@@ -30,7 +30,7 @@ LOOP = """
     stablehlo.return %go : tensor<i1>
   } do {
     %0 = DOT
-    %1 = stablehlo.add %sum, %0 : tensor<8x16xf32>
+    %1 = stablehlo.maximum %sum, %0 : tensor<8x16xf32>
     %2 = stablehlo.negate %x : tensor<8x64xf32>
     %next = stablehlo.add %i, %step : tensor<i32>
     stablehlo.return %next, %2, %1 : tensor<i32>, tensor<8x64xf32>, tensor<8x16xf32>
