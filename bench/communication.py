@@ -122,6 +122,20 @@ def _cast() -> Step:
     return Step(forward, (params, _array(1024 * _DEVICES, 8192)), 1, _FSDP)
 
 
+def _sequence_parallel() -> Step:
+    """Four layers of Megatron's MLP with sequence parallelism: rows are gathered before, and scattered after it."""
+
+    def forward(params: Any, x: jax.Array) -> jax.Array:
+        for up, down in params:
+            hidden = jax.nn.gelu(jax.lax.with_sharding_constraint(x, P("hosts")) @ up)
+            x = jax.lax.with_sharding_constraint(x + hidden @ down, P(_AXES))
+        return x
+
+    params = [(_array(8192, 32768), _array(32768, 8192)) for _ in range(4)]
+    rule = by_name({"/0": P(None, "devices"), "/1": P("devices")})
+    return Step(forward, (params, _array(1024 * _DEVICES, 8192)), 1, rule)
+
+
 def _stencil() -> Step:
     """Ten steps of heat on a grid: five-point stencils of order four, whose halos overlap."""
 
@@ -161,6 +175,7 @@ STEPS: Mapping[str, Callable[[], Step]] = {
     "gradients of microbatches": _accumulated,
     "prefill of a split prompt": _prefill,
     "cast of gathered parameters": _cast,
+    "sequence parallelism": _sequence_parallel,
     "heat on a grid": _stencil,
     "equations solved one by one": _solver,
     "mixture of experts": lambda: _model("mixture of experts", by_name({"up|down": P("devices")}, _FSDP)),
@@ -168,26 +183,26 @@ STEPS: Mapping[str, Callable[[], Step]] = {
 }
 
 
-def _left_out() -> Iterator[type[ModulePass]]:
+def _left_out(hardware: str) -> Iterator[type[ModulePass]]:
     """Yield the passes of passes/communication."""
-    for step in PartitionPipeline().passes(ModuleOp([])):
+    for step in PartitionPipeline(hardware=hardware).passes(ModuleOp([])):
         if type(step).__module__.startswith("sdy.passes.communication."):
             yield type(step)
 
 
-def _programs(module: ModuleOp) -> Iterator[tuple[str, ModuleOp]]:
+def _programs(module: ModuleOp, hardware: str) -> Iterator[tuple[str, ModuleOp]]:
     """Yield the program of one device with all passes, then those that differ without a pass, by its name."""
-    local = _partitioned(module, None)
+    local = _partitioned(module, hardware, None)
     yield "-", local
-    for left_out in _left_out():
-        other = _partitioned(module, left_out)
+    for left_out in _left_out(hardware):
+        other = _partitioned(module, hardware, left_out)
         if str(other) != str(local):
             yield f"`{left_out.name}`", other
 
 
-def _partitioned(module: ModuleOp, without: type[ModulePass] | None) -> ModuleOp:
+def _partitioned(module: ModuleOp, hardware: str, without: type[ModulePass] | None) -> ModuleOp:
     local = clone(module)
-    for step in PartitionPipeline().numbered_passes(local):
+    for step in PartitionPipeline(hardware=hardware).numbered_passes(local):
         if type(step) is not without:
             step.apply(context(), local)
     return local
@@ -214,9 +229,8 @@ def main() -> None:
             continue
         module = build().module()
         sdy.propagate(module)
-        programs = [*_programs(module)]
         for hardware in options.hardware:
-            for without, local in programs:
+            for without, local in _programs(module, hardware):
                 cost = StepTimes(local, main_mesh(local), hardware_of(hardware)).cost()
                 print(_row(name, hardware, without, cost), flush=True)
 

@@ -106,6 +106,7 @@ _FOLDERS = {
         sdy-narrow-collectives
         sdy-slice-before-collectives
         sdy-sum-after-loops
+        sdy-window-products
     """,
     "for_xla": """
         sdy-combine-small-reductions

@@ -19,7 +19,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from sdy.dialect.attributes import MEMORY_LIMIT
+from sdy.dialect.attributes import HARDWARE, MEMORY_LIMIT
 from sdy.passes.common.canonicalize import CanonicalizePass
 from sdy.passes.common.inline_meshes import InlineMeshesPass
 from sdy.passes.common.save_module import SaveModulePass
@@ -388,14 +388,18 @@ class PartitionPipeline(Pipeline):
             least_communication=True,
         )
         yield InlineOperatorsPass()
-        yield HoistInvariantCollectivesPass()
+        yield SumAfterLoopsPass(self.hardware)
+        yield HoistInvariantCollectivesPass(self.hardware)
         yield EndRowLoopsPass()
-        yield SumAfterLoopsPass()
         yield MergeEqualCollectivesPass()
         yield MergeOverlappingPermutesPass()
         yield NarrowCollectivesPass()
         yield SliceBeforeCollectivesPass()
         yield SymbolDcePass()
+        if self.hardware or HARDWARE in module.attributes:
+            from sdy.passes.communication.window_products import WindowProductsPass
+
+            yield WindowProductsPass(self.hardware)
         if self.memory or MEMORY_LIMIT in module.attributes:
             from sdy.passes.partitioning.rematerialize import RematerializePass
 

@@ -1,6 +1,7 @@
 """`sdy-hoist-invariant-collectives`: loop-invariant code motion of collectives."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -10,10 +11,12 @@ from xdsl.rewriter import InsertPoint
 from sdy.ir.editing import AnalysisPreservingPass, insert
 from sdy.ir.walking import innermost_first, operations_of
 from sdy.passes.common.loops import LoopInvariants
+from sdy.passes.communication.predicted_gain import is_slower
 from sdy.passes.spmd.local_module import COLLECTIVES
 from sdy.stablehlo.control_flow import WhileOp
 
 
+@dataclass(frozen=True)
 class HoistInvariantCollectivesPass(AnalysisPreservingPass):
     """Hoist collectives of loop-invariant values out of loops, with the operations that compute their operands.
 
@@ -37,17 +40,24 @@ class HoistInvariantCollectivesPass(AnalysisPreservingPass):
     A collective in a branch is not hoisted, because the branch may never be taken, nor is one behind an optimization
     barrier. XLA hoists these collectives too, but too late to merge them with others, or to count them correctly in the
     cost model.
+
+    In a loop, a collective can run beside computation: with `hardware`, a preset or a file, or by default the module's
+    attribute `sdy.hardware`, nothing is hoisted if the step then takes longer, as predicted.
     """
 
     name = "sdy-hoist-invariant-collectives"
+    hardware: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for loop in innermost_first(operations_of(op, WhileOp)):
-            collectives = [
-                inner for region in loop.regions for inner in region.block.ops if isinstance(inner, COLLECTIVES)
-            ]
-            if collectives:
-                _hoist(collectives, loop)
+        if not is_slower(op, _hoist_all, self.hardware):
+            _hoist_all(op)
+
+
+def _hoist_all(module: ModuleOp) -> None:
+    for loop in innermost_first(operations_of(module, WhileOp)):
+        collectives = [inner for region in loop.regions for inner in region.block.ops if isinstance(inner, COLLECTIVES)]
+        if collectives:
+            _hoist(collectives, loop)
 
 
 def _hoist(collectives: Sequence[Operation], loop: WhileOp) -> None:

@@ -12,6 +12,7 @@ from sdy.ir.editing import AnalysisPreservingPass, insert, replace
 from sdy.ir.walking import innermost_first, operations_of
 from sdy.passes.common.loops import carried_unchanged, loop_trips
 from sdy.passes.common.properties import num_bytes, uniform_number
+from sdy.passes.communication.predicted_gain import is_slower
 from sdy.passes.spmd.emit.communication import reducer
 from sdy.passes.spmd.plan.reduction_kinds import region_reduction
 from sdy.stablehlo.checks.shape_checks import tensor_type
@@ -21,6 +22,7 @@ from sdy.stablehlo.reducing_collectives import AllReduceOp
 from sdy.stablehlo.shape import ReshapeOp, TransposeOp
 
 
+@dataclass(frozen=True)
 class SumAfterLoopsPass(AnalysisPreservingPass):
     """Accumulate partial sums in a loop, and sum them over devices once after it.
 
@@ -44,16 +46,25 @@ class SumAfterLoopsPass(AnalysisPreservingPass):
     the addition. Floats are rounded in another order. Unchanged are sums that an iteration reads otherwise, or that
     begin with other numbers than zeros, all-reduces with further uses or in branches, and loops of fewer than two or an
     unknown number of iterations: devices may leave those at different times.
+
+    In a loop, an all-reduce can run beside computation: with `hardware`, a preset or a file, or by default the module's
+    attribute `sdy.hardware`, nothing is moved if the step then takes longer, as predicted.
     """
 
     name = "sdy-sum-after-loops"
+    hardware: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for loop in innermost_first(operations_of(op, WhileOp)):
-            trips = loop_trips(loop) or 0
-            for sum_ in [*_accumulated(loop)] if trips > 1 else ():
-                if trips * sum_.bytes_in_loop > num_bytes(sum_.total.type):
-                    sum_.move()
+        if not is_slower(op, _move_all, self.hardware):
+            _move_all(op)
+
+
+def _move_all(module: ModuleOp) -> None:
+    for loop in innermost_first(operations_of(module, WhileOp)):
+        trips = loop_trips(loop) or 0
+        for sum_ in [*_accumulated(loop)] if trips > 1 else ():
+            if trips * sum_.bytes_in_loop > num_bytes(sum_.total.type):
+                sum_.move()
 
 
 @dataclass(frozen=True)

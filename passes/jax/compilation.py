@@ -22,7 +22,13 @@ from sdy.passes.common.inline import inline_calls
 from sdy.passes.jax.bindings.from_jax import module_of
 from sdy.passes.jax.bindings.to_bindings import module_to_bindings
 from sdy.passes.jax.callbacks.lowered_layouts import lowered_layouts
-from sdy.passes.jax.compiler_context import Compiler, compares_layouts, memory_of, policy_of
+from sdy.passes.jax.compiler_context import (
+    Compiler,
+    compares_layouts,
+    hardware_of_compilers,
+    memory_of,
+    policy_of,
+)
 from sdy.passes.jax.device_hardware import offloading_hardware
 from sdy.passes.jax.device_mesh import AnyMesh, Device, name_mesh
 from sdy.passes.jax.jax_internals import ForXla, ToCompile
@@ -68,7 +74,7 @@ class PropagatedProgram:
             name_mesh(declared, like)
         module = clone(declared)
         give_to_main(module)
-        if memory_of(compilers) and (hardware := offloading_hardware(devices)):
+        if hardware := _hardware(compilers, devices):
             module.attributes[HARDWARE] = StringAttr(hardware)
         with elapsed_time_logged("propagation", lowered.function):
             policy, compare = policy_of(compilers), compares_layouts(compilers)
@@ -81,6 +87,15 @@ class PropagatedProgram:
         with elapsed_time_logged("partitioning", self.function):
             layout = cheapest(self.layouts, partitioner)
         return Compilation(self.declared, layout, self.devices, self.like, self.callbacks)
+
+
+def _hardware(compilers: Sequence[Compiler], devices: Sequence[Device]) -> str:
+    """Return the hardware to partition for; within a memory limit, none whose devices cannot offload values."""
+    given = hardware_of_compilers(compilers)
+    if not memory_of(compilers):
+        return given
+    offloading = offloading_hardware(devices)
+    return offloading and (given or offloading)
 
 
 @dataclass(frozen=True)

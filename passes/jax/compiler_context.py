@@ -9,6 +9,7 @@ import jax
 from sdy.formatting import parse_bytes
 from sdy.passes.jax.device_mesh import AnyMesh
 from sdy.passes.policy import Policy, chain_policies
+from sdy.passes.spmd.costs.hardware import hardware_of
 
 
 @dataclass(frozen=True)
@@ -20,12 +21,14 @@ class Compiler:
         policy: The policy.
         compare_layouts: Whether layouts are compared.
         memory: The most memory of a device, a size such as "2G"; empty for no limit.
+        hardware: The preset or file of the hardware that products are windowed for; empty to window none.
     """
 
     mesh: AnyMesh | None = None
     policy: Policy | None = None
     compare_layouts: bool = True
     memory: str = ""
+    hardware: str = ""
 
 
 CPU_OPTIONS = {
@@ -42,6 +45,13 @@ def memory_limit(memory: str | float | None) -> str:
         ValueError: `memory` is not a size.
     """
     return "" if memory is None else str(parse_bytes(memory if isinstance(memory, str) else str(int(memory))))
+
+
+def known_hardware(hardware: str | None) -> str:
+    """Return the name of a preset or a file, or an empty text for None. Raises DiagnosticError if it is unknown."""
+    if hardware:
+        hardware_of(hardware)
+    return hardware or ""
 
 
 _compilers = jax.make_user_context(())
@@ -66,6 +76,11 @@ def policy_of(compilers: Iterable[Compiler]) -> Policy | None:
 def memory_of(compilers: Iterable[Compiler]) -> str:
     """Return the least memory that one of `compilers` allows, or an empty text if none has a limit."""
     return min((compiler.memory for compiler in compilers if compiler.memory), key=parse_bytes, default="")
+
+
+def hardware_of_compilers(compilers: Iterable[Compiler]) -> str:
+    """Return the hardware of the innermost of `compilers` that names some, or an empty text."""
+    return next((compiler.hardware for compiler in reversed([*compilers]) if compiler.hardware), "")
 
 
 def compares_layouts(compilers: Iterable[Compiler]) -> bool:

@@ -14,6 +14,7 @@ from jax.sharding import PartitionSpec as P
 import sdy
 from sdy.ir.walking import operations_of
 from sdy.passes.account.partitioned_program import partitioned_program
+from sdy.stablehlo.collectives import AllGatherOp
 from sdy.stablehlo.control_flow import WhileOp
 from sdy.stablehlo.reducing_collectives import AllReduceOp
 
@@ -169,3 +170,29 @@ def test_results_are_those_of_one_device(name: str, rows: int) -> None:
         results,
         expected,
     )
+
+
+def accumulated(w: jax.Array, xs: jax.Array) -> jax.Array:
+    """Return a sum of products with a parameter that is gathered in each iteration."""
+
+    def step(total: jax.Array, x: jax.Array) -> tuple[jax.Array, None]:
+        hidden = jnp.tanh(lax.with_sharding_constraint(x @ w, P("data")))
+        return total + x.T @ hidden, None
+
+    return lax.scan(step, jnp.zeros_like(w), xs)[0]
+
+
+@pytest.mark.parametrize(("hardware", "gathers", "reductions"), [("", 0, 0), ("h100", 1, 0)])
+def test_collectives_stay_in_loops_where_computation_hides_them(hardware: str, gathers: int, reductions: int) -> None:
+    mesh = jax.make_mesh((8,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
+    w, xs = (
+        jax.ShapeDtypeStruct(shape, "bfloat16", sharding=NamedSharding(mesh, P(*axes)))
+        for shape, axes in [((8192, 8192), ("data",)), ((4, 65536, 8192), (None, "data"))]
+    )
+    with jax.set_mesh(mesh):
+        module = sdy.from_jax(jax.jit(accumulated), w, xs)
+    sdy.propagate(module)
+    sdy.partition(module, hardware=hardware)
+    loops = operations_of(module, WhileOp)
+    assert sum(len(operations_of(loop, AllGatherOp)) for loop in loops) == gathers
+    assert sum(len(operations_of(loop, AllReduceOp)) for loop in loops) == reductions

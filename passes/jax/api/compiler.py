@@ -25,6 +25,7 @@ from sdy.passes.jax.compiler_context import (
     CPU_OPTIONS,
     Compiler,
     active_compilers,
+    known_hardware,
     memory_limit,
     memory_of,
     use_compilers,
@@ -44,6 +45,7 @@ def compiler(
     policy: Policy | None = None,
     compare_layouts: bool = True,
     memory: str | float | None = None,
+    hardware: str | None = None,
 ) -> Generator[CompilerBlock]:
     """Compile the programs of jax for several devices with sdy, in a `with` block or a decorated function.
 
@@ -65,14 +67,15 @@ def compiler(
         policy: called for each program, as in `sdy.jit`.
         compare_layouts: as in `sdy.jit`.
         memory: as in `sdy.jit`.
+        hardware: as in `sdy.jit`.
 
     Raises:
         ValueError: `memory` is not a size.
-        DiagnosticError: when a program in the block is compiled and cannot be partitioned.
+        DiagnosticError: the hardware is unknown; or when a program in the block is compiled and cannot be partitioned.
     """
     of_jax = GivenShardings.of(mesh, None, None).mesh
     install_hook()
-    own = Compiler(of_jax, policy, compare_layouts, memory_limit(memory))
+    own = Compiler(of_jax, policy, compare_layouts, memory_limit(memory), known_hardware(hardware))
     with use_compilers((own,)), _mesh_of_context(of_jax), recording() as block:
         yield block
 

@@ -27,7 +27,7 @@ from sdy.passes.jax.api.compiler import install_hook
 from sdy.passes.jax.api.given_shardings import GivenShardings, Tree
 from sdy.passes.jax.api.marker_primitive import with_marker
 from sdy.passes.jax.api.positional_call import static_positions
-from sdy.passes.jax.compiler_context import Compiler, active_compilers, memory_limit, use_compilers
+from sdy.passes.jax.compiler_context import Compiler, active_compilers, known_hardware, memory_limit, use_compilers
 from sdy.passes.jax.device_mesh import AnyMesh, refuse_abstract
 from sdy.passes.jax.jax_internals import on_devices
 from sdy.passes.jax.refused_kernels import explain_refused_kernels
@@ -52,6 +52,7 @@ def jit(
     policy: Policy | None = None,
     compare_layouts: bool = True,
     memory: str | float | None = None,
+    hardware: str | None = None,
     **options: Any,
 ) -> Any:
     """Compile `fun` as `jax.jit` does, but propagated and partitioned by sdy.
@@ -69,6 +70,8 @@ def jit(
             bytes; otherwise the program as written alone.
         memory: the bytes that a device may use, as a number or a size such as "2G". Values are recomputed instead of
             kept until the compiled program needs at most that; `sdy.MemoryLimitWarning` says if it needs more.
+        hardware: a preset or file of the devices, such as "tpu-v5e". Products are then computed in parts where that is
+            predicted to hide the collective before or after them, see `sdy-window-products`.
         **options: options of `jax.jit`: static_argnums, static_argnames, donate_argnums, donate_argnames,
             keep_unused, inline, compiler_options.
 
@@ -77,17 +80,26 @@ def jit(
 
     Raises:
         ValueError: `memory` is not a size.
+        DiagnosticError: the hardware is unknown.
     """
-    limit = memory_limit(memory)
+    limit, planned_for = memory_limit(memory), known_hardware(hardware)
     if choice_in(in_shardings) is not None:
-        compiled = partial(jit, compare_layouts=compare_layouts, memory=memory)
+        compiled = partial(jit, compare_layouts=compare_layouts, memory=memory, hardware=hardware)
         trees = (in_shardings, out_shardings)
         make = partial(
             Planned, mesh=mesh, trees=trees, compiled=compiled, policy=policy, memory=memory, options=options
         )
         return make if fun is None else make(fun)
     trees = (mesh, in_shardings, out_shardings)
-    make = partial(Jitted, trees=trees, policy=policy, compare_layouts=compare_layouts, memory=limit, options=options)
+    make = partial(
+        Jitted,
+        trees=trees,
+        policy=policy,
+        compare_layouts=compare_layouts,
+        memory=limit,
+        hardware=planned_for,
+        options=options,
+    )
     return make if fun is None else make(fun)
 
 
@@ -108,6 +120,7 @@ class Jitted(Lowerable):
         policy: Policy | None,
         compare_layouts: bool,
         memory: str,
+        hardware: str,
         options: dict[str, Any],
     ):
         update_wrapper(self, fun, updated=())  # a copied __dict__ would share cached properties
@@ -117,6 +130,7 @@ class Jitted(Lowerable):
         self._policy = policy
         self._compare_layouts = compare_layouts
         self._memory = memory
+        self._hardware = hardware
         self._options = options
         if any(isinstance(leaf, Mesh | TensorSharding) for leaf in tree_leaves(trees)):
             jax.jit(fun, **options)  # raises for unknown options
@@ -175,7 +189,7 @@ class Jitted(Lowerable):
 
     @cached_property
     def _compiler(self) -> Compiler:
-        return Compiler(self._given.mesh, self._policy, self._compare_layouts, self._memory)
+        return Compiler(self._given.mesh, self._policy, self._compare_layouts, self._memory, self._hardware)
 
     @cached_property
     def _by_jax(self) -> Any:

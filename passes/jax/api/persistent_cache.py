@@ -31,7 +31,7 @@ from jaxlib.mlir import ir
 
 from sdy import extras
 from sdy.diagnostics import Diagnostic, capture, report
-from sdy.passes.jax.compiler_context import Compiler, compares_layouts, memory_of
+from sdy.passes.jax.compiler_context import Compiler, compares_layouts, hardware_of_compilers, memory_of
 from sdy.passes.jax.device_mesh import AnyMesh, Device
 from sdy.passes.jax.jax_internals import ForXla, PersistentCache, ToCompile, persistent_cache
 from sdy.rules.call_targets import has_own_rule
@@ -98,6 +98,7 @@ def _name(lowered: ToCompile, compilers: Sequence[Compiler]) -> str:
         [*dict.fromkeys(_mesh_text(mesh) for mesh in meshes if mesh is not None)],
         compares_layouts(compilers),
         memory_of(compilers),
+        hardware_of_compilers(compilers),
         lowered.text_without_places,
     ]
     digest = hashlib.sha256(repr(said).encode()).hexdigest()

@@ -110,10 +110,15 @@ class StepTimes:
         """The compute time of each operation; a called function is listed once per call."""
         return [*map(_over_step, self._runs)]
 
+    @property
+    def seconds(self) -> float:
+        """The simulated time of the step."""
+        return self._execution.seconds
+
     def cost(self, memory: Footprint | None = None) -> StepCost:
         """Return the cost of the step; `memory` is the footprint of the program if it is known."""
         compute, communication = _total(self._runs), sum(self._communication.values())
-        overlap = min(max(compute + communication - self._execution.seconds, 0.0), communication)
+        overlap = min(max(compute + communication - self.seconds, 0.0), communication)
         needed = memory.bytes if memory else peak_bytes(self.local)
         host = memory.host_bytes if memory else host_bytes(self.local)
         return StepCost(compute, dict(self._communication), needed, host, overlap, self._received)
