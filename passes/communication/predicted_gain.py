@@ -1,4 +1,4 @@
-"""Whether a change of a partitioned program shortens its step, as predicted for given hardware."""
+"""Predicted step times of a partitioned program before and after a change, on given hardware."""
 
 from collections.abc import Callable
 
