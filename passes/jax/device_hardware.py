@@ -1,7 +1,8 @@
-"""The hardware presets that describe the devices of jax, and the devices that can offload values to their hosts."""
+"""The hardware presets that describe the devices of jax, and what follows from them: offloading, options of XLA."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from sdy.passes.jax.compiler_context import CPU_OPTIONS
 from sdy.passes.jax.device_mesh import Device
 from sdy.passes.spmd.costs.hardware import hardware_of
 from sdy.passes.spmd.costs.host_memory import HOST
@@ -27,10 +28,27 @@ PRESETS = {
 def offloading_hardware(devices: Sequence[Device]) -> str:
     """Return the preset of `devices` if values can be moved to their hosts while a program runs; empty otherwise.
 
-    XLA for CPUs has host memory, but ignores the operations that move values there.
+    XLA for CPUs has host memory, but ignores the operations that move values there. Devices that a program is compiled
+    for ahead of time list no memories: they are taken to have that of their preset.
     """
     if not devices or devices[0].platform == "cpu":
         return ""
     preset = PRESETS.get(devices[0].device_kind, "")
-    has_host_memory = any(memory.kind == HOST for memory in devices[0].addressable_memories())
+    memories = devices[0].addressable_memories()
+    has_host_memory = not memories or any(memory.kind == HOST for memory in memories)
     return preset if preset and has_host_memory and hardware_of(preset).host is not None else ""
+
+
+def limited_memory_options(devices: Sequence[Device], limit: int) -> Mapping[str, str]:
+    """Return the options with which XLA keeps a rematerialized program within `limit` bytes of a device.
+
+    XLA for GPUs starts asynchronous copies and collectives early, as long as their results fit into the memory of the
+    device: an option says the percentage of it that a program may use.
+    """
+    if not devices:
+        return {}
+    kind, platform = devices[0].device_kind, devices[0].platform
+    if platform == "gpu" and kind in PRESETS:
+        percentage = 100 * limit // hardware_of(PRESETS[kind]).memory
+        return {"xla_gpu_memory_limit_slop_factor": str(min(max(percentage, 1), 100))}
+    return CPU_OPTIONS if platform == "cpu" else {}

@@ -3,7 +3,8 @@
 All devices run at the same time, as in a step of a program, so that shared resources are measured as shared. Products
 and copies have a line, a time for no work and a rate, that is fitted to every other measured point; the file says how
 far the points in between are from it. Collectives have a curve through their measured times. The time of a program of
-one small operation is that in which the host starts it; it is subtracted from the others.
+one small operation is that in which the host starts it; it is subtracted from the others. Transfers between an
+accelerator and its host have a line, too.
 """
 
 import os
@@ -14,17 +15,21 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
 
 from sdy.passes.jax.device_mesh import Device
 from sdy.passes.jax.measured_collectives import collective_curves, least_seconds, left_out
 from sdy.passes.spmd.costs.hardware import PRECISIONS, Curve
+from sdy.passes.spmd.costs.host_memory import DEVICE, HOST
 
 _TYPES = {"f32": "float32", "bf16": "bfloat16"}
 _AXIS = "devices"
 _FEWEST_BYTES, _MOST_BYTES = 4 * 2**10, 64 * 2**20
-_SMALLEST = 32
-"""The size of the smallest measured product."""
+_SMALLEST, _LARGEST = 32, 1024
+"""The sizes of the smallest and of the largest measured product."""
+
+_FASTER = 8
+"""The sizes of the largest product and of the largest copy on an accelerator, as a multiple of those on a CPU."""
 
 
 class Line(NamedTuple):
@@ -48,16 +53,31 @@ def fitted_line(work: Sequence[float], seconds: Sequence[float]) -> Line:
     return Line(float(start), float(1 / slope), float(errors.mean()) if errors.size else 0.0)
 
 
-def measured_hardware(size: int = 1024, most_bytes: int = _MOST_BYTES) -> str:
+def host_line(device: Device, sizes: Sequence[int]) -> Line:
+    """Measure the slower direction of transfers of each of `sizes` in bytes between a device and its host."""
+    here, there = (SingleDeviceSharding(device, memory_kind=kind) for kind in (DEVICE, HOST))
+
+    def transfers(start: Sharding, end: Sharding) -> Line:
+        values = [jax.device_put(jnp.ones(each // 4, "float32"), start) for each in sizes]
+        return fitted_line(sizes, [least_seconds(partial(jax.device_put, x, end)) for x in values])
+
+    return min(transfers(here, there), transfers(there, here), key=lambda line: line.rate)
+
+
+def measured_hardware(size: int = 0, most_bytes: int = 0) -> str:
     """Measure jax's devices and return the text of a hardware file.
 
     Args:
-        size: The rows and columns of the largest matrix product on each device.
-        most_bytes: The bytes of the largest copy, and of the largest collective's result.
+        size: The rows and columns of the largest matrix product on each device; by default 1,024, and more on
+            accelerators.
+        most_bytes: The bytes of the largest copy, and of the largest collective's result; by default 64 MiB, and more
+            on accelerators.
 
     A single device has no link; its bandwidth is that of memory.
     """
     devices = jax.devices()
+    factor = 1 if devices[0].platform == "cpu" else _FASTER
+    size, most_bytes = size or factor * _LARGEST, most_bytes or factor * _MOST_BYTES
     mesh = Mesh(devices, (_AXIS,))
     sharded = NamedSharding(mesh, PartitionSpec(_AXIS))
     sizes = [_SMALLEST << place for place in range((size // _SMALLEST).bit_length())]
@@ -82,7 +102,10 @@ def measured_hardware(size: int = 1024, most_bytes: int = _MOST_BYTES) -> str:
     curves = collective_curves(amounts[::2], launch)
     gather = curves.get(("all_gather", len(devices)))
     link = fitted_line(gather.bytes, gather.seconds) if gather else Line(1e-6, copy.rate, 0.0)
-    lines = {**products, "memory": copy, "links": link}
+    device = jax.local_devices()[0]
+    has_host = device.platform != "cpu" and any(memory.kind == HOST for memory in device.addressable_memories())
+    host = host_line(device, amounts) if has_host else None
+    lines = {**products, "memory": copy, "links": link, **({"host": host} if host else {})}
     overhead = min(line.start for line in products.values()) - launch
     errors = {name: line.error for name, line in lines.items()} | {
         f"{kind}.{group}": left_out(curve) for (kind, group), curve in curves.items()
@@ -110,6 +133,7 @@ def measured_hardware(size: int = 1024, most_bytes: int = _MOST_BYTES) -> str:
             f"bandwidth = {link.rate:.3g}",
             f"latency = {max(link.start / max(len(devices) - 1, 1), 1e-9):.3g}",
             "",
+            *(_host_table(host, devices[0].platform) if host else []),
             *(line for (kind, group), curve in curves.items() for line in _table(f"curves.{kind}.{group}", curve)),
         ]
     )
@@ -119,6 +143,11 @@ def _table(name: str, curve: Curve) -> Sequence[str]:
     """Return the lines of a table of a hardware file."""
     sizes, times = (", ".join(f"{each:.4g}" for each in column) for column in (curve.bytes, curve.seconds))
     return [f"[{name}]", f"bytes = [{sizes}]", f"seconds = [{times}]", ""]
+
+
+def _host_table(line: Line, platform: str) -> Sequence[str]:
+    waits = ["waits = true"] if platform == "gpu" else []
+    return ["[host]", f"bandwidth = {line.rate:.3g}", f"latency = {max(line.start, 1e-9):.3g}", *waits, ""]
 
 
 def _rate(name: str, precision: str, products: Mapping[str, Line]) -> str:

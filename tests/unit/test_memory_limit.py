@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 import sdy
+from sdy.passes.jax.compiler_context import CPU_OPTIONS
+from sdy.passes.jax.device_hardware import limited_memory_options, offloading_hardware
 from sdy.passes.jax.memory_limit import compile_within
 
 
@@ -90,3 +92,29 @@ def test_the_next_limit_is_below_the_predicted_memory() -> None:
 
     compile_within(1000, compile_for, "step")
     assert tried == [1000, 899]
+
+
+def device(platform: str, kind: str, *memories: str) -> Any:
+    listed = [SimpleNamespace(kind=memory) for memory in memories]
+    return SimpleNamespace(platform=platform, device_kind=kind, addressable_memories=lambda: listed)
+
+
+@pytest.mark.parametrize(("limit", "percentage"), [(8 << 30, "10"), (1, "1"), (1 << 40, "100")])
+def test_the_scheduler_for_gpus_has_a_part_of_the_memory(limit: int, percentage: str) -> None:
+    options = limited_memory_options([device("gpu", "NVIDIA H100 80GB HBM3")], limit)
+    assert options == {"xla_gpu_memory_limit_slop_factor": percentage}
+
+
+def test_other_devices_have_no_such_option() -> None:
+    assert limited_memory_options([device("cpu", "cpu")], 1) == CPU_OPTIONS
+    assert not limited_memory_options([device("tpu", "TPU v5p")], 1)
+    assert not limited_memory_options([device("gpu", "unknown")], 1)
+    assert not limited_memory_options([], 1)
+
+
+def test_devices_offload_if_they_have_host_memory_or_are_compiled_for_ahead_of_time() -> None:
+    kind = "NVIDIA H100 80GB HBM3"
+    assert offloading_hardware([device("gpu", kind, "device", "pinned_host")]) == "h100"
+    assert offloading_hardware([device("gpu", kind)]) == "h100"
+    assert not offloading_hardware([device("gpu", kind, "device")])
+    assert not offloading_hardware([device("cpu", "cpu", "device", "pinned_host")])

@@ -12,8 +12,7 @@ from sdy.dialect.attributes import HARDWARE
 from sdy.dialect.meshes import named_meshes
 from sdy.dialect.shardings import func_result_sharding
 from sdy.ir.companions import clone
-from sdy.passes.jax.compiler_context import CPU_OPTIONS
-from sdy.passes.jax.device_hardware import offloading_hardware
+from sdy.passes.jax.device_hardware import limited_memory_options, offloading_hardware
 from sdy.passes.jax.device_mesh import Device
 from sdy.passes.jax.memory_limit import peak_bytes_of
 from sdy.passes.jax.program.custom_calls import explain_wrong_calls
@@ -85,7 +84,7 @@ class CompiledProgram(WithPorts):
 
 def _xla_options(program: ShardedProgram) -> dict[str, str | bool] | None:
     """Return the options with which XLA keeps the order and the copies of recomputed operations, if there are any."""
-    return {**CPU_OPTIONS} if program.is_ordered and program.devices and program.devices[0].platform == "cpu" else None
+    return {**limited_memory_options(program.devices, program.memory_limit)} if program.memory_limit else None
 
 
 def _reduced(sharding: NamedSharding) -> NamedSharding:

@@ -22,7 +22,6 @@ from sdy.passes.jax.api.persistent_cache import remembered
 from sdy.passes.jax.compilation import PropagatedProgram, inner_compilers
 from sdy.passes.jax.compiled_programs import CompilerBlock, record, recording
 from sdy.passes.jax.compiler_context import (
-    CPU_OPTIONS,
     Compiler,
     active_compilers,
     known_hardware,
@@ -30,6 +29,7 @@ from sdy.passes.jax.compiler_context import (
     memory_of,
     use_compilers,
 )
+from sdy.passes.jax.device_hardware import limited_memory_options
 from sdy.passes.jax.device_mesh import AnyMesh, refuse_abstract
 from sdy.passes.jax.jax_internals import CompileByXla, Executable, ForXla, ToCompile, replace_compilation
 from sdy.passes.jax.memory_limit import compile_within
@@ -115,10 +115,10 @@ def _compiled(lowered: ToCompile, compile_by_xla: CompileByXla) -> Executable | 
     if not memory:
         program = _partitioned(lowered, compilers, propagated)
         return None if program is None else compile_by_xla(program, {})
-    options = CPU_OPTIONS if lowered.devices[0].platform == "cpu" else {}
 
     def compile_for(limit: int) -> tuple[Executable, int] | None:
         program = _partitioned(lowered, [*compilers, Compiler(memory=str(limit))], propagated)
+        options = limited_memory_options(lowered.devices, limit)
         return None if program is None else (compile_by_xla(program, options), program.memory)
 
     return compile_within(int(memory), compile_for, lowered.function)

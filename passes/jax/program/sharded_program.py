@@ -31,6 +31,7 @@ from sdy.passes.jax.program.interface import Interface, Port, WithPorts
 from sdy.passes.jax.program.local_program import LocalProgram
 from sdy.passes.jax.program.plain_module import drop_shardings, for_xla, without_shardings
 from sdy.passes.pipelines import ForXlaPipeline
+from sdy.passes.spmd.costs.footprint import peak_bytes
 from sdy.passes.spmd.local_module import is_local
 from sdy.plugins import plugin_dialect
 from sdy.stablehlo.control_flow import OptimizationBarrierOp
@@ -52,8 +53,8 @@ class ShardedProgram(WithPorts):
     mesh: AnyMesh
     problem: DiagnosticError | None = None
     """The error of calling it, for a program that can only be inspected."""
-    is_ordered: bool = False
-    """True if XLA has to keep barriers until it has ordered the operations, since values are recomputed."""
+    memory_limit: int = 0
+    """The bytes of a device within which XLA has to keep the order of operations, since values are recomputed, or 0."""
 
     @classmethod
     @gc_control.paused()
@@ -79,8 +80,9 @@ class ShardedProgram(WithPorts):
         _, interface, grid = make_local(local, jax.devices() if devices is None else devices, like, tokens)
         run_passes(local, [RenumberDevicesPass()])
         is_ordered = any(ORDERS in op.attributes for op in operations_of(local, OptimizationBarrierOp))
+        memory_limit = peak_bytes(local) if is_ordered else 0
         drop_shardings(local)
-        return replace(cls._of(local, interface, grid), is_ordered=is_ordered)
+        return replace(cls._of(local, interface, grid), memory_limit=memory_limit)
 
     @classmethod
     def unpartitioned(cls, module: ModuleOp, device: Device | None = None) -> "ShardedProgram":
