@@ -13,14 +13,16 @@ from xdsl.dialects.builtin import ModuleOp
 
 import sdy
 from sdy.ir.companions import clone_alone
+from sdy.mesh import Mesh
 from sdy.passes.jax.device_hardware import offloading_hardware
 from sdy.passes.spmd.costs.footprint import host_bytes, peak_bytes
 from sdy.passes.spmd.costs.hardware import Hardware, Link, hardware_of
+from sdy.passes.spmd.costs.step_time import StepTimes
 from sdy.passes.spmd.remat.program import rematerialize
 
 Tree = Any
 LAYERS, WIDTH, BATCH = 4, 32, 512
-FAST = replace(hardware_of("h100"), host=Link(1e13, 1e-9))
+FAST = replace(hardware_of("h100"), host=Link(1e13, 1e-9), host_waits=False)
 SLOW = replace(FAST, host=Link(1e3, 1.0))
 
 
@@ -76,6 +78,17 @@ def test_values_are_recomputed_where_transfers_cost_more(loss: Any, hardware: Ha
     assert result.values
     assert not result.offloaded
     assert not host_bytes(module)
+
+
+@pytest.mark.parametrize("loss", [unrolled, scanned])
+def test_computation_waits_for_values_from_the_host_on_some_hardware(loss: Any) -> None:
+    module = local_program(loss)
+    rematerialize(module, int(0.5 * peak_bytes(module)), FAST)
+    hidden, exposed = (
+        StepTimes(module, Mesh.of({"data": 1}), replace(FAST, host=Link(1e9, 1e-9), host_waits=waits)).cost().seconds
+        for waits in (False, True)
+    )
+    assert exposed > hidden
 
 
 def test_a_plan_names_offloaded_values_and_its_policy_offloads_them(tmp_path: Path) -> None:

@@ -99,6 +99,32 @@ def test_short_and_narrow_products_reach_less() -> None:
     assert seconds(4096, 1, 4096) > 0.9 * seconds(4096, 8, 4096)
 
 
+CUDNN = """
+func.func @main(%q: tensor<2x512x4x64xbf16>) -> tensor<2x4x512x64xbf16> {{
+  %0 = stablehlo.custom_call @{target}(%q, %q, %q) {{backend_config = "{{\\22intermediate_tensor_shape\\22: \
+{{\\22dimensions\\22: [\\222\\22, \\224\\22, \\22512\\22, \\221024\\22]}}, \\22mask_type\\22: \\22{mask}\\22}}"}} \
+: (tensor<2x512x4x64xbf16>, tensor<2x512x4x64xbf16>, tensor<2x512x4x64xbf16>) -> tensor<2x4x512x64xbf16>
+  return %0 : tensor<2x4x512x64xbf16>
+}}
+"""
+
+
+@pytest.mark.parametrize("mask", ["NO_MASK", "CAUSAL"])
+@pytest.mark.parametrize(("target", "products"), [("fmhaSoftmax", 2), ("fmhaScaleBiasSoftmaxBackward", 5)])
+def test_attention_of_cudnn_has_the_products_of_its_scores(target: str, products: int, mask: str) -> None:
+    module = sdy.parse(CUDNN.format(target=f"__cudnn${target}", mask=mask))
+    (work,) = [work for op in operations(module) if (work := arithmetic_of(op)).operations]
+    assert work == sdy.Work(products * 2 * (2 * 4 * 512 * 1024) * 64 / (2 if mask == "CAUSAL" else 1), "bf16")
+
+
+def test_a_sort_has_its_own_rate_or_that_of_vectors() -> None:
+    (work,) = counted(LAX.sort, f32(4, 16))
+    without = replace(H100, peak={name: rate for name, rate in H100.peak.items() if name != "sort"})
+    assert H100.seconds(work, 1e12, 0) == pytest.approx(1e12 / 1.1e12, rel=1e-3)
+    assert without.seconds(work, 1e12, 0) == pytest.approx(1e12 / 67e12, rel=1e-3)
+    assert H100.peak_of("i4") == 67e12  # an unlisted type has the lowest rate of arithmetic
+
+
 def attended(query: jax.Array, key: jax.Array) -> jax.Array:
     return jax.nn.softmax(query @ key.T) @ key
 

@@ -77,6 +77,7 @@ def test_a_type_that_is_not_listed_is_as_slow_as_the_slowest(tmp_path: Path) -> 
         ("[peak]", "[reached]\nproduct = 1\n[peak]", "'reached.product' is unknown; the keys are memory, overhead, p"),
         ("[peak]", "[reached]\ntile = [8]\n[peak]", "'reached.tile' must be a list of rows, columns and summed"),
         ("[peak]", "[host]\nbandwidth = 1\n[peak]", "'host.latency' must be a number above 0"),
+        ("[peak]", "[host]\nbandwidth = 1\nlatency = 1\nwaits = 1\n[peak]", "'host.waits' must be true or false"),
         ("[peak]", "[reached]\noverhead = -1\n[peak]", "'reached.overhead' must be a number above 0"),
         ("[peak]", "[curves.gather.8]\n[peak]", "'curves.gather' is unknown; the keys are all_gather, all_reduce, all"),
         ("[peak]", "[curves.all_gather.x]\n[peak]", "'curves.all_gather.x': 'x' is not a number of devices"),

@@ -1,7 +1,7 @@
 """Arithmetic operations of an operation, by a table.
 
-Products run at the peak of their element type and precision, other operations at the rate of "vector". Elementwise
-operations are bound by memory and not counted.
+Products run at the peak of their element type and precision, sorts at the rate of "sort", other operations at that of
+"vector". Elementwise operations are bound by memory and not counted.
 
     operation               count
     dot, ragged dot         2 m n k; each row is in one group
@@ -12,6 +12,7 @@ operations are bound by memory and not counted.
     triangular solve        n^2 m
     Cholesky, LU            n^3 / 3, 2 n^3 / 3
     QR                      2 n^2 (m - n/3); the same again to form Q
+    attention of cuDNN      2 products, 5 in the gradient; half of them under a causal mask
     symmetric eigenvalues   9 n^3 with vectors
     SVD                     14 m n^2 + 8 n^3 with thin factors
     Schur, eigenvalues      25 n^3
@@ -34,7 +35,7 @@ from sdy.dialect.attributes import OPERATOR
 from sdy.ir.fast_access import operands_of
 from sdy.ir.shapes import shape_of
 from sdy.operators.work import Work
-from sdy.passes.spmd.costs.hardware import VECTOR
+from sdy.passes.spmd.costs.hardware import SORT, VECTOR
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.checks.windows import padding_pairs, window_dimensions
@@ -175,7 +176,7 @@ def _sort(op: SortOp) -> Work:
     if not shape:
         return NONE
     steps = math.ceil(math.log2(max(shape[op.dimension.value.data], 1)))
-    return Work(len(op.inputs) * math.prod(shape) * steps * (steps + 1) / 2, VECTOR)
+    return Work(len(op.inputs) * math.prod(shape) * steps * (steps + 1) / 2, SORT)
 
 
 def _reduce_window(op: ReduceWindowOp) -> Work:
@@ -242,10 +243,27 @@ def largest_work(works: Sequence[Work]) -> Work:
     return Work(most, element_type, precision)
 
 
+_ATTENTION = "__cudnn$fmha"
+"""The beginning of the targets of cuDNN's attention."""
+
+
+def _attention(op: CustomCallOp) -> Work:
+    """Count the products of queries with keys, and of their softmax with values, by the size of the scores."""
+    target, config = op.call_target_name.data, str(getattr(op.backend_config, "data", ""))
+    scores = re.search(r'"dimensions": *\[([^]]*)\]', config)
+    if scores is None:
+        return NONE
+    size = math.prod(int(each) for each in re.findall(r"\d+", scores[1]))
+    products = (5 if "Backward" in target else 2) / (2 if "CAUSAL" in config else 1)
+    return _of_type(op.operands[0], 2.0 * products * size * shape_of(op.operands[0])[-1], "default")
+
+
 def _custom_call(op: CustomCallOp) -> Work:
     if OPERATOR in op.attributes:
         return _operator_call(op)
     target = op.call_target_name.data
+    if target.startswith(_ATTENTION):
+        return _attention(op)
     if not op.operands or not isinstance(op.operands[0].type, TensorType):
         return NONE
     shape = shape_of(op.operands[0])

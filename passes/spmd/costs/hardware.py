@@ -40,6 +40,7 @@ import tomllib
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn
@@ -55,8 +56,8 @@ _PRESETS = Path(__file__).with_name("presets")
 _ALIASES = {"h100-8": "h100", "h100-hosts": "h100"}
 """Other names of presets: those of earlier versions."""
 
-VECTOR = "vector"
-"""The entry of `peak` for operations on vector units."""
+VECTOR, SORT = "vector", "sort"
+"""The entries of `peak` for operations on vector units, and for the comparisons of sorts, by default those."""
 
 COLLECTIVES = ("all_gather", "all_reduce", "all_to_all", "collective_permute", "reduce_scatter")
 """The kinds of collectives."""
@@ -137,6 +138,8 @@ class Hardware:
     """The measured times of kinds of collectives, by the number of devices of a group."""
     launch: float = 0.0
     """Seconds in which the host starts a program."""
+    host_waits: bool = False
+    """True if computation waits for values that come back from the host; transfers there run beside it."""
 
     def seconds(self, work: Work, operations: float, traffic: float) -> float:
         """Estimate the time in seconds of an operation by the roofline model.
@@ -153,7 +156,7 @@ class Hardware:
         transfer = traffic / self.memory_bandwidth / self.memory_fraction
         if not operations:
             return transfer
-        fraction = 1.0 if work.element_type == VECTOR else self.product_fraction
+        fraction = 1.0 if work.element_type in (VECTOR, SORT) else self.product_fraction
         arithmetic = operations / self.peak_of(work.element_type, work.precision) / fraction
         return self.overhead + max(arithmetic, transfer)
 
@@ -164,8 +167,15 @@ class Hardware:
             element_type: The type of the factors; an unlisted type has the lowest rate.
             precision: An entry of `PRECISIONS`.
         """
+        if element_type == SORT and SORT not in self.peak:
+            element_type = VECTOR
         rates = self.faster.get(element_type, {})
-        return rates.get(precision) or self.peak.get(element_type) or min(self.peak.values())
+        return rates.get(precision) or self.peak.get(element_type) or self._lowest_peak
+
+    @cached_property
+    def _lowest_peak(self) -> float:
+        """The lowest rate of arithmetic, for types that are not listed."""
+        return min([rate for name, rate in self.peak.items() if name != SORT] or self.peak.values())
 
     @property
     def source(self) -> str:
@@ -212,7 +222,7 @@ def hardware_of(name: str) -> Hardware:
 _REQUIRED = {"name", "memory", "memory_bandwidth", "peak", "links"}
 _KEYS = _REQUIRED | {"axes", "reached", "asynchronous", "host", "curves", "launch"}
 _REACHED_KEYS = {"products", "memory", "tile", "overhead"}
-_HOST_KEYS = {"bandwidth", "latency"}
+_HOST_KEYS = {"bandwidth", "latency", "waits"}
 _CURVE_KEYS = ("bytes", "seconds")
 _LINK_KEYS = {"bandwidth", "latency", "torus", "wrap"}
 
@@ -252,6 +262,7 @@ class _Reader:
             self._host(),
             {key: self._curve(*key, table) for key, table in self._curves()},
             self._number(self._table["launch"], "launch") if "launch" in self._table else 0.0,
+            self._host_waits(),
         )
 
     def _reached(self) -> tuple[float, float, tuple[int, int, int], float]:
@@ -283,6 +294,12 @@ class _Reader:
         bandwidth, latency = (self._number(table.get(key), f"host.{key}") for key in ("bandwidth", "latency"))
         self._check_keys(table, _HOST_KEYS, "host.")
         return Link(bandwidth, latency)
+
+    def _host_waits(self) -> bool:
+        waits = self._table.get("host", {}).get("waits", False)
+        if not isinstance(waits, bool):
+            self._fail("'host.waits' must be true or false")
+        return waits
 
     def _curves(self) -> Iterator[tuple[tuple[str, int], object]]:
         curves = self._table.get("curves", {})

@@ -102,7 +102,7 @@ class StepTimes:
             self._occupations.setdefault(op, Occupation(_COMPUTATION, seconds))
         for op, seconds, times in runs:
             if _is_transfer(op, hardware):
-                self._occupations[op] = Occupation(_TO_HOST if leaves_device(op) else _FROM_HOST, seconds)
+                self._occupations[op] = Occupation(_row_of_transfer(op, hardware), seconds)
                 self._communication[_HOST] += times * seconds
 
     @property
@@ -190,6 +190,13 @@ class OperationSeconds(NamedTuple):
 def _is_transfer(op: Operation, hardware: Hardware) -> bool:
     """Return whether `op` moves a value over the link between a device and its host."""
     return hardware.host is not None and is_placement(op)
+
+
+def _row_of_transfer(op: Operation, hardware: Hardware) -> frozenset[Row]:
+    """Return the rows that a transfer occupies: computation, too, if it waits for values from the host."""
+    if leaves_device(op):
+        return _TO_HOST
+    return _FROM_HOST | _COMPUTATION if hardware.host_waits else _FROM_HOST
 
 
 class _Runs(NamedTuple):

@@ -4,8 +4,8 @@
     link   |         | x to the host ------>|            |<------ x from the host |
     memory | x is on the device             | x is on the host | x is on the device
 
-A transfer runs beside computation, and is exposed as far as there is too little of that. The link has one direction
-for each way; a time is the number of a kernel.
+A transfer runs beside computation, and is exposed as far as there is too little of that; on some hardware, one from the
+host is always exposed. The link has one direction for each way; a time is the number of a kernel.
 """
 
 from collections.abc import Sequence
@@ -54,7 +54,8 @@ class HostLink:
         """Return the transfers of a value that is used at `begin` and at `end`, and not needed at `peak` in between."""
         needed = self._hardware.host_seconds(num_bytes)
         out, exposed_out = _finished(self._idle_out[begin + 1 : peak], needed)
-        back, exposed_in = _finished(self._idle_in[peak + 1 : end][::-1], needed)
+        beside = self._idle_in[peak + 1 : end][::-1]
+        back, exposed_in = _finished(beside[:0] if self._hardware.host_waits else beside, needed)
         seconds = exposed_out + exposed_in + transfer_traffic(num_bytes, self._hardware)
         return Transfer(begin, begin + 1 + out, end - back, end, seconds)
 

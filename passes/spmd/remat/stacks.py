@@ -227,7 +227,8 @@ class Chains:
         exposed = 0.0
         for loop in (stack.writer, stack.reader):
             others = sum(self._transfer(each) for each in offloaded if loop in (each.writer, each.reader))
-            hidden = sum(self._seconds.get(op, 0.0) for op in loop.walk())
+            waits = loop is stack.reader and self._hardware.host_waits
+            hidden = 0.0 if waits else sum(self._seconds.get(op, 0.0) for op in loop.walk())
             exposed += max(others + self._transfer(stack) - hidden, 0.0) - max(others - hidden, 0.0)
         return exposed + transfer_traffic(value_bytes(stack.buffer), self._hardware)
 
