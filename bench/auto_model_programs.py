@@ -400,3 +400,18 @@ SMALL_MODELS: Mapping[str, Callable[[], Program]] = {
     "recommendation": lambda: _recommendation(2**14, 32, 1024),
 }
 """Programs of the same kinds, small enough to run on eight virtual devices."""
+
+ONE_DEVICE_MODELS: Mapping[str, Callable[[], Program]] = {
+    "transformer": lambda: _transformer(4, 2048, 8),
+    "transformer by scan, bf16": lambda: _scanned_transformer(8, 4096, 4),
+    "LLaMA-like, bf16": lambda: _llama(4, 4096, 32, 8, 14336, 2),
+    "mixture of experts": lambda: _experts(2, 1024, 4096, 16, 32),
+    "vision transformer": lambda: _vision_transformer(6, 1024, 64),
+    "residual network": lambda: _residual_network(128),
+    "U-Net": lambda: _u_net(16),
+    "graph network": lambda: _graph_network(4, 2**17, 2**19, 512),
+    "LSTM": lambda: _recurrent(2, 1024, 64, 64),
+    "decoding, bf16": lambda: _decoding(8, 4096, 16),
+    "recommendation": lambda: _recommendation(2**22, 128, 2**13),
+}
+"""Programs of the same kinds with the width of real models, that fit into 80 GB."""
