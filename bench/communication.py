@@ -8,10 +8,11 @@ nothing is not listed; `-` is the step with all passes.
 """
 
 import argparse
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -50,9 +51,15 @@ class Step:
     states: int
     """The number of leading arguments that are trees of parameters or optimizer state."""
     rule: Rule
+    mesh: Mapping[str, int] = field(default_factory=lambda: _MESH)
 
     def module(self) -> ModuleOp:
-        mesh = jax.make_mesh(tuple(_MESH.values()), _AXES, axis_types=(AxisType.Auto,) * 2)
+        count = math.prod(self.mesh.values())
+        types = (AxisType.Auto,) * len(self.mesh)
+        mesh = jax.make_mesh(tuple(self.mesh.values()), tuple(self.mesh), types, devices=jax.devices()[:count])
+
+        def batch(_: str, shape: tuple[int, ...]) -> P:
+            return P(tuple(self.mesh)) if shape and shape[0] % count == 0 else P()
 
         def placed(path: Any, leaf: Any, rule: Rule) -> jax.ShapeDtypeStruct:
             spec = rule(jax.tree_util.keystr(path, simple=True, separator="/"), leaf.shape)
@@ -60,16 +67,12 @@ class Step:
 
         arguments = [
             jax.tree_util.tree_map_with_path(
-                lambda path, leaf, rule=self.rule if index < self.states else _batch: placed(path, leaf, rule), argument
+                lambda path, leaf, rule=self.rule if index < self.states else batch: placed(path, leaf, rule), argument
             )
             for index, argument in enumerate(self.arguments)
         ]
         with jax.set_mesh(mesh):
             return sdy.from_jax(jax.jit(self.function), *arguments)
-
-
-def _batch(_: str, shape: tuple[int, ...]) -> P:
-    return P(_AXES) if shape and shape[0] % _DEVICES == 0 else P()
 
 
 def _array(*shape: int, dtype: str = "bfloat16") -> jax.ShapeDtypeStruct:
@@ -190,11 +193,11 @@ def _left_out(hardware: str) -> Iterator[type[ModulePass]]:
             yield type(step)
 
 
-def _programs(module: ModuleOp, hardware: str) -> Iterator[tuple[str, ModuleOp]]:
-    """Yield the program of one device with all passes, then those that differ without a pass, by its name."""
+def programs(module: ModuleOp, hardware: str, *, all_only: bool = False) -> Iterator[tuple[str, ModuleOp]]:
+    """Yield the program of one device with all passes, then, unless `all_only`, those that differ without a pass."""
     local = _partitioned(module, hardware, None)
     yield "-", local
-    for left_out in _left_out(hardware):
+    for left_out in () if all_only else _left_out(hardware):
         other = _partitioned(module, hardware, left_out)
         if str(other) != str(local):
             yield f"`{left_out.name}`", other
@@ -230,7 +233,7 @@ def main() -> None:
         module = build().module()
         sdy.propagate(module)
         for hardware in options.hardware:
-            for without, local in _programs(module, hardware):
+            for without, local in programs(module, hardware):
                 cost = StepTimes(local, main_mesh(local), hardware_of(hardware)).cost()
                 print(_row(name, hardware, without, cost), flush=True)
 
