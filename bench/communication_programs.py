@@ -2,10 +2,10 @@
 
     python bench/communication_programs.py [PART OF A NAME ...]          all programs by default
 
-It requires `pip install '.[libraries]'`. Only programs that the passes change are listed: the bytes that a device
-receives and its memory, as predicted, and the least time of a step on 8 virtual CPU devices, each as with / without. The
-last line has the geometric means over all programs, those that do not change included. The exit status is 1 if a device
-receives more, or needs more than 1.05 times the memory.
+It requires `pip install '.[libraries]'`. Programs that the passes change are listed: the bytes that a device receives
+and its memory, as predicted, and the least time of a step on 8 virtual CPU devices, as with / without. The last line
+has the geometric means over all programs, those that do not change included. The exit status is 1 if a device receives
+more, or needs more than 1.05 times the memory.
 """
 
 import math

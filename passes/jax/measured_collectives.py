@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from statistics import median
 
 import jax
 import jax.numpy as jnp
@@ -64,7 +65,7 @@ def collective_seconds(kind: str, group: int, sizes: Sequence[int]) -> Iterator[
     for size in sizes:
         elements = max(round(size / share(group) / _ELEMENT / group), 1) * group
         x = jax.device_put(jnp.ones(devices.size * elements, jnp.float32), NamedSharding(mesh, spec))
-        yield elements * _ELEMENT * share(group), least_seconds(partial(run, x))
+        yield elements * _ELEMENT * share(group), usual_seconds(partial(run, x))
 
 
 def left_out(curve: Curve) -> float:
@@ -77,12 +78,12 @@ def left_out(curve: Curve) -> float:
     return sum(errors) / len(errors) if errors else 0.0
 
 
-def least_seconds(run: Callable[[], jax.Array]) -> float:
-    """Return the minimal time of several runs in seconds, after a run that compiles."""
+def usual_seconds(run: Callable[[], jax.Array]) -> float:
+    """Return the median time of several runs in seconds, after a run that compiles."""
     run().block_until_ready()
     times: list[float] = []
     for _ in range(_TURNS):
         begin = time.perf_counter()
         run().block_until_ready()
         times.append(time.perf_counter() - begin)
-    return min(times)
+    return median(times)

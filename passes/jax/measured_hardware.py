@@ -10,6 +10,7 @@ accelerator and its host have a line, too.
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import cycle
 from typing import NamedTuple
 
 import jax
@@ -18,7 +19,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
 
 from sdy.passes.jax.device_mesh import Device
-from sdy.passes.jax.measured_collectives import collective_curves, least_seconds, left_out
+from sdy.passes.jax.measured_collectives import collective_curves, left_out, usual_seconds
 from sdy.passes.spmd.costs.hardware import PRECISIONS, Curve
 from sdy.passes.spmd.costs.host_memory import DEVICE, HOST
 
@@ -30,6 +31,9 @@ _SMALLEST, _LARGEST = 32, 1024
 
 _FASTER = 8
 """The sizes of the largest product and of the largest copy on an accelerator, as a multiple of those on a CPU."""
+
+_MOST_OUT_OF_CACHE, _MOST_OPERANDS = 32 * 2**20, 64
+"""The most bytes, and the most number, of the operands that take turns: those of a program are seldom in a cache."""
 
 
 class Line(NamedTuple):
@@ -59,7 +63,7 @@ def host_line(device: Device, sizes: Sequence[int]) -> Line:
 
     def transfers(start: Sharding, end: Sharding) -> Line:
         values = [jax.device_put(jnp.ones(each // 4, "float32"), start) for each in sizes]
-        return fitted_line(sizes, [least_seconds(partial(jax.device_put, x, end)) for x in values])
+        return fitted_line(sizes, [usual_seconds(partial(jax.device_put, x, end)) for x in values])
 
     return min(transfers(here, there), transfers(there, here), key=lambda line: line.rate)
 
@@ -88,16 +92,23 @@ def measured_hardware(size: int = 0, most_bytes: int = 0) -> str:
     def product(dtype: str, precision: str) -> Line:
         matmul: Callable[..., jax.Array] = jnp.matmul
         multiply = jax.jit(partial(matmul, precision=precision))
-        operands = [on_each((each, each), dtype) for each in sizes]
-        return fitted_line([2 * each**3 for each in sizes], [least_seconds(partial(multiply, x, x)) for x in operands])
+
+        def seconds(rows: int) -> float:
+            shape = rows, rows
+            first = on_each(shape, dtype)
+            others = min(_MOST_OUT_OF_CACHE // first.nbytes, _MOST_OPERANDS)
+            operands = cycle([first, *(on_each(shape, dtype) for _ in range(others))])
+            return usual_seconds(lambda: multiply(next(operands), next(operands)))
+
+        return fitted_line([2 * rows**3 for rows in sizes], [*map(seconds, sizes)])
 
     products = {
         f"{name}.{precision}": product(dtype, precision) for name, dtype in _TYPES.items() for precision in PRECISIONS
     }
     amounts = [_FEWEST_BYTES << place for place in range((most_bytes // _FEWEST_BYTES).bit_length())]
-    launch = least_seconds(partial(jax.jit(jnp.negative), on_each((1,), "float32")))
+    launch = usual_seconds(partial(jax.jit(jnp.negative), on_each((1,), "float32")))
     values = [on_each((each // 4,), "float32") for each in amounts]
-    negative = [least_seconds(partial(jax.jit(jnp.negative), x)) for x in values]
+    negative = [usual_seconds(partial(jax.jit(jnp.negative), x)) for x in values]
     copy = fitted_line([2 * each for each in amounts], negative)
     curves = collective_curves(amounts[::2], launch)
     gather = curves.get(("all_gather", len(devices)))

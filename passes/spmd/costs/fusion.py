@@ -13,7 +13,7 @@ _MOVING = "bitcast_convert clamp constant iota pad reshape select slice"
 _FUSED = frozenset(f"stablehlo.{name}" for names in (POINTWISE, _MOVING) for name in names.split())
 """Operations that can be fused into their users, in addition to those that only move elements."""
 
-_FUSES = _FUSED | {"stablehlo.dynamic_slice", "stablehlo.reduce", "func.return", "stablehlo.return"}
+_FUSES = _FUSED | {"stablehlo.dynamic_slice", "stablehlo.reduce"}
 """Operations into which the producers of their operands can be fused."""
 
 
