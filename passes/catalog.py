@@ -104,6 +104,7 @@ _FOLDERS = {
         sdy-merge-equal-collectives
         sdy-merge-overlapping-permutes
         sdy-narrow-collectives
+        sdy-reduce-sums-once
         sdy-slice-before-collectives
         sdy-sum-after-loops
         sdy-window-products

@@ -338,6 +338,7 @@ class PartitionPipeline(Pipeline):
         from sdy.passes.communication.merge_equal_collectives import MergeEqualCollectivesPass
         from sdy.passes.communication.merge_overlapping_permutes import MergeOverlappingPermutesPass
         from sdy.passes.communication.narrow_collectives import NarrowCollectivesPass
+        from sdy.passes.communication.reduce_sums_once import ReduceSumsOncePass
         from sdy.passes.communication.slice_before_collectives import SliceBeforeCollectivesPass
         from sdy.passes.communication.sum_after_loops import SumAfterLoopsPass
         from sdy.passes.partitioning.accumulate_in_stages import AccumulateInStagesPass
@@ -388,6 +389,7 @@ class PartitionPipeline(Pipeline):
             least_communication=True,
         )
         yield InlineOperatorsPass()
+        yield ReduceSumsOncePass()
         yield SumAfterLoopsPass(self.hardware)
         yield HoistInvariantCollectivesPass(self.hardware)
         yield EndRowLoopsPass()

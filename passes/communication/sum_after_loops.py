@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import AnyFloat, IntegerType, ModuleOp, i1
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import InsertPoint
 
@@ -12,14 +12,12 @@ from sdy.ir.editing import AnalysisPreservingPass, insert, replace
 from sdy.ir.walking import innermost_first, operations_of
 from sdy.passes.common.loops import carried_unchanged, loop_trips
 from sdy.passes.common.properties import num_bytes, uniform_number
+from sdy.passes.communication.partial_sums import is_linear, reduction_behind
 from sdy.passes.communication.predicted_gain import is_slower
 from sdy.passes.spmd.emit.communication import reducer
-from sdy.passes.spmd.plan.reduction_kinds import region_reduction
-from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.control_flow import WhileOp
-from sdy.stablehlo.elementwise import AddOp, ConvertOp, DivOp, MulOp
+from sdy.stablehlo.elementwise import AddOp
 from sdy.stablehlo.reducing_collectives import AllReduceOp
-from sdy.stablehlo.shape import ReshapeOp, TransposeOp
 
 
 @dataclass(frozen=True)
@@ -42,10 +40,10 @@ class SumAfterLoopsPass(AnalysisPreservingPass):
           stablehlo.return %next, %2 : tensor<i32>, tensor<8xf32>
         %3 = "stablehlo.all_reduce"(%0#1) ({add}) : (tensor<8xf32>) -> tensor<8xf32>
 
-    Casts to wider floats, reshapes, transposes and products of floats with constants may be between the all-reduce and
-    the addition. Floats are rounded in another order. Unchanged are sums that an iteration reads otherwise, or that
-    begin with other numbers than zeros, all-reduces with further uses or in branches, and loops of fewer than two or an
-    unknown number of iterations: devices may leave those at different times.
+    Operations that commute with the all-reduce may be between it and the addition, as for `sdy-reduce-sums-once`.
+    Floats are rounded in another order. Unchanged are sums that an iteration reads otherwise, or that begin with other
+    numbers than zeros, all-reduces with further uses or in branches, and loops of fewer than two or an unknown number
+    of iterations: devices may leave those at different times.
 
     In a loop, an all-reduce can run beside computation: with `hardware`, a preset or a file, or by default the module's
     attribute `sdy.hardware`, nothing is moved if the step then takes longer, as predicted.
@@ -109,9 +107,9 @@ def _accumulated(loop: WhileOp) -> Iterator[_Accumulated]:
             continue
         others = [operand for operand in add.operands if operand is not argument]
         is_read = not argument.has_one_use() or loop.cond.block.args[index].first_use is not None
-        if len(others) != 1 or is_read or uniform_number(_before_loops(begin)) != 0 or not _is_linear(add.result):
+        if len(others) != 1 or is_read or uniform_number(_before_loops(begin)) != 0 or not is_linear(add.result):
             continue
-        reduction = _reduced(others[0])
+        reduction = reduction_behind(others[0])
         if reduction is not None and reduction.parent is loop.body.block:
             yield _Accumulated(loop.results[index], reduction)
 
@@ -124,34 +122,3 @@ def _before_loops(value: SSAValue) -> SSAValue:
             return value
         value = initial
     return value
-
-
-def _reduced(value: SSAValue) -> AllReduceOp | None:
-    """Return the sum over devices behind operations that commute with it, if nothing else uses it."""
-    if not value.has_one_use():
-        return None
-    match op := value.owner:
-        case AllReduceOp():
-            is_sum = len(op.operands) == 1 and region_reduction(op.computation) == "sum" and _is_linear(op.operands[0])
-            return op if is_sum else None
-        case ReshapeOp() | TransposeOp():
-            return _reduced(op.operand)
-        case ConvertOp() if _is_wider_float(op):
-            return _reduced(op.operand)
-        case MulOp() | DivOp() if isinstance(tensor_type(value).element_type, AnyFloat):
-            if uniform_number(op.rhs) is not None:
-                return _reduced(op.lhs)
-            return _reduced(op.rhs) if isinstance(op, MulOp) and uniform_number(op.lhs) is not None else None
-        case _:
-            return None
-
-
-def _is_wider_float(op: ConvertOp) -> bool:
-    before, after = (tensor_type(value).element_type for value in (op.operand, op.result))
-    return isinstance(before, AnyFloat) and isinstance(after, AnyFloat) and before.bitwidth < after.bitwidth
-
-
-def _is_linear(value: SSAValue) -> bool:
-    """Return whether sums of the type are sums: those of truth values are not."""
-    type_ = tensor_type(value).element_type
-    return isinstance(type_, AnyFloat | IntegerType) and type_ != i1
