@@ -2,7 +2,7 @@
 
 sdy.mesh @mesh = <["x"=2]>
 
-// The partial sums of three terms, of which one is transposed, are added first, a replicated term afterwards.
+// Partial sums of three terms are added first, one of them transposed, and a replicated term afterwards.
 // CHECK-LABEL: func.func @terms
 func.func @terms(%arg0: tensor<4x8xf32>, %arg1: tensor<8x4xf32>, %arg2: tensor<4x8xf32>, %arg3: tensor<4x8xf32>) -> tensor<4x8xf32> {
   // CHECK-NEXT: %[[TRANSPOSED:.*]] = stablehlo.transpose %arg1, dims = [1, 0]
