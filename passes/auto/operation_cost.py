@@ -326,7 +326,9 @@ class OperationCosts:
         reshards = tuple([_reshard(index, steps[index], seconds, bytes_of[index]) for index, seconds in sent.items()])
         scratch = max(_temporary_bytes(local) - sum(each.bytes for each in reshards), 0)
         arguments = main_function(local).args
-        compute = compute_seconds(local, self._hardware, FusedValues([arguments[index] for index in fused]))
+        compute = compute_seconds(
+            local, self._hardware, FusedValues([arguments[index] for index in fused], is_whole=False)
+        )
         return OperationCost(compute, dict(communication), reshards, scratch, bytes_of[None])
 
 

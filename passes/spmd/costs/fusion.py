@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Iterator
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from sdy.dialect.attributes import ORDERS
+from sdy.ir.fast_access import is_terminator
 from sdy.rules import movement
 from sdy.rules.elementwise import POINTWISE
 
@@ -13,7 +14,7 @@ _MOVING = "bitcast_convert clamp constant iota pad reshape select slice"
 _FUSED = frozenset(f"stablehlo.{name}" for names in (POINTWISE, _MOVING) for name in names.split())
 """Operations that can be fused into their users, in addition to those that only move elements."""
 
-_FUSES = _FUSED | {"stablehlo.dynamic_slice", "stablehlo.reduce"}
+_FUSES = _FUSED | {"stablehlo.dynamic_slice", "stablehlo.reduce", "func.return", "stablehlo.return"}
 """Operations into which the producers of their operands can be fused."""
 
 
@@ -24,10 +25,13 @@ class FusedValues:
 
     Args:
         arguments: Arguments of the program that are fused: a larger program, which contains it, computes them.
+        is_whole: False for a part of a larger program, whose results may be fused, too.
     """
 
-    def __init__(self, arguments: Iterable[SSAValue] = ()) -> None:
+    def __init__(self, arguments: Iterable[SSAValue] = (), *, is_whole: bool = True) -> None:
         self._is_fused = dict.fromkeys(arguments, True)
+        self._ends: dict[Operation, Operation] = {}
+        self._is_whole = is_whole
 
     def __contains__(self, value: SSAValue) -> bool:
         is_fused = self._is_fused.get(value)
@@ -35,6 +39,26 @@ class FusedValues:
             origin = before_ordering(value)
             is_fused = self._is_fused[value] = _is_fused(value) if origin is value else origin in self
         return is_fused
+
+    def is_returned(self, value: SSAValue) -> bool:
+        """Return whether `value` is written for the caller or the next iteration, by the fusion that computes it."""
+        return self._is_whole and any(is_terminator(use.operation) for use in value.uses)
+
+    def end_of(self, op: Operation) -> Operation:
+        """Return the operation at which the fusion that computes `op` ends, along the first use of each value."""
+        path: list[Operation] = []
+        while op not in self._ends and (following := self._following(op)) is not None:
+            path.append(op)
+            op = following
+        end = self._ends.setdefault(op, op)
+        self._ends.update(dict.fromkeys(path, end))
+        return end
+
+    def _following(self, op: Operation) -> Operation | None:
+        if not op.results or op.results[0] not in self:
+            return None
+        users = (use.operation for use in op.results[0].uses)
+        return next((user for user in users if not is_terminator(user) and user.parent is op.parent), None)
 
 
 def _is_fused(value: SSAValue) -> bool:

@@ -1,10 +1,8 @@
 """Memory traffic: how many times an operation reads each operand from memory and writes each result to it.
 
-Fused values cause no traffic. A slice or gather reads only the elements it returns, and an in-place update writes only
-the elements it changes.
+Fused values cause no traffic, and a fusion reads each of its operands once. A slice or gather reads only the elements
+it returns, and an in-place update writes only the elements it changes.
 """
-
-from collections.abc import Sequence
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
@@ -45,7 +43,8 @@ def times_in_memory(op: Operation, fused: FusedValues) -> Times:
     """
     if type(op) in _COLLECTIVES or is_terminator(op) or ORDERS in op.attributes:
         return (0,) * (len(op.operands) + len(op.results))
-    read, written = _in_memory(op.operands, fused), _in_memory(op.results, fused)
+    read = tuple([int(_is_in_memory(value, fused) and _is_read_by(op, value, fused)) for value in op.operands])
+    written = tuple([int(_is_in_memory(value, fused) or fused.is_returned(value)) for value in op.results])
     if type(op) in _SLICES:
         slice_reads = read[0] or int(_is_only_sliced(op.operands[0], fused))
         return 0, *read[1:], slice_reads + written[0]
@@ -60,8 +59,16 @@ def times_in_memory(op: Operation, fused: FusedValues) -> Times:
     return *read, *written
 
 
-def _in_memory(values: Sequence[SSAValue], fused: FusedValues) -> Times:
-    return tuple([int(value not in fused and value_bytes(value) > 0) for value in values])
+def _is_in_memory(value: SSAValue, fused: FusedValues) -> bool:
+    return value not in fused and value_bytes(value) > 0
+
+
+def _is_read_by(op: Operation, value: SSAValue, fused: FusedValues) -> bool:
+    """Return whether `op` counts as the reader of `value`: of several operations of a fusion, one does."""
+    if value.has_one_use():
+        return True
+    end = fused.end_of(op)
+    return op is next(use.operation for use in value.uses if use.operation is op or fused.end_of(use.operation) is end)
 
 
 def _is_only_sliced(value: SSAValue, fused: FusedValues) -> bool:
