@@ -51,16 +51,23 @@ def best_cure(
     if program.written is None:
         return None
     before = program.costs
-    fixes_of = [(match, match.cures) for match in candidates if match.is_share(step, share * match.rule.fix.share)]
+    fixes_of = [
+        (match, match.cures) for match in candidates if match.is_share(step, share * match.rule.fix.least_share)
+    ]
     # The first fix of each match, then the second of each, within the budget.
     fixes = [
         (match, cures[number]) for number in range(_MOST_TRIES) for match, cures in fixes_of if number < len(cures)
     ]
+    owners: dict[Cure, Match] = {}
+    """The most specific match that has each fix: its rule says how much the fix has to save."""
+    for match, cures in fixes_of:
+        for cure in cures[:_MOST_TRIES]:
+            owners.setdefault(cure, match)
     solved: set[Match] = set()
     helping: list[ChosenFix] = []
     for match, cure in fixes:
         after = None if match in solved else trials.costs(program.written, cure)
-        if after is None or not is_better(before, after, Least.of(match, step, share)):
+        if after is None or not is_better(before, after, Least.of(owners[cure], step, share)):
             continue
         if _is_reduced(match, before, after, _LEAST_PART):
             helping.append((match, cure, before, after))
@@ -95,12 +102,12 @@ def _most_specific(best: ChosenFix, helping: Sequence[ChosenFix], order: Mapping
 
 
 def _is_near(fix: ChosenFix, best: ChosenFix) -> bool:
-    """Return whether a fix costs at most a few percent of the costs without it more than the best one."""
-    _, _, before, after = fix
-    least = best[3]
+    """Return whether a fix costs little more than the best one: a few percent, or less than a finding does."""
+    match, _, before, after = fix
+    least, large = best[3], match.program.thresholds.large
     return (
-        after.received - least.received <= _NEARLY * before.received
-        and after.memory - least.memory <= _NEARLY * before.memory
+        after.received - least.received <= max(_NEARLY * before.received, large)
+        and after.memory - least.memory <= max(_NEARLY * before.memory, large)
         and after.seconds <= (1 + _NEARLY) * least.seconds
     )
 
@@ -154,9 +161,9 @@ class Least:
     def of(cls, match: Match, step: Costs, factor: float) -> "Least":
         """Return the share of the costs of a step that the rule has, and at least the bytes of the threshold."""
         rule, large = match.rule, match.program.thresholds.large
-        share = factor * rule.fix.share
-        received, memory = (max(large, share * bytes_) for bytes_ in (step.received, step.memory))
-        return cls(large, received, memory, share * step.seconds, rule.fix, rule.saves_arguments)
+        share, seconds = factor * rule.fix.share, factor * rule.fix.least_time * step.seconds
+        received = max(rule.fix.many_large * large, share * step.received)
+        return cls(large, received, max(large, share * step.memory), seconds, rule.fix, rule.saves_arguments)
 
 
 def is_better(before: Costs, after: Costs, least: Least) -> bool:

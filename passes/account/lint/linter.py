@@ -21,6 +21,9 @@ from sdy.passes.account.lint.written import Costs, Trials
 _LEAST_UNCURED = 0.05
 """The smallest part of the bytes of a step for which a match is a finding though no fix helps."""
 
+_MOST_HELPED = 0.5
+"""The part of the bytes of a match that a fix saves, which is then no reason to report it without a fix."""
+
 _NEXT = 2.0
 """The factor of the share of a rule that a fix saves in a program with another fix: it may only suit that one."""
 
@@ -143,7 +146,8 @@ class _Search:
             if each.rule.is_of_number and each.is_within(explained):
                 continue
             finding = _avoiding(each, self._program, self._trials)
-            if finding is None and not each.needs_cure and each.is_share(self._step, _LEAST_UNCURED):
+            is_evident = not each.needs_cure and each.is_share(self._step, _LEAST_UNCURED)
+            if finding is None and is_evident and not _is_helped(each, self._trials):
                 finding = _uncured(each, self._trials)
             if finding is None:
                 continue
@@ -203,6 +207,19 @@ def _avoiding(match: Match, program: LintedProgram, trials: Trials) -> Finding |
             here = f"; {costs.compared(program.costs)}" if received else ""
             return replace(match.finding, cure=cure.text, edits=(cure.text,), compared=saved + here, received=received)
     return None
+
+
+def _is_helped(match: Match, trials: Trials) -> bool:
+    """Return whether a fix saves most of the bytes of a match, and time, but less than the rule demands of a step."""
+    written, before = match.program.written, match.program.costs
+    is_demanding = match.rule.fix.time_share is not None
+    tried = (trials.known(written, cure) for cure in match.cures) if written and is_demanding else ()
+    return any(
+        costs is not None
+        and costs.seconds < before.seconds
+        and before.received - costs.received > _MOST_HELPED * match.received > 0
+        for costs in tried
+    )
 
 
 def _uncured(match: Match, trials: Trials) -> Finding:

@@ -26,7 +26,11 @@ class FixThresholds:
     """
 
     share: float = 0.01
-    """Minimum part of the bytes, the memory or the time of a step that is saved."""
+    """Minimum part of the bytes or the memory of a step that is saved."""
+    time_share: float | None = None
+    """Minimum part of the time of a step that is saved instead, with `Thresholds.large` bytes; `share` by default."""
+    many_large: int = 1
+    """Minimum bytes that are saved, in multiples of `Thresholds.large`, if they and not the time decide."""
     part: float = 0.0
     """Minimum part of the bytes received for the match that is saved: an all-gather in place of an all-reduce saves
     half."""
@@ -40,3 +44,13 @@ class FixThresholds:
     """Maximum bytes of memory that are taken for each byte that is not received in a step, and the reverse."""
     repeating: float = 0.5
     """Minimum part of the step time that is saved if devices repeat more computation than `growth`."""
+
+    @property
+    def least_time(self) -> float:
+        """The minimum part of the time of a step that is saved."""
+        return self.share if self.time_share is None else self.time_share
+
+    @property
+    def least_share(self) -> float:
+        """The minimum part of a step that a match with such a fix costs."""
+        return min(self.share, self.least_time)

@@ -107,6 +107,10 @@ def _inlined(program: ModuleOp) -> ModuleOp:
     return module
 
 
+_MOST_GROWTH = 2.0
+"""The largest quotient of bytes received after and before a fix that is compared."""
+
+
 @dataclass(frozen=True)
 class Costs:
     """Predicted costs of a step on each device."""
@@ -133,10 +137,13 @@ class Costs:
         return cls(cost.received, cost.memory, cost.compute, cost.seconds, arguments, name)
 
     def relative(self, step: "Costs") -> float:
-        """Return the order of preference: the time, half the bytes and a quarter of the memory of `step`, rounded."""
+        """Return the order of preference: the time, half the bytes and a quarter of the memory of `step`, rounded.
+
+        Of many more bytes than those of `step`, which may be few, only the time counts.
+        """
         parts = (
             self.seconds / max(step.seconds, 1e-12),
-            self.received / max(step.received, 1) / 2,
+            min(self.received / max(step.received, 1), _MOST_GROWTH) / 2,
             self.memory / max(step.memory, 1) / 4,
         )
         return round(sum(parts), 2)
@@ -192,6 +199,10 @@ class Trials:
             self.left -= 1
             self._known[key] = self._costs(program, cure)
         return self._known[key]
+
+    def known(self, program: WrittenProgram, cure: Cure) -> Costs | None:
+        """Return the costs of `program` with `cure` if it was tried."""
+        return self._known.get((program, cure))
 
     def _costs(self, program: WrittenProgram, cure: Cure) -> Costs | None:
         try:

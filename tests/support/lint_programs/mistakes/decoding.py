@@ -129,5 +129,5 @@ MISTAKES: dict[str, Mistake] = {
     ),
     "a state split by its columns": Mistake("avoidable-reshard", recurring(P("data", None, None, "model")), "state"),
     "a state split by its rows": Mistake("sum-over-sharded-operand", recurring(P("data", None, "model")), "state"),
-    "a replicated cache": Mistake("donated-not-reused", decoding(P()), "cache['keys']"),
+    "a replicated cache": Mistake("sliced-argument", decoding(P()), "cache['keys']", needs_names=True),
 }
