@@ -26,10 +26,11 @@ from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.body_edits import CastFirst, GatherFirst
 from sdy.passes.account.lint.candidates import Candidates
 from sdy.passes.account.lint.edits import Cure, LazyCures, dims_of
-from sdy.passes.account.lint.findings import Suspicion
+from sdy.passes.account.lint.findings import Reason, Suspicion
+from sdy.passes.account.lint.places import python_line
 from sdy.passes.account.lint.program import LintedProgram, manual_computation
 from sdy.passes.account.lint.wording import quoted_axes
-from sdy.passes.common.properties import element_bytes
+from sdy.passes.common.properties import element_bytes, is_elementwise
 from sdy.rules import movement
 from sdy.stablehlo.collectives import AllGatherOp
 from sdy.stablehlo.elementwise import ConvertOp
@@ -71,9 +72,11 @@ def _suspicions(
             avoided = collective.bytes * (wide / narrow - 1)
         else:
             continue
-        cause = None
+        cause: object = None
         dims = dims_of(collective.cause.after if collective.cause else None, cast.result)
         if is_widening:
+            where = python_line(location_of(cast))
+            cause = where and (where.filename, where.line, dims)
             cures = [Cure((GatherFirst(location_of(cast), cast.result.type, dims),))]
         elif isinstance(gather, AllGatherOp):
             cause = location_of(manual_computation(cast))
@@ -88,6 +91,7 @@ def _suspicions(
             f"{program.called(cast.operands[0])} is moved by an {collective.kind} over {quoted_axes(collective.axes)} "
             f"{order} {(cast.operands[0] if is_widening else cast.result).type}",
             "gather before the cast, with a constraint on its operand" if is_widening else "cast before the gather",
+            [*_gathered_at(program, cast, collective.axes)] if is_widening else (),
             received=received,
             avoided=avoided,
             collectives=[collective.op] if received else [],
@@ -95,6 +99,21 @@ def _suspicions(
             needs_cure=not received,
             cause=cause,
         )
+
+
+def _gathered_at(program: LintedProgram, cast: ConvertOp, axes: Sequence[str]) -> Iterator[Reason]:
+    """Yield the line of the constraint that gathers the result of a cast, or what elementwise operations make of it."""
+    seen: set[Operation] = set()
+    pending = [cast.result]
+    while pending:
+        for op in {use.operation: None for use in pending.pop().uses}:
+            if isinstance(op, ReshardOp) and {each.name for each in op.sharding.data.axes()}.isdisjoint(axes):
+                if program.place(op) != program.place(cast):
+                    yield program.place(op), "this constraint gathers it after the cast"
+                return
+            if op not in seen and is_elementwise(op):
+                seen.add(op)
+                pending += op.results
 
 
 def _together(edits: Iterable[CastFirst]) -> Sequence[Cure]:

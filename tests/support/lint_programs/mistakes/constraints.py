@@ -57,6 +57,16 @@ def cast_up(x: jax.Array, w: jax.Array) -> jax.Array:
     return x @ constrained(w.astype("float32"), P())  # mistake
 
 
+def cast_up_layers(params: Any, x: jax.Array) -> jax.Array:
+    def whole(w: jax.Array) -> jax.Array:
+        wide = w.astype("float32") * 0.1  # mistake
+        return constrained(wide, P())
+
+    for layer in params:
+        x = x + jnp.tanh(x @ whole(layer["up"])) @ whole(layer["down"])
+    return x
+
+
 def cast_down_loss(params: Any, x: jax.Array) -> jax.Array:
     def gathered(w: jax.Array) -> jax.Array:
         return constrained(w, P()).astype("bfloat16")  # mistake
@@ -206,6 +216,23 @@ MISTAKES: dict[str, Mistake] = {
     "a gather after a cast": Mistake(
         "late-cast",
         Written(cast_up, (DATA, tensor(1024, 4096, split=P("data"), dtype="int8")), mesh=EIGHT),
+    ),
+    "gathers after the casts of weights of several sizes": Mistake(
+        "late-cast",
+        Written(
+            cast_up_layers,
+            (
+                [
+                    {
+                        "up": tensor(1024, 4096, split=P("data"), dtype="int8"),
+                        "down": tensor(4096, 1024, split=P("data"), dtype="int8"),
+                    }
+                ]
+                * 2,
+                DATA,
+            ),
+            mesh=EIGHT,
+        ),
     ),
     "gathers before casts, with gradients": Mistake(
         "costly-constraint",
