@@ -2,7 +2,8 @@
 
 Either its operand is loop-invariant, or it is an all-reduce whose results are only accumulated over the iterations. A
 sum is linear: each device can accumulate its partial sums, and one all-reduce after the loop adds them.
-`sdy-sum-after-loops` does so if the sum begins with zeros and the number of iterations is known.
+`sdy-sum-after-loops` does so if the sum begins with zeros and the number of iterations is known. Or a state that the
+body only writes to, such as the outputs of a pipeline, is summed in each iteration.
 
 Or a loop goes on while any row does. Devices then leave it when their own rows have ended, unless they communicate in
 its body, or values that change in rows that have ended are read later. The finding says which.
@@ -23,10 +24,10 @@ After::
     total = momentum + totals.mean(0)
 """
 
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Container, Iterator, Mapping
 
-from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.dialects.builtin import StringAttr, i1
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue, Use
 
 from sdy.diagnostics import location_of
 from sdy.dialect.attributes import ROW_LOOP
@@ -38,9 +39,14 @@ from sdy.passes.account.lint.wording import in_iterations, quoted_axes
 from sdy.passes.common.loops import carried_unchanged, loop_trips, loops_around
 from sdy.passes.common.properties import is_pure, uniform_number
 from sdy.rules import movement
+from sdy.stablehlo.broadcast import BroadcastInDimOp
+from sdy.stablehlo.checks.agreement import element_type
 from sdy.stablehlo.control_flow import ReturnOp, WhileOp
 from sdy.stablehlo.elementwise import AddOp, ConvertOp, DivOp, MulOp, NegOp
+from sdy.stablehlo.mixed_elementwise import SelectOp
+from sdy.stablehlo.scatter import ScatterOp
 from sdy.stablehlo.shape import ReshapeOp
+from sdy.stablehlo.slicing import DynamicUpdateSliceOp
 
 _INVARIANT = (
     "{iterations}, on a loop-invariant value",
@@ -51,11 +57,25 @@ _SUM = (
     "accumulate a partial sum on each device, in a dimension that is sharded over {axes} or in jax.shard_map, and sum "
     "over devices once after the loop",
 )
+_STATE = (
+    "{iterations}, on a state that the loop only writes to",
+    "let each device carry its own part of the state, and communicate over {axes} once after the loop",
+)
 _ROWS = (
     "{iterations}, because it goes on while any row does: {reason}",
     "return only values that do not change in rows that have ended, and communicate outside of the loop; each device "
     "then ends with its own rows",
 )
+
+_KEPT: Mapping[type[Operation], Collection[int]] = {
+    ConvertOp: (0,),
+    DynamicUpdateSliceOp: (0,),
+    MulOp: (0, 1),
+    ReshapeOp: (0,),
+    ScatterOp: (0,),
+    SelectOp: (1, 2),
+}
+"""The operands whose elements an operation keeps, or replaces by others; a product keeps them if it is with a mask."""
 
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
@@ -69,6 +89,8 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             yield _suspicion(collective, at, *_INVARIANT)
         elif collective.kind == "all-reduce" and (sum_ := _accumulation(collective.op.results[0], loop)):
             yield _suspicion(collective, program.traced.sources.get(sum_, at), *_SUM)
+        elif collective.kind == "all-reduce" and _is_only_carried(collective.op, loop):
+            yield _suspicion(collective, at, *_STATE)
         elif collective.op.parent is loop.cond.block and isinstance(
             reason := loop.attributes.get(ROW_LOOP), StringAttr
         ):
@@ -138,6 +160,52 @@ def _is_carried_to(index: int, loop: WhileOp, seen: Container[SSAValue]) -> bool
     """Return whether the loop-carried value is used in an iteration only by the accumulation."""
     carried = loop.body.block.args[index]
     return all(use.operation.results and use.operation.results[0] in seen for use in carried.uses)
+
+
+def _is_only_carried(collective: Operation, loop: WhileOp) -> bool:
+    """Return whether a state is only written to on its way to a collective, and from there to its next value."""
+    end = loop.body.block.last_op
+    next_values = {*_written(collective.results[0])}
+    indices = [index for index, value in enumerate(end.operands if end else ()) if value in next_values]
+    states = [loop.body.block.args[index] for index in indices]
+    readers = [_readers(each) for each in states]
+    return (
+        bool(states)
+        and _readers(collective.results[0]) == {end}
+        and all(collective in each and each <= {collective, end} for each in readers)
+    )
+
+
+def _written(state: SSAValue) -> list[SSAValue]:
+    """Return a state and the values that writes make of it."""
+    found = [state]
+    for value in found:
+        results = {use.operation.results[0]: None for use in value.uses if _is_write(use)}
+        found += (each for each in results if each not in found)
+    return found
+
+
+def _readers(state: SSAValue) -> set[Operation]:
+    """Return the operations that use a state, or what writes make of it, other than for writes."""
+    return {use.operation for value in _written(state) for use in value.uses if not _is_write(use)}
+
+
+def _is_write(use: Use) -> bool:
+    """Return whether an operation keeps the elements of an operand, except those that it replaces."""
+    others = (operand for operand in use.operation.operands if operand is not use.operation.operands[use.index])
+    is_kept = use.index in _KEPT.get(type(use.operation), ())
+    return is_kept and (not isinstance(use.operation, MulOp) or any(map(_is_mask, others)))
+
+
+def _is_mask(value: SSAValue) -> bool:
+    """Return whether a value is cast from truth values, maybe before the loop."""
+    loop = value.owner.parent_op() if isinstance(value.owner, Block) else None
+    if isinstance(value, BlockArgument) and isinstance(loop, WhileOp):
+        before = carried_unchanged(loop).get(value)
+        return before is not None and _is_mask(before)
+    if isinstance(value.owner, BroadcastInDimOp | ConvertOp):
+        return _is_mask(value.owner.operands[0])
+    return element_type(value) == i1
 
 
 def _is_linear(op: Operation, value: SSAValue) -> bool:

@@ -64,7 +64,44 @@ def gathered_loss(w: jax.Array, x: jax.Array) -> jax.Array:
     return jnp.mean(y.astype("float32") ** 2)
 
 
+def pipelined(ws: jax.Array, xs: jax.Array) -> jax.Array:
+    """Return the outputs of a pipeline, which are summed over the stages in each tick."""
+
+    def local(ws: jax.Array, xs: jax.Array) -> jax.Array:
+        stage, count, ring = lax.axis_index("model"), len(xs), [(index, (index + 1) % 4) for index in range(4)]
+
+        def tick(carry: tuple[jax.Array, jax.Array], at: jax.Array) -> tuple[tuple[jax.Array, jax.Array], None]:
+            x, outs = carry
+            h = jnp.tanh(jnp.where(stage == 0, xs[at % count], x) @ ws[0])
+            outs = lax.dynamic_update_index_in_dim(outs, h, jnp.maximum(at - 3, 0), 0)
+            outs = lax.psum(outs * (stage == 3), "model")  # mistake
+            return (lax.ppermute(h, "model", ring), outs), None
+
+        return lax.scan(tick, (jnp.zeros_like(xs[0]), jnp.zeros_like(xs)), jnp.arange(count + 3))[0][1]
+
+    specs = (P("model"), P(None, "data"))
+    return jax.shard_map(local, in_specs=specs, out_specs=P(None, "data"), check_vma=False)(ws, xs)
+
+
+def pipelined_loss(ws: jax.Array, xs: jax.Array) -> jax.Array:
+    return jnp.mean(pipelined(ws, xs) ** 2)
+
+
+STAGES = (tensor(4, 2048, 2048, split=P("model")), tensor(8, 256, 2048, split=P(None, "data")))
+
 MISTAKES: dict[str, Mistake] = {
+    "outputs of a pipeline that are summed in each tick": Mistake(
+        "collective-in-loop",
+        Written(pipelined, STAGES, mesh={"data": 2, "model": 4}),
+        at=pipelined,
+        has_cure=False,
+    ),
+    "outputs of a pipeline that are summed in each tick, with gradients": Mistake(
+        "collective-in-loop",
+        Written(descend(pipelined_loss), STAGES, mesh={"data": 2, "model": 4}),
+        at=pipelined,
+        has_cure=False,
+    ),
     "a cast of weights after their all_gather": Mistake(
         "late-cast",
         Written(
