@@ -6,6 +6,10 @@ permute the chunks in each step, and again in the gradient. In an interleaved we
 chunk, and nothing moves. Interleave the weight once, when it is made or loaded, and so its bias and the state of its
 optimizer. The rule reports no chunks that the axis does not divide.
 
+Tensors that are joined along a sharded dimension, such as two batches, move in the same way, and again where the result
+is cut. Rows that are stacked along a second dimension stay on their devices: `jnp.stack([real, fake], 1)`, reshaped to
+rows.
+
 Before::
 
     gate, up = jnp.split(x @ w, 2, -1)  # w is (width, 2 * hidden), sharded as P(None, "model")
@@ -33,6 +37,7 @@ from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.dimensions import Dimension, sources
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.fused_weight import FusedWeight
+from sdy.passes.account.lint.joined_chunks import joined_chunks
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.stablehlo.padding import PadOp
 from sdy.stablehlo.shape import ConcatenateOp, ReshapeOp
@@ -52,6 +57,11 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
         if collectives and len(cures) == len(weights):
             reported |= collectives
             yield _suspicion(program, alike[0], weights, cures, collectives)
+    for joined in joined_chunks(program):
+        left = [each for each in joined.collectives(program) if each not in reported]
+        if left:
+            reported.update(left)
+            yield joined.suspicion(left)
 
 
 @dataclass(frozen=True)
