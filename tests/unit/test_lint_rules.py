@@ -271,6 +271,28 @@ def test_arguments_of_one_type_that_are_used_differently_are_findings_of_their_o
     ]
 
 
+def test_a_cast_before_a_gather_tells_the_line_of_the_gather() -> None:
+    mistake = MISTAKES["gathers after the casts of weights of several sizes"]
+    (finding,) = found(mistake.written)
+    assert finding.like == 3
+    assert finding.where is not None
+    assert [(note.location.line, note.message) for note in finding.reasons if note.location][-1:] == [
+        (finding.where.line + 1, "this constraint gathers it after the cast")
+    ]
+
+
+def test_arguments_are_sharded_rather_than_what_is_computed_from_them() -> None:
+    (finding,) = found(MISTAKES["edges of a graph on every device"].written)
+    assert "with_sharding_constraint" not in finding.cure
+    assert all(f"batch[0]['{name}']" in finding.cure for name in ("edges", "senders", "receivers"))
+
+
+def test_an_ensemble_is_sharded_by_member() -> None:
+    (finding,) = found(MISTAKES["members of an ensemble on every device, with momentum"].written)
+    assert finding.cure.endswith('as P("model", None, None)')
+    assert all(name in finding.cure for name in ("params['up']", "params['down']", "state['up']", "state['down']"))
+
+
 class _KnownCosts(Trials):
     """Trials whose costs are known by the number of arguments that a fix shards."""
 

@@ -11,7 +11,7 @@ from sdy.axes import Axes, AxisRef, total_size
 from sdy.diagnostics import Location, location_of
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
-from sdy.ir.shapes import rank, shape_of
+from sdy.ir.shapes import is_static_tensor, rank, shape_of
 from sdy.passes.account.causes import Cause
 from sdy.passes.account.lint.body_edits import (
     AddConstraint,
@@ -146,6 +146,24 @@ class Candidates:
             added[target].append(axis)
             if self._divides(value, added):
                 yield tuple(map(tuple, added))
+
+    def together(self, argument: BlockArgument, index: int, axis: AxisRef) -> Cure | None:
+        """Return the fix that splits a dimension over one more axis, in all arguments of a tree that have its size.
+
+        They are the edges of a graph, or the stacked parameters of an ensemble, with their optimizer state.
+        """
+        size = shape_of(argument)[index]
+        of_tree = [each for each in self._program.main.args if each is argument or tree(each) == tree(argument) != ""]
+        edits: dict[ShardArgument, None] = {}
+        for each in of_tree:
+            if not is_static_tensor(each.type) or shape_of(each)[index : index + 1] != (size,):
+                continue
+            added = [[*own] for own in self._dims[each]]
+            added[index].append(axis)
+            used = {other.name for own in self._dims[each] for other in own}
+            if axis.name not in used and self._divides(each, added):
+                edits.update((self.shard(state, tuple(map(tuple, added))), None) for state in self.with_state(each))
+        return Cure(tuple(edits)) if edits else None
 
     def _divides(self, value: SSAValue, dims: Iterable[Sequence[AxisRef]]) -> bool:
         sizes = zip(shape_of(value), dims, strict=True)

@@ -147,6 +147,44 @@ def cast_without_gather(x: jax.Array, w: jax.Array) -> jax.Array:
     return x.astype("bfloat16") @ constrained(w, P("data")).astype("bfloat16")
 
 
+def summed_in_each_iteration(w: jax.Array, x: jax.Array) -> jax.Array:
+    """Return the result of iterations that read the sum over devices."""
+
+    def local(w: jax.Array, x: jax.Array) -> jax.Array:
+        return lax.scan(lambda x, _: (lax.psum(jnp.where(x > 0, x, 0) @ w[0], "data"), None), x, None, length=8)[0]
+
+    return jax.shard_map(local, in_specs=(P("data"), P()), out_specs=P(), check_vma=False)(w, x)
+
+
+def filled(w: jax.Array, xs: jax.Array) -> jax.Array:
+    """Return a buffer that each device fills with its own products, summed once after the loop."""
+
+    def local(w: jax.Array, xs: jax.Array) -> jax.Array:
+        def tick(buffer: jax.Array, at: jax.Array) -> tuple[jax.Array, None]:
+            return lax.dynamic_update_index_in_dim(buffer, xs[at] @ w, at, 0), None
+
+        return lax.psum(lax.scan(tick, jnp.zeros((len(xs), 64, WIDTH)), jnp.arange(len(xs)))[0], "data")
+
+    return jax.shard_map(local, in_specs=(P("data"), P(None, None, "data")), out_specs=P(), check_vma=False)(w, xs)
+
+
+def interleaved(weights: Any, first: jax.Array, second: jax.Array) -> jax.Array:
+    """Return the loss of two batches that are computed in one, with the rows of both on each device."""
+    both = jnp.stack([first, second], 1).reshape(-1, WIDTH)
+    scores = (jnp.tanh(both @ weights[0]) @ weights[1]).reshape(-1, 2, WIDTH)
+    return jnp.mean(scores[:, 0]) - jnp.mean(scores[:, 1])
+
+
+def joined_features(weights: Any, first: jax.Array, second: jax.Array) -> jax.Array:
+    return jnp.tanh(jnp.concatenate([first, second], -1) @ weights)
+
+
+def similarities(weights: Any, images: jax.Array, texts: jax.Array) -> jax.Array:
+    """Return a loss of all pairs, for which the smaller half of them is gathered."""
+    x, y = (jnp.tanh(each @ w) for each, w in zip((images, texts), weights, strict=True))
+    return jnp.mean(jnp.tanh(x @ constrained(y, P()).T))
+
+
 LINE = {"data": 8}
 BY_HEADS_STACKED = tuple(P(None, *spec) for spec in BY_HEADS)
 FULLY_STACKED = tuple(P(None, *spec) for spec in FULLY)
@@ -222,6 +260,29 @@ PROGRAMS: dict[str, Written] = {
     ),
     "weights that are cast without a gather": Written(
         cast_without_gather, (rows("data"), tensor(WIDTH, HIDDEN, split=P("data"))), mesh=LINE
+    ),
+    "sums that each iteration reads": Written(
+        summed_in_each_iteration,
+        (tensor(8, WIDTH, WIDTH, split=P("data")), tensor(4096, WIDTH)),
+        mesh=LINE,
+    ),
+    "a buffer that is summed after a loop": Written(
+        filled, (tensor(WIDTH, WIDTH, split=P("data")), tensor(64, 64, WIDTH, split=P(None, None, "data"))), mesh=LINE
+    ),
+    "two batches in one, interleaved": Written(
+        interleaved,
+        ((tensor(WIDTH, HIDDEN), tensor(HIDDEN, WIDTH)), *[tensor(8192, WIDTH, split=P("data"))] * 2),
+        mesh=LINE,
+    ),
+    "two batches joined by features": Written(
+        joined_features,
+        (tensor(2 * WIDTH, HIDDEN), *[tensor(8192, WIDTH, split=P("data"))] * 2),
+        mesh=LINE,
+    ),
+    "a loss of all pairs": Written(
+        similarities,
+        ([tensor(WIDTH, 256)] * 2, *[tensor(8192, WIDTH, split=P("data"))] * 2),
+        mesh=LINE,
     ),
     **projections.GOOD,
 }

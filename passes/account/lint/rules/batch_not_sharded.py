@@ -31,6 +31,7 @@ from sdy.passes.account.name_lists import several
 from sdy.passes.auto.state import find_state
 from sdy.passes.spmd.costs.arithmetic import arithmetic_of
 from sdy.passes.spmd.remat.recomputed import is_in_backward_pass, name_path
+from sdy.stablehlo.control_flow import WhileOp
 from sdy.stablehlo.convolution import ConvolutionOp
 from sdy.stablehlo.dot import DotGeneralOp
 
@@ -124,11 +125,14 @@ def _factors(program: LintedProgram) -> tuple[set[str], set[str]]:
 
 
 def _argument(program: LintedProgram, value: SSAValue) -> BlockArgument | None:
-    """Return the argument that a value is, or is a slice or a copy of."""
-    for at in program.use_def.trace(value):
-        if isinstance(at, BlockArgument) and at.owner is program.main.body.block:
-            return at
-    return None
+    """Return the argument that a value is, or is a slice or a copy of, or that a loop begins with."""
+    *_, origin = program.use_def.trace(value)
+    if not isinstance(origin, BlockArgument):
+        return None
+    loop = origin.owner.parent_op()
+    if isinstance(loop, WhileOp):
+        return _argument(program, loop.operands[origin.index])
+    return origin if origin.owner is program.main.body.block else None
 
 
 def _is_integer(argument: BlockArgument) -> bool:

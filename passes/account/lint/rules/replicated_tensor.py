@@ -17,6 +17,7 @@ After::
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import product
 from math import prod
 
 from xdsl.ir import BlockArgument, OpResult, SSAValue
@@ -25,6 +26,7 @@ from sdy.axes import AxisRef, total_size
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import is_static_tensor, shape, shape_of
 from sdy.passes.account.lint.candidates import Candidates, tree
+from sdy.passes.account.lint.dimensions import Dimension, Origins
 from sdy.passes.account.lint.edits import Cure, Dims, LazyCures, dims_of, value_dims
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram, is_in_manual_computation
@@ -76,8 +78,21 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
 def _cures(program: LintedProgram, candidates: Candidates, value: SSAValue, dims: Dims) -> Sequence[Cure]:
     """Return the fixes; for an argument, first that of all large arguments of its tree that are replicated."""
     is_whole = isinstance(value, BlockArgument) and not any(value_dims(value))
-    together = [_of_tree(program, candidates, value)] if isinstance(value, BlockArgument) and is_whole else []
-    return [*together, *(candidates.of_value(value, dims) or candidates.of_result(value, dims))]
+    if isinstance(value, BlockArgument):
+        together = [_of_tree(program, candidates, value)] if is_whole else []
+    else:
+        together = _of_origins(program, candidates, value, dims)
+    return [*dict.fromkeys(together), *(candidates.of_value(value, dims) or candidates.of_result(value, dims))]
+
+
+def _of_origins(program: LintedProgram, candidates: Candidates, value: SSAValue, dims: Dims) -> Iterator[Cure]:
+    """Yield the fixes that shard the arguments that a dimension of a computed tensor comes from."""
+    origins = Origins(program)
+    for index, (axes, before) in enumerate(zip(dims, value_dims(value), strict=True)):
+        for at, axis in product(origins.of(Dimension(value, index)), axes[len(before) :]):
+            assert isinstance(at.tensor, BlockArgument)
+            if cure := candidates.together(at.tensor, at.index, axis):
+                yield cure
 
 
 def _of_tree(program: LintedProgram, candidates: Candidates, argument: BlockArgument) -> Cure:

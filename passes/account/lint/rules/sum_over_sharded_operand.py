@@ -65,8 +65,9 @@ def _arguments(origins: Sequence[Origins], operands: Iterable[Dimension], axes: 
 
 
 def _cures(program: LintedProgram, candidates: Candidates, at: Dimension) -> Iterator[Cure]:
-    """Yield layouts that split another dimension, in all layers, and the reversed specs of all matrices of the tree.
+    """Yield layouts that split another dimension, in all layers, and in all matrices of the tree.
 
+    These have their specs reversed, or are all split along one dimension, as experts are along that of their number.
     Rows of a table that a batch looks up can also be constrained to the layout of the batch.
     """
     argument = at.tensor
@@ -89,6 +90,14 @@ def _cures(program: LintedProgram, candidates: Candidates, at: Dimension) -> Ite
         if len(dims := value_dims(each)) > 1
     }
     yield Cure(tuple(candidates.shard(each, dims) for each, dims in reversed_.items()))
+    for index in range(rank(argument.type)):
+        moved = {
+            state: next((dims for dims in candidates.moved(each, value_dims(each)) if dims[index] == at.axes), None)
+            for each in matrices
+            for state in candidates.with_state(each)
+        }
+        if None not in moved.values():
+            yield Cure(tuple(candidates.shard(each, dims) for each, dims in moved.items()))
 
 
 def _is_split(argument: BlockArgument, at: Dimension) -> bool:

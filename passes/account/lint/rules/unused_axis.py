@@ -1,7 +1,8 @@
 """A mesh axis that shards no large tensor.
 
 Devices along the axis hold the same data and repeat the same computation: on a mesh of 4 x 2 devices whose second axis
-is unused, one half repeats the work of the other.
+is unused, one half repeats the work of the other. The rule tries to split stacked parameters, such as those of an
+ensemble, and the tensors that a step generates.
 
 Before::
 
@@ -12,10 +13,11 @@ After::
     batch = jax.device_put(batch, NamedSharding(mesh, P(("data", "model"))))
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 
-from xdsl.ir import SSAValue
+from xdsl.ir import BlockArgument, SSAValue
 
 from sdy.axes import AxisRef
 from sdy.diagnostics import location_of
@@ -25,16 +27,21 @@ from sdy.ir.shapes import rank
 from sdy.ir.walking import captured_values, operations_of
 from sdy.passes.account.lint.body_edits import AddConstraint, Results
 from sdy.passes.account.lint.candidates import Candidates
+from sdy.passes.account.lint.dimensions import Dimension, Origins
 from sdy.passes.account.lint.edits import Cure, Dims, LazyCures, value_dims
 from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.common.properties import is_elementwise, num_bytes
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.constants import ConstantOp
+from sdy.stablehlo.dot import DotGeneralOp
 
 _FRACTION = 8
 """A tensor also counts as large if it has 1/8 of the bytes of the largest one, so that small programs have large
 tensors."""
+
+_MOST_ARGUMENTS = 4
+"""Number of groups of arguments that are sharded."""
 
 _MOST_GENERATED = 8
 """Number of generated tensors that are constrained."""
@@ -64,6 +71,29 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
 
 
 def _cures(program: LintedProgram, candidates: Candidates, axis: AxisRef) -> list[Cure]:
+    """Return layouts of arguments that use the axis, and constraints that shard the tensors that a step generates."""
+    return [*_of_arguments(program, candidates, axis), *_of_generated(program, candidates, axis)]
+
+
+def _of_arguments(program: LintedProgram, candidates: Candidates, axis: AxisRef) -> list[Cure]:
+    """Return the fixes of stacked arguments, over whose first dimension a product is mapped; a tree has one fix."""
+    origins, held = Origins(program, most_products=0), Counter[Cure]()
+    mapped = (at for op in program.operations if isinstance(op, DotGeneralOp) for at in _mapped(op))
+    for argument in dict.fromkeys(each.tensor for at in mapped for each in origins.of(at) if each.index == 0):
+        if isinstance(argument, BlockArgument) and (cure := candidates.together(argument, 0, axis)):
+            held[cure] += program.local_bytes(argument, get_sharding(argument))
+    return [cure for cure, _ in held.most_common(_MOST_ARGUMENTS)]
+
+
+def _mapped(product: DotGeneralOp) -> Iterator[Dimension]:
+    """Yield the dimensions of the operands over which a product is mapped."""
+    numbers = product.dot_dimension_numbers.data
+    batching = numbers.lhs_batching_dimensions, numbers.rhs_batching_dimensions
+    for operand, dimensions in zip(product.operands, batching, strict=True):
+        yield from (Dimension(operand, index) for index in dimensions)
+
+
+def _of_generated(program: LintedProgram, candidates: Candidates, axis: AxisRef) -> list[Cure]:
     """Return constraints that shard the tensors that a step generates: random numbers, or a batch of zeros."""
     layouts: dict[Results, Dims] = {}
     for each in _generated(program):

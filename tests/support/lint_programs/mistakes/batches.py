@@ -63,7 +63,102 @@ def filtered(kernels: Any, images: jax.Array) -> jax.Array:
     return images
 
 
+def integrated(params: Any, state: jax.Array) -> jax.Array:
+    def turn(state: jax.Array, _: None) -> tuple[jax.Array, None]:
+        return state + 0.1 * jnp.tanh(state @ params["up"]) @ params["down"], None
+
+    return lax.scan(turn, state, None, length=16)[0]
+
+
+def integrated_until(params: Any, state: jax.Array) -> jax.Array:
+    def turn(state: jax.Array) -> jax.Array:
+        return state + 0.1 * jnp.tanh(state @ params["up"]) @ params["down"]
+
+    return lax.while_loop(lambda state: jnp.sum(state) > 1, turn, state)
+
+
+def messages_loss(params: Any, graph: Any) -> jax.Array:
+    nodes = graph["nodes"]
+    for layer in params:
+        ends = [nodes[graph[name]] for name in ("senders", "receivers")]
+        messages = jax.nn.relu(jnp.concatenate([*ends, graph["edges"]], -1) @ layer)
+        nodes = nodes + jax.ops.segment_sum(messages, graph["receivers"], len(nodes))
+    return jnp.mean(nodes**2)
+
+
+def graph(edges: P) -> dict[str, Any]:
+    ends = {name: tensor(262144, split=edges, dtype="int32") for name in ("senders", "receivers")}
+    return {"nodes": tensor(16384, 64, split=P()), "edges": tensor(262144, 64, split=edges)} | ends
+
+
+def points_loss(params: Any, cloud: Any) -> jax.Array:
+    """Return a loss of the neighbours of points: without shardings, devices receive nothing."""
+    near = cloud["positions"][cloud["neighbours"]].reshape(len(cloud["features"]), -1)
+    hidden = jax.nn.relu(near @ params["up"]) @ params["down"]
+    return jnp.mean((hidden + cloud["features"]) ** 2)
+
+
+def joined_loss(params: Any, real: jax.Array, fake: jax.Array) -> jax.Array:
+    both = jnp.concatenate([real, fake])  # mistake
+    scores = jnp.tanh(both @ params["up"]) @ params["down"]
+    return jnp.mean(scores[: len(real)]) - jnp.mean(scores[len(real) :])
+
+
+def joined_views_loss(params: Any, first: jax.Array, second: jax.Array) -> jax.Array:
+    """Return a loss whose gradient is cut into the parts of the batch again."""
+    first, second = (jnp.tanh(each @ params["up"]) for each in (first, second))
+    both = jnp.concatenate([first, second])  # mistake
+    return jnp.mean(jnp.square(both @ params["down"]))
+
+
 MISTAKES: dict[str, Mistake] = {
+    "states of a loop on every device": Mistake(
+        "batch-not-sharded",
+        Written(integrated, (mlp(P(None, "model"), P("model")), tensor(16384, 1024, split=P()))),
+        "state",
+        needs_names=True,
+    ),
+    "states of a loop with an unknown number of iterations on every device": Mistake(
+        "batch-not-sharded",
+        Written(integrated_until, (mlp(P(None, "model"), P("model")), tensor(16384, 1024, split=P()))),
+        "state",
+        needs_names=True,
+    ),
+    "edges of a graph on every device": Mistake(
+        "replicated-tensor",
+        Written(descend(messages_loss), ([tensor(192, 64, split=P())] * 3, graph(P())), mesh=EIGHT),
+        "batch[0]['edges']",
+        needs_names=True,
+    ),
+    "neighbours of points on every device": Mistake(
+        "batch-not-sharded",
+        Written(
+            descend(points_loss),
+            (
+                {"up": tensor(48, 1024), "down": tensor(1024, 256)},
+                {
+                    "positions": tensor(65536, 3, split=P()),
+                    "neighbours": tensor(65536, 16, split=P(), dtype="int32"),
+                    "features": tensor(65536, 256, split=P()),
+                },
+            ),
+            mesh=EIGHT,
+        ),
+        "batch[0]['neighbours']",
+        needs_names=True,
+    ),
+    "two batches in one": Mistake(
+        "chunks-cross-devices",
+        Written(descend(joined_loss), (mlp(P(), P()), *[tensor(8192, 1024, split=P("data"))] * 2), mesh=EIGHT),
+        at=joined_loss,
+        has_cure=False,
+    ),
+    "two views of a batch in one": Mistake(
+        "chunks-cross-devices",
+        Written(descend(joined_views_loss), (mlp(P(), P()), *[tensor(8192, 1024, split=P("data"))] * 2), mesh=EIGHT),
+        at=joined_views_loss,
+        has_cure=False,
+    ),
     "images sharded by rows": Mistake(
         "exchange-along-dimension",
         Written(

@@ -118,7 +118,57 @@ def averaged(params: Any, ema: Any, x: jax.Array) -> Any:
     return params, jax.tree.map(lambda e, p: 0.99 * e + 0.01 * p, ema, params)
 
 
+def members_loss(params: Any, x: jax.Array) -> jax.Array:
+    """Return the loss of an ensemble, whose parameters have a leading dimension."""
+
+    def one(params: Any) -> jax.Array:
+        return jnp.mean((jnp.tanh(x @ params["up"]) @ params["down"]) ** 2)
+
+    return jnp.sum(jax.vmap(one)(params))
+
+
+def momentum_of_members(params: Any, state: Any, x: jax.Array) -> Any:
+    gradients = jax.grad(members_loss)(params, x)
+    state = jax.tree.map(lambda m, g: 0.9 * m + g, state, gradients)
+    return jax.tree.map(lambda p, m: p - 0.1 * m, params, state), state
+
+
+MEMBERS = {"up": tensor(8, 256, 1024, split=P()), "down": tensor(8, 1024, 256, split=P())}
+
+
+def mixture(params: Any, x: jax.Array) -> jax.Array:
+    gate = jax.nn.softmax(x @ params["router"])
+    rows = constrained(jnp.einsum("be,bd->ebd", gate, x), P("model", "data"))
+    hidden = constrained(jax.nn.silu(jnp.einsum("ebd,edf->ebf", rows, params["up"])), P("model", "data"))
+    return jnp.einsum("ebf,efd->bd", hidden, params["down"])
+
+
 MISTAKES: dict[str, Mistake] = {
+    "members of an ensemble on every device": Mistake(
+        "unused-axis",
+        Written(descend(members_loss), (MEMBERS, tensor(4096, 256, split=P("data")))),
+        "params['up']",
+    ),
+    "members of an ensemble on every device, with momentum": Mistake(
+        "unused-axis",
+        Written(momentum_of_members, (MEMBERS, MEMBERS, tensor(4096, 256, split=P("data"))), donated=(0, 1)),
+        "params['down']",
+    ),
+    "experts split along the width of the model": Mistake(
+        "sum-over-sharded-operand",
+        Written(
+            mixture,
+            (
+                {
+                    "router": tensor(1024, 16, split=P()),
+                    "up": tensor(16, 1024, 4096, split=P(None, "model", None)),
+                    "down": tensor(16, 4096, 1024, split=P(None, None, "model")),
+                },
+                tensor(512, 1024, split=P("data")),
+            ),
+        ),
+        "params['up']",
+    ),
     "an average of weights that are cast": Mistake(
         "optimizer-state",
         Written(
