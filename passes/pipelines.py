@@ -389,7 +389,7 @@ class PartitionPipeline(Pipeline):
             least_communication=True,
         )
         yield InlineOperatorsPass()
-        yield ReduceSumsOncePass()
+        yield ReduceSumsOncePass(self.hardware)
         yield SumAfterLoopsPass(self.hardware)
         yield HoistInvariantCollectivesPass(self.hardware)
         yield EndRowLoopsPass()

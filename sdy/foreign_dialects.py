@@ -45,10 +45,12 @@ def check_module(program: object) -> None:
     """Raise if `program` is not a module.
 
     Raises:
-        TypeError: It is not; the message names `sdy.from_jax`.
+        TypeError: It is not; the message says how to get one.
     """
     if not isinstance(program, ModuleOp):
-        raise TypeError(f"expected a module, not {type(program).__name__}; sdy.from_jax converts a JAX program to one")
+        has_module = isinstance(getattr(program, "module", None), ModuleOp)
+        way = "its `module` is one" if has_module else "sdy.from_jax converts a JAX program to one"
+        raise TypeError(f"expected a module, not {type(program).__name__}; {way}")
 
 
 def _is_foreign(op: Operation) -> bool:

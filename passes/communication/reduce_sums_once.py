@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import TypeAlias
 
@@ -14,6 +15,7 @@ from sdy.ir.editing import AnalysisPreservingPass, erase, replace
 from sdy.ir.walking import operations_of
 from sdy.passes.common.properties import num_bytes
 from sdy.passes.communication.partial_sums import is_linear, reduction_behind
+from sdy.passes.communication.predicted_gain import is_slower
 from sdy.passes.spmd.emit.communication import reducer
 from sdy.passes.spmd.plan.reduction_kinds import region_reduction
 from sdy.stablehlo.elementwise import AddOp
@@ -23,6 +25,7 @@ from sdy.stablehlo.reducing_collectives import AllReduceOp, ReduceScatterOp
 Reduction: TypeAlias = AllReduceOp | ReduceScatterOp
 
 
+@dataclass(frozen=True)
 class ReduceSumsOncePass(AnalysisPreservingPass):
     """Add partial sums, and sum over devices once.
 
@@ -42,14 +45,23 @@ class ReduceSumsOncePass(AnalysisPreservingPass):
     may be operations that commute with it: casts to wider floats, negations, reshapes, transposes and products of
     floats with constants. Floats are rounded in another order. Unchanged are collectives with further uses, in other
     blocks, along other replica groups or of other kinds, and those that would not be smaller afterwards.
+
+    An all-reduce of one term can run beside the computation of the others: with `hardware`, a preset or a file, or by
+    default the module's attribute `sdy.hardware`, nothing is merged if the step then takes longer, as predicted.
     """
 
     name = "sdy-reduce-sums-once"
+    hardware: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for root in reversed(operations_of(op, AddOp)):
-            if root.parent is not None:
-                _reduce_once(root)
+        if not is_slower(op, _reduce_all_once, self.hardware):
+            _reduce_all_once(op)
+
+
+def _reduce_all_once(module: ModuleOp) -> None:
+    for root in reversed(operations_of(module, AddOp)):
+        if root.parent is not None:
+            _reduce_once(root)
 
 
 def _reduce_once(root: AddOp) -> None:

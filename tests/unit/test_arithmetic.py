@@ -158,3 +158,34 @@ def test_the_declared_work_counts_for_each_shard() -> None:
         sdy.partition(module)
     ideal = replace(H100, overhead=0.0, product_fraction=1.0)
     assert compute_seconds(module, ideal) == pytest.approx(7e9 * 16 / 989e12, rel=0.01)
+
+
+def _adam(p: jax.Array, m: jax.Array, v: jax.Array, g: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    m, v = 0.9 * m + 0.1 * g, 0.99 * v + 0.01 * g * g
+    return p - m / (jnp.sqrt(v) + 1e-6), m, v
+
+
+def _summed(x: jax.Array, y: jax.Array) -> jax.Array:
+    return jnp.sum(jnp.tanh(x) * y + x)
+
+
+def _in_turns(x: jax.Array, y: jax.Array) -> jax.Array:
+    return lax.fori_loop(0, 3, lambda _, total: total * y + jnp.tanh(y), x)
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "arrays"),
+    [
+        (lambda x: -x, 1, 2),
+        (_adam, 4, 7),
+        (_summed, 2, 2),
+        (lambda x, y: (jnp.sum(x), x + y), 2, 4),
+        (lambda x: ((y := x + 1), y * 2), 1, 3),
+        (_in_turns, 2, 9),
+    ],
+)
+def test_a_fusion_reads_and_writes_each_array_once(function: Any, arguments: int, arrays: int) -> None:
+    shape = jax.ShapeDtypeStruct((1024, 1024), "float32")
+    hardware = replace(V5E, memory_fraction=1.0, overhead=0.0)
+    seconds = compute_seconds(sdy.from_jax(jax.jit(function), *[shape] * arguments), hardware)
+    assert seconds * hardware.memory_bandwidth == pytest.approx(arrays * 4 * 2**20, rel=0.01)
