@@ -173,18 +173,32 @@ def _in_turns(x: jax.Array, y: jax.Array) -> jax.Array:
     return lax.fori_loop(0, 3, lambda _, total: total * y + jnp.tanh(y), x)
 
 
-@pytest.mark.parametrize(
-    ("function", "arguments", "arrays"),
-    [
-        (lambda x: -x, 1, 2),
-        (_adam, 4, 7),
-        (_summed, 2, 2),
-        (lambda x, y: (jnp.sum(x), x + y), 2, 4),
-        (lambda x: ((y := x + 1), y * 2), 1, 3),
-        (_in_turns, 2, 9),
-    ],
-)
-def test_a_fusion_reads_and_writes_each_array_once(function: Any, arguments: int, arrays: int) -> None:
+def _negated(x: jax.Array) -> jax.Array:
+    return -x
+
+
+def _summed_and_added(x: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return jnp.sum(x), x + y
+
+
+def _in_two_steps(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    y = x + 1
+    return y, y * 2
+
+
+ARRAYS: Sequence[tuple[Callable[..., Any], int, int]] = [
+    (_negated, 1, 2),
+    (_adam, 4, 7),
+    (_summed, 2, 2),
+    (_summed_and_added, 2, 4),
+    (_in_two_steps, 1, 3),
+    (_in_turns, 2, 9),
+]
+"""Functions, the number of their arguments, and of arrays that they read and write."""
+
+
+@pytest.mark.parametrize(("function", "arguments", "arrays"), ARRAYS)
+def test_a_fusion_reads_and_writes_each_array_once(function: Callable[..., Any], arguments: int, arrays: int) -> None:
     shape = jax.ShapeDtypeStruct((1024, 1024), "float32")
     hardware = replace(V5E, memory_fraction=1.0, overhead=0.0)
     seconds = compute_seconds(sdy.from_jax(jax.jit(function), *[shape] * arguments), hardware)
