@@ -15,11 +15,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 os.environ["JAX_PLATFORMS"] = "cpu"
 sys.path.append(str(Path(__file__).parent.parent / "tests/support"))
 
 import jax
+import jax.numpy as jnp
 from xdsl.dialects.builtin import ModuleOp
 
 import sdy
@@ -77,7 +79,7 @@ def _partitioned(module: ModuleOp, communication: bool) -> ModuleOp:
 def _least_seconds(modules: Sequence[ModuleOp], program: Placed) -> Sequence[float]:
     """Return the least seconds of a call of each of `modules`, which take turns of several calls."""
     steps = [sdy.compile(module, program.mesh) for module in modules]
-    arguments = jax.tree.leaves(program.arguments)
+    arguments = [*map(_data, jax.tree.leaves(program.arguments))]
     jax.block_until_ready([step(*arguments) for step in steps])
     start = perf_counter()
     jax.block_until_ready(steps[0](*arguments))
@@ -90,6 +92,12 @@ def _least_seconds(modules: Sequence[ModuleOp], program: Placed) -> Sequence[flo
                 jax.block_until_ready(step(*arguments))
             least[index] = min(least[index], (perf_counter() - start) / calls)
     return least
+
+
+def _data(argument: Any) -> Any:
+    """Return an argument, or the integers of random keys."""
+    is_key = jnp.issubdtype(argument.dtype, jax.dtypes.prng_key)
+    return jax.random.key_data(argument) if is_key else argument
 
 
 def _effects(parts: Sequence[str]) -> Iterator[Effect]:
