@@ -1,23 +1,20 @@
 """`sdy-hoist-invariant-collectives`: loop-invariant code motion of collectives."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint
 
-from sdy.ir.editing import AnalysisPreservingPass, insert
+from sdy.ir.editing import insert
 from sdy.ir.walking import innermost_first, operations_of
 from sdy.passes.common.loops import LoopInvariants
-from sdy.passes.communication.predicted_gain import is_slower
+from sdy.passes.communication.predicted_gain import UnlessSlowerPass
 from sdy.passes.spmd.local_module import COLLECTIVES
 from sdy.stablehlo.control_flow import WhileOp
 
 
-@dataclass(frozen=True)
-class HoistInvariantCollectivesPass(AnalysisPreservingPass):
+class HoistInvariantCollectivesPass(UnlessSlowerPass):
     """Hoist collectives of loop-invariant values out of loops, with the operations that compute their operands.
 
     Before::
@@ -46,18 +43,14 @@ class HoistInvariantCollectivesPass(AnalysisPreservingPass):
     """
 
     name = "sdy-hoist-invariant-collectives"
-    hardware: str = ""
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if not is_slower(op, _hoist_all, self.hardware):
-            _hoist_all(op)
-
-
-def _hoist_all(module: ModuleOp) -> None:
-    for loop in innermost_first(operations_of(module, WhileOp)):
-        collectives = [inner for region in loop.regions for inner in region.block.ops if isinstance(inner, COLLECTIVES)]
-        if collectives:
-            _hoist(collectives, loop)
+    def change(self, module: ModuleOp) -> None:
+        for loop in innermost_first(operations_of(module, WhileOp)):
+            collectives = [
+                inner for region in loop.regions for inner in region.block.ops if isinstance(inner, COLLECTIVES)
+            ]
+            if collectives:
+                _hoist(collectives, loop)
 
 
 def _hoist(collectives: Sequence[Operation], loop: WhileOp) -> None:

@@ -2,20 +2,18 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import TypeAlias
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint
 
-from sdy.ir.editing import AnalysisPreservingPass, erase, replace
+from sdy.ir.editing import erase, replace
 from sdy.ir.walking import operations_of
 from sdy.passes.common.properties import num_bytes
 from sdy.passes.communication.partial_sums import is_linear, reduction_behind
-from sdy.passes.communication.predicted_gain import is_slower
+from sdy.passes.communication.predicted_gain import UnlessSlowerPass
 from sdy.passes.spmd.emit.communication import reducer
 from sdy.passes.spmd.plan.reduction_kinds import region_reduction
 from sdy.stablehlo.elementwise import AddOp
@@ -25,8 +23,7 @@ from sdy.stablehlo.reducing_collectives import AllReduceOp, ReduceScatterOp
 Reduction: TypeAlias = AllReduceOp | ReduceScatterOp
 
 
-@dataclass(frozen=True)
-class ReduceSumsOncePass(AnalysisPreservingPass):
+class ReduceSumsOncePass(UnlessSlowerPass):
     """Add partial sums, and sum over devices once.
 
     The gradient of what several products read is such a sum, as before the queries, keys and values of attention whose
@@ -51,17 +48,11 @@ class ReduceSumsOncePass(AnalysisPreservingPass):
     """
 
     name = "sdy-reduce-sums-once"
-    hardware: str = ""
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if not is_slower(op, _reduce_all_once, self.hardware):
-            _reduce_all_once(op)
-
-
-def _reduce_all_once(module: ModuleOp) -> None:
-    for root in reversed(operations_of(module, AddOp)):
-        if root.parent is not None:
-            _reduce_once(root)
+    def change(self, module: ModuleOp) -> None:
+        for root in reversed(operations_of(module, AddOp)):
+            if root.parent is not None:
+                _reduce_once(root)
 
 
 def _reduce_once(root: AddOp) -> None:

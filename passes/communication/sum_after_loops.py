@@ -3,25 +3,23 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from sdy.ir.editing import AnalysisPreservingPass, insert, replace
+from sdy.ir.editing import insert, replace
 from sdy.ir.walking import innermost_first, operations_of
 from sdy.passes.common.loops import carried_unchanged, loop_trips
 from sdy.passes.common.properties import num_bytes, uniform_number
 from sdy.passes.communication.partial_sums import is_linear, reduction_behind
-from sdy.passes.communication.predicted_gain import is_slower
+from sdy.passes.communication.predicted_gain import UnlessSlowerPass
 from sdy.passes.spmd.emit.communication import reducer
 from sdy.stablehlo.control_flow import WhileOp
 from sdy.stablehlo.elementwise import AddOp
 from sdy.stablehlo.reducing_collectives import AllReduceOp
 
 
-@dataclass(frozen=True)
-class SumAfterLoopsPass(AnalysisPreservingPass):
+class SumAfterLoopsPass(UnlessSlowerPass):
     """Accumulate partial sums in a loop, and sum them over devices once after it.
 
     The gradients of microbatches are accumulated so. Before, with four iterations::
@@ -50,19 +48,13 @@ class SumAfterLoopsPass(AnalysisPreservingPass):
     """
 
     name = "sdy-sum-after-loops"
-    hardware: str = ""
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if not is_slower(op, _move_all, self.hardware):
-            _move_all(op)
-
-
-def _move_all(module: ModuleOp) -> None:
-    for loop in innermost_first(operations_of(module, WhileOp)):
-        trips = loop_trips(loop) or 0
-        for sum_ in [*_accumulated(loop)] if trips > 1 else ():
-            if trips * sum_.bytes_in_loop > num_bytes(sum_.total.type):
-                sum_.move()
+    def change(self, module: ModuleOp) -> None:
+        for loop in innermost_first(operations_of(module, WhileOp)):
+            trips = loop_trips(loop) or 0
+            for sum_ in [*_accumulated(loop)] if trips > 1 else ():
+                if trips * sum_.bytes_in_loop > num_bytes(sum_.total.type):
+                    sum_.move()
 
 
 @dataclass(frozen=True)
