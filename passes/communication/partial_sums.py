@@ -16,22 +16,25 @@ def reduction_behind(value: SSAValue) -> AllReduceOp | None:
 
     They are casts to wider floats, negations, reshapes, transposes and products of floats with constants.
     """
-    if not value.has_one_use():
-        return None
-    match op := value.owner:
-        case AllReduceOp():
-            is_sum = len(op.operands) == 1 and region_reduction(op.computation) == "sum" and is_linear(op.operands[0])
-            return op if is_sum else None
-        case ReshapeOp() | TransposeOp() | NegOp():
-            return reduction_behind(op.operand)
-        case ConvertOp() if _is_wider_float(op):
-            return reduction_behind(op.operand)
-        case MulOp() | DivOp() if isinstance(tensor_type(value).element_type, AnyFloat):
-            if uniform_number(op.rhs) is not None:
-                return reduction_behind(op.lhs)
-            return reduction_behind(op.rhs) if isinstance(op, MulOp) and uniform_number(op.lhs) is not None else None
-        case _:
-            return None
+    while value.has_one_use():
+        match op := value.owner:
+            case AllReduceOp():
+                is_sum = len(op.operands) == 1 and region_reduction(op.computation) == "sum"
+                return op if is_sum and is_linear(op.operands[0]) else None
+            case ReshapeOp() | TransposeOp() | NegOp():
+                value = op.operand
+            case ConvertOp() if _is_wider_float(op):
+                value = op.operand
+            case MulOp() | DivOp() if isinstance(tensor_type(value).element_type, AnyFloat):
+                if uniform_number(op.rhs) is not None:
+                    value = op.lhs
+                elif isinstance(op, MulOp) and uniform_number(op.lhs) is not None:
+                    value = op.rhs
+                else:
+                    return None
+            case _:
+                return None
+    return None
 
 
 def is_linear(value: SSAValue) -> bool:

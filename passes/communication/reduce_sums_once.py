@@ -1,7 +1,7 @@
 """`sdy-reduce-sums-once`: one all-reduce of a sum instead of one of each term."""
 
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from functools import reduce
 from typing import TypeAlias
 
@@ -50,15 +50,14 @@ class ReduceSumsOncePass(UnlessSlowerPass):
     name = "sdy-reduce-sums-once"
 
     def change(self, module: ModuleOp) -> None:
-        for root in reversed(operations_of(module, AddOp)):
-            if root.parent is not None:
-                _reduce_once(root)
+        for add in operations_of(module, AddOp):
+            if not _is_inner(add):
+                _reduce_once(add)
 
 
 def _reduce_once(root: AddOp) -> None:
     """Reduce the terms of a sum that are results of like collectives once."""
-    adds = [*_adds(root.result, root)]
-    terms = [*_terms(root.result, adds)]
+    adds, terms = _flattened(root)
     groups: defaultdict[Hashable, dict[SSAValue, Reduction]] = defaultdict(dict)
     for term in terms:
         reduction = _reduction(term)
@@ -76,23 +75,26 @@ def _reduce_once(root: AddOp) -> None:
         erase(reduction)
 
 
-def _adds(value: SSAValue, root: AddOp) -> Iterator[AddOp]:
-    """Yield the additions of a sum of sums, each before those whose results it adds."""
-    op = value.owner
-    if isinstance(op, AddOp) and op.parent is root.parent and (op is root or value.has_one_use()):
-        yield op
-        for operand in op.operands:
-            yield from _adds(operand, root)
+def _flattened(root: AddOp) -> tuple[Sequence[AddOp], Sequence[SSAValue]]:
+    """Return the additions of a sum of sums, each before those whose results it adds, and its terms in order."""
+    adds: list[AddOp] = []
+    terms: list[SSAValue] = []
+    pending: list[SSAValue] = [root.result]
+    while pending:
+        value = pending.pop()
+        op = value.owner
+        if isinstance(op, AddOp) and (op is root or _is_inner(op)):
+            adds.append(op)
+            pending += reversed(op.operands)
+        else:
+            terms.append(value)
+    return adds, terms
 
 
-def _terms(value: SSAValue, adds: Sequence[AddOp]) -> Iterator[SSAValue]:
-    """Yield the terms that additions add, from left to right."""
-    op = value.owner
-    if isinstance(op, AddOp) and op in adds:
-        for operand in op.operands:
-            yield from _terms(operand, adds)
-    else:
-        yield value
+def _is_inner(add: AddOp) -> bool:
+    """Return whether the result of an addition is only a term of another one in its block."""
+    user = add.result.get_user_of_unique_use()
+    return isinstance(user, AddOp) and user.parent is add.parent
 
 
 def _reduction(term: SSAValue) -> Reduction | None:

@@ -108,3 +108,14 @@ def test_integers_are_equal(name: str) -> None:
     local = partitioned(whole)
     assert len(operations_of(local, AllReduceOp)) == 1
     assert_same_as_whole(whole, local)
+
+
+def test_long_sums_are_merged() -> None:
+    def long(x: jax.Array, w: jax.Array) -> jax.Array:
+        total = gram(x)
+        for turn in range(1200):
+            total = total + float(turn)
+        return total + gram(w)
+
+    whole = program(long, *[Argument((ROWS, ROWS), (D,))] * 2).module()
+    assert len(operations_of(partitioned(whole), AllReduceOp)) == 1
