@@ -31,6 +31,7 @@ class FusedValues:
     def __init__(self, arguments: Iterable[SSAValue] = (), *, is_whole: bool = True) -> None:
         self._is_fused = dict.fromkeys(arguments, True)
         self._ends: dict[Operation, Operation] = {}
+        self._readers: dict[SSAValue, set[Operation]] = {}
         self._is_whole = is_whole
 
     def __contains__(self, value: SSAValue) -> bool:
@@ -43,6 +44,16 @@ class FusedValues:
     def is_returned(self, value: SSAValue) -> bool:
         """Return whether `value` is written for the caller or the next iteration, by the fusion that computes it."""
         return self._is_whole and any(is_terminator(use.operation) for use in value.uses)
+
+    def readers_of(self, value: SSAValue) -> Collection[Operation]:
+        """Return one user of `value` for each fusion that reads it. Memoized, as each user asks."""
+        readers = self._readers.get(value)
+        if readers is None:
+            of_fusions: dict[Operation, Operation] = {}
+            for use in value.uses:
+                of_fusions.setdefault(self.end_of(use.operation), use.operation)
+            readers = self._readers[value] = {*of_fusions.values()}
+        return readers
 
     def end_of(self, op: Operation) -> Operation:
         """Return the operation at which the fusion that computes `op` ends, along the first use of each value."""

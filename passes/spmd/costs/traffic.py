@@ -43,7 +43,7 @@ def times_in_memory(op: Operation, fused: FusedValues) -> Times:
     """
     if type(op) in _COLLECTIVES or is_terminator(op) or ORDERS in op.attributes:
         return (0,) * (len(op.operands) + len(op.results))
-    read = tuple([int(_is_in_memory(value, fused) and _is_read_by(op, value, fused)) for value in op.operands])
+    read = tuple([int(_is_in_memory(value, fused) and op in fused.readers_of(value)) for value in op.operands])
     written = tuple([int(_is_in_memory(value, fused) or fused.is_returned(value)) for value in op.results])
     if type(op) in _SLICES:
         slice_reads = read[0] or int(_is_only_sliced(op.operands[0], fused))
@@ -61,14 +61,6 @@ def times_in_memory(op: Operation, fused: FusedValues) -> Times:
 
 def _is_in_memory(value: SSAValue, fused: FusedValues) -> bool:
     return value not in fused and value_bytes(value) > 0
-
-
-def _is_read_by(op: Operation, value: SSAValue, fused: FusedValues) -> bool:
-    """Return whether `op` counts as the reader of `value`: of several operations of a fusion, one does."""
-    if value.has_one_use():
-        return True
-    end = fused.end_of(op)
-    return op is next(use.operation for use in value.uses if use.operation is op or fused.end_of(use.operation) is end)
 
 
 def _is_only_sliced(value: SSAValue, fused: FusedValues) -> bool:
