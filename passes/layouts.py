@@ -33,6 +33,7 @@ from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.constants import ConstantOp
 from sdy.stablehlo.control_flow import WhileOp
 from sdy.stablehlo.shape import ReshapeOp, TransposeOp
+from sdy.stablehlo.slicing import DynamicSliceOp, SliceOp
 
 AS_WRITTEN = "as written"
 AS_IN_HLO = "as in XLA's HLO"
@@ -48,6 +49,10 @@ _MAX_MEMORY_RATIO = 1.05
 
 _IN_SOME_FORMS = {BroadcastInDimOp, ConstantOp, ReshapeOp, ReshardOp, TransposeOp, WhileOp}
 """Operations that may exist in one form of a module and not in another."""
+
+
+_NAMES_IN_HLO = {DynamicSliceOp.name: SliceOp.name}
+"""Operations that may have another name in another form of a module."""
 
 
 @dataclass(frozen=True)
@@ -210,7 +215,7 @@ def _shardings(module: ModuleOp) -> list[tuple[str, Attribute | None, Attribute 
     Runs of equal entries count once, since operations may have been duplicated with the constants that they read.
     """
     shardings = (
-        (op.name, _split(op.attributes.get(SHARDING)), op.properties.get("res_attrs"))
+        (_NAMES_IN_HLO.get(op.name, op.name), _split(op.attributes.get(SHARDING)), op.properties.get("res_attrs"))
         for op in operations(module)
         if op.__class__ not in _IN_SOME_FORMS
     )

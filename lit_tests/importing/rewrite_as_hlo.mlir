@@ -67,3 +67,24 @@ func.func @loop(%arg0: tensor<8xf32>, %arg1: tensor<8xf32> {sdy.sharding = #sdy.
   }
   return %0#0, %0#1 : tensor<8xf32>, tensor<8xf32>
 }
+
+// Axes propagate through a slice along sliced dimensions, but not through a dynamic slice. Indices are clamped.
+// CHECK-LABEL: func.func @slices
+func.func @slices(%arg0: tensor<8xf32>, %arg1: tensor<i32>, %arg2: tensor<?xf32>)
+    -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) {
+  // CHECK:      stablehlo.slice %arg0 [6:8] : (tensor<8xf32>) -> tensor<2xf32>
+  // CHECK-NEXT: stablehlo.slice %arg0 [3:5] : (tensor<8xf32>) -> tensor<2xf32>
+  // CHECK-NEXT: stablehlo.dynamic_slice %arg0, %{{.*}}, sizes = [2]
+  // CHECK-NEXT: stablehlo.dynamic_slice %arg2, %{{.*}}, sizes = [2]
+  %c = stablehlo.constant dense<-7> : tensor<i32>
+  %c_0 = stablehlo.constant dense<10> : tensor<i32>
+  %less = stablehlo.compare LT, %c, %c_0, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+  %sum = stablehlo.add %c, %c_0 : tensor<i32>
+  %start = stablehlo.select %less, %sum, %c : tensor<i1>, tensor<i32>
+  %unknown = stablehlo.add %c, %arg1 : tensor<i32>
+  %0 = stablehlo.dynamic_slice %arg0, %c_0, sizes = [2] : (tensor<8xf32>, tensor<i32>) -> tensor<2xf32>
+  %1 = stablehlo.dynamic_slice %arg0, %start, sizes = [2] : (tensor<8xf32>, tensor<i32>) -> tensor<2xf32>
+  %2 = stablehlo.dynamic_slice %arg0, %unknown, sizes = [2] : (tensor<8xf32>, tensor<i32>) -> tensor<2xf32>
+  %3 = stablehlo.dynamic_slice %arg2, %c, sizes = [2] : (tensor<?xf32>, tensor<i32>) -> tensor<2xf32>
+  return %0, %1, %2, %3 : tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>
+}

@@ -17,6 +17,16 @@ func.func @dynamic_slices(%arg0: tensor<12x3xf32> {sdy.sharding = #sdy.sharding<
   return %0, %1, %2 : tensor<8x3xf32>, tensor<8x2xf32>, tensor<8x3xf32>
 }
 
+// CHECK-LABEL: func.func @computed_index
+func.func @computed_index(%arg0: tensor<12xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
+  // CHECK: stablehlo.slice %arg0 [3:11] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>}
+  %c = stablehlo.constant dense<5> : tensor<ui8>
+  %c_0 = stablehlo.constant dense<254> : tensor<ui8>
+  %start = stablehlo.add %c, %c_0 : tensor<ui8>
+  %0 = stablehlo.dynamic_slice %arg0, %start, sizes = [8] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<12xf32>, tensor<ui8>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
 // A window at constant indices becomes a slice. One row is gathered, as are two windows.
 // CHECK-LABEL: func.func @windows
 func.func @windows(%arg0: tensor<12x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}, %arg1: tensor<1xi32>, %arg2: tensor<2x1xi32>) -> (tensor<2x3xf32>, tensor<2x3xf32>, tensor<1x3xf32>, tensor<2x2x3xf32>) {

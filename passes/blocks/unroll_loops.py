@@ -7,22 +7,16 @@ concatenation that is the output.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FunctionType, ModuleOp
-from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from sdy.dialect.constants import constant_elements, constant_number
-from sdy.dialect.interfaces import Elementwise
-from sdy.interpreter.machine import run_function
 from sdy.ir.editing import replace
-from sdy.ir.elements import dense
-from sdy.ir.fast_access import has_trait
-from sdy.ir.shapes import is_scalar, shape_of
+from sdy.ir.shapes import shape_of
+from sdy.passes.common.known_scalars import folded, is_foldable
 from sdy.passes.common.loops import loop_trips
 from sdy.stablehlo import ConstantOp, DynamicSliceOp, DynamicUpdateSliceOp, WhileOp
-from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.emitter import Emitter, before
 
 _MOST_OPERATIONS = 50_000
@@ -103,12 +97,8 @@ def _is_counted(value: SSAValue, op: WhileOp) -> bool:
     owner = value.owner
     assert isinstance(owner, Operation)
     return constant_number(value) is not None or (
-        _is_foldable(owner) and all(_is_counted(operand, op) for operand in owner.operands)
+        is_foldable(owner) and all(_is_counted(operand, op) for operand in owner.operands)
     )
-
-
-def _is_foldable(op: Operation) -> bool:
-    return has_trait(op, Elementwise) and not op.regions and all(map(is_scalar, (*op.operands, *op.results)))
 
 
 def _add(op: Operation, values: dict[SSAValue, SSAValue], emit: Emitter) -> None:
@@ -117,8 +107,8 @@ def _add(op: Operation, values: dict[SSAValue, SSAValue], emit: Emitter) -> None
     constants = [constant_elements(operand) for operand in operands]
     if isinstance(op, ConstantOp):
         values[op.output] = emit.insert(op.clone())
-    elif _is_foldable(op) and operands and all(isinstance(each, DenseIntOrFPElementsAttr) for each in constants):
-        values[op.results[0]] = emit.constant(_folded(op, [each for each in constants if each is not None]))
+    elif is_foldable(op) and operands and all(isinstance(each, DenseIntOrFPElementsAttr) for each in constants):
+        values[op.results[0]] = emit.constant(folded(op, [each for each in constants if each is not None]))
     elif isinstance(op, DynamicSliceOp) and (starts := _integers(operands[1:])) is not None:
         sizes = op.slice_sizes.get_values()
         whole = shape_of(op.operand)
@@ -136,16 +126,6 @@ def _integers(values: Sequence[SSAValue]) -> list[int] | None:
     numbers = [constant_number(value) for value in values]
     integers = [number for number in numbers if isinstance(number, int)]
     return integers if len(integers) == len(numbers) else None
-
-
-def _folded(op: Operation, constants: Sequence[DenseIntOrFPElementsAttr]) -> DenseIntOrFPElementsAttr:
-    """Compute a scalar operation of constants."""
-    operands = [ConstantOp(each) for each in constants]
-    copy = op.clone(dict(zip(op.operands, (each.output for each in operands), strict=True)))
-    block = Block([*operands, copy, ReturnOp(*copy.results)])
-    function = FuncOp("folded", FunctionType.from_lists([], [copy.results[0].type]), Region(block))
-    (value,) = run_function(ModuleOp([function]), function)
-    return dense(cast(Any, tensor_type(op.results[0])), value.tobytes())
 
 
 def _stacked(begin: SSAValue, stack: _Stack, emit: Emitter) -> SSAValue:

@@ -12,7 +12,9 @@ from sdy.dialect.attributes import SHARDING, SHARDING_RULE
 from sdy.dialect.ops import ShardingConstraintOp
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.editing import AnalysisPreservingPass, erase, insert, replace
+from sdy.ir.shapes import is_static_tensor
 from sdy.ir.walking import innermost_first, operations_of
+from sdy.passes.common.known_scalars import static_slice
 from sdy.passes.common.loops import carry_only
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.broadcast import BroadcastInDimOp
@@ -20,16 +22,18 @@ from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.control_flow import WhileOp
 from sdy.stablehlo.emitter import before
 from sdy.stablehlo.shape import TransposeOp
+from sdy.stablehlo.slicing import DynamicSliceOp
 from sdy.stablehlo.types.quantized import UniformQuantizedType
 
 
 class RewriteAsHloPass(AnalysisPreservingPass):
-    """Rewrite broadcasts, transposes and loops to the form that they have in XLA's HLO.
+    """Rewrite broadcasts, transposes, loops and slices to the form that they have in XLA's HLO.
 
     XLA converts the program that JAX lowers to HLO before it runs Shardy. HLO adds and removes dimensions of size 1 by
-    reshapes, and its loops carry no loop-invariant values. The program computes the same, but shardings propagate
-    differently: an axis propagates forward through a `broadcast_in_dim` in the last stage, but through a `reshape` in
-    the first, where it wins over others. Before::
+    reshapes, its loops carry no loop-invariant values, and its slices at constants, or at integers computed from
+    constants, are static. The program computes the same, but shardings propagate differently: an axis propagates
+    forward through a `broadcast_in_dim` in the last stage, but through a `reshape` in the first, where it wins over
+    others; and along a sliced dimension only through a static slice. Before::
 
         %0 = stablehlo.broadcast_in_dim %arg0, dims = [0, 1] : (tensor<8x4xf32>) -> tensor<8x4x1xf32>
         %1 = stablehlo.broadcast_in_dim %0, dims = [0, 1, 2] : (tensor<8x4x1xf32>) -> tensor<8x4x16xf32>
@@ -92,6 +96,13 @@ def _transpose(op: TransposeOp) -> None:
         erase(earlier)
 
 
+def _dynamic_slice(op: DynamicSliceOp) -> None:
+    """Replace by a `slice` if the start indices are known: axes propagate through it along sliced dimensions, too."""
+    is_static = all(map(is_static_tensor, (op.operand.type, op.result.type)))
+    if is_static and (value := static_slice(op)) is not None:
+        replace(op, [value])
+
+
 def _while(op: WhileOp) -> None:
     """Remove loop-invariant values from the carried values, and use the values before the loop instead."""
     body = op.body.block
@@ -141,6 +152,7 @@ def _without_ones(sizes: Sequence[int]) -> list[int]:
 
 _REWRITES: dict[type[Operation], Callable[[Any], None]] = {
     BroadcastInDimOp: _broadcast,
+    DynamicSliceOp: _dynamic_slice,
     TransposeOp: _transpose,
     WhileOp: _while,
 }

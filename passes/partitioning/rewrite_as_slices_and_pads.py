@@ -8,12 +8,12 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Operation, SSAValue
 
 from sdy.dialect.attributes import SHARDING_RULE
-from sdy.dialect.constants import constant_number
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.editing import AnalysisPreservingPass, replace
 from sdy.ir.shapes import is_static_tensor, shape_of
 from sdy.ir.walking import invalidate, operations_of
+from sdy.passes.common.known_scalars import static_slice
 from sdy.passes.spmd.resizes import are_equal, filling_scalar, is_filled, may_resize
 from sdy.sharding import equivalent
 from sdy.stablehlo.checks.shape_checks import tensor_type
@@ -27,9 +27,9 @@ from sdy.stablehlo.slicing import DynamicSliceOp, SliceOp
 class RewriteAsSlicesAndPadsPass(AnalysisPreservingPass):
     """Canonicalize operations on sharded dimensions to slices and pads, for which devices exchange few rows.
 
-    They are: a `gather` of one window of several rows or columns, which is a `dynamic_slice`; a `dynamic_slice` with
-    constant start indices; a `concatenate` of a tensor with rows filled with one scalar before it, after it or both; a
-    strided slice of one row; and interior padding of a tensor with one row.
+    They are: a `gather` of one window of several rows or columns, which is a `dynamic_slice`; a `dynamic_slice` at
+    constants, or at integers computed from constants; a `concatenate` of a tensor with rows filled with one scalar
+    before it, after it or both; a strided slice of one row; and interior padding of a tensor with one row.
     Before::
 
         sdy.mesh @mesh = <["x"=4]>
@@ -116,20 +116,6 @@ def _dynamic_slice(op: GatherOp) -> SSAValue:
     return emit.dynamic_slice(op.operand, starts, shape_of(op.result))
 
 
-def _slice(op: DynamicSliceOp) -> SSAValue | None:
-    numbers = [constant_number(start) for start in op.start_indices]
-    sizes = op.slice_sizes.get_values()
-    # The semantics of `dynamic_slice` clamp start indices, so that the slice is within bounds.
-    starts = [
-        min(max(int(number), 0), operand_size - size)
-        for number, operand_size, size in zip(numbers, shape_of(op.operand), sizes, strict=True)
-        if number is not None
-    ]
-    if len(starts) < len(numbers):
-        return None
-    return before(op).slice(op.operand, starts, [start + size for start, size in zip(starts, sizes, strict=True)])
-
-
 def _pad(op: ConcatenateOp) -> SSAValue | None:
     tensors = [index for index, operand in enumerate(op.operands) if not is_filled(operand)]
     if len(tensors) != 1 or len(op.operands) == 1:
@@ -164,7 +150,7 @@ def _pad_without_holes(op: PadOp) -> SSAValue | None:
 
 
 _REWRITES: dict[type[Operation], Callable[[Any], SSAValue | None]] = {
-    DynamicSliceOp: _slice,
+    DynamicSliceOp: static_slice,
     ConcatenateOp: _pad,
     SliceOp: _slice_without_strides,
     PadOp: _pad_without_holes,

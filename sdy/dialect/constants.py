@@ -32,6 +32,11 @@ def constant_elements(value: SSAValue) -> DenseIntOrFPElementsAttr | None:
 def constant_number(value: SSAValue) -> int | float | None:
     """Return the value of a splat constant; None if `value` is not a splat constant."""
     constant = constant_value(value)
-    elements = None if constant is None else splat(constant)
+    return None if constant is None else splat_number(constant)
+
+
+def splat_number(constant: Attribute) -> int | float | None:
+    """Return the number that all elements of a constant are; None if they differ, or are complex."""
+    elements = splat(constant)
     number = None if elements is None else next(iter(elements.iter_values()))
     return number if isinstance(number, int | float) else None

@@ -33,6 +33,11 @@ def scanned(x: jax.Array, weights: jax.Array) -> jax.Array:
     return jax.lax.scan(lambda x, w: (jnp.tanh(x @ w), None), x, weights)[0]
 
 
+def sliced(x: jax.Array) -> jax.Array:
+    """Return rows from an index that is computed from constants."""
+    return jax.lax.dynamic_slice_in_dim(x, jnp.int32(3) * 2 + 2, 8)
+
+
 EMBED = program(embed, Argument((128, 32), (X,)), ints((64, 32), X), Argument((32, 64), (None, X)), mesh=LINE)
 FULLY_SHARDED = program(
     transformer_step,
@@ -46,10 +51,12 @@ FULLY_SHARDED = program(
     mesh=LINE,
 )
 SCANNED = program(scanned, Argument((16, 32), (X,)), Argument((3, 32, 32), (None, None, X)), mesh=LINE)
+SLICED = program(sliced, Argument((64, 4), (X,)), mesh=LINE)
 LIKE_JAX = {
     "embedding": EMBED,
     "fully sharded": FULLY_SHARDED,
     "scan": SCANNED,
+    "slice at a known index": SLICED,
     "sequence parallel": PROGRAMS["training: transformer block, sequence split"],
     "mixture of experts": PROGRAMS["training: mixture of experts"],
 }
@@ -114,7 +121,7 @@ def test_the_hlo_form_computes_the_same(name: str):
         np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("program", [EMBED, FULLY_SHARDED], ids=["embedding", "fully sharded"])
+@pytest.mark.parametrize("program", [EMBED, FULLY_SHARDED, SLICED], ids=["embedding", "fully sharded", "slice"])
 def test_the_layout_that_moves_fewer_bytes_is_selected(program: Program):
     layouts = propagated_layouts(program.module())
     assert [layout.form for layout in layouts] == [AS_IN_HLO, AS_WRITTEN]
