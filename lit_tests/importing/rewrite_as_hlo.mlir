@@ -88,3 +88,50 @@ func.func @slices(%arg0: tensor<8xf32>, %arg1: tensor<i32>, %arg2: tensor<?xf32>
   %3 = stablehlo.dynamic_slice %arg2, %c, sizes = [2] : (tensor<?xf32>, tensor<i32>) -> tensor<2xf32>
   return %0, %1, %2, %3 : tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>
 }
+
+// Elementwise operations between reshapes that cancel each other have their shape.
+// CHECK-LABEL: func.func @cancelled_reshapes
+func.func @cancelled_reshapes(%arg0: tensor<8x4xf32>, %arg1: tensor<8x1xf32>, %arg2: tensor<f32>, %arg3: tensor<i1>)
+    -> tensor<8x1xf32> {
+  // CHECK:      %[[COLUMN:.*]] = stablehlo.slice %arg0
+  // CHECK:      %[[FILLED:.*]] = stablehlo.broadcast_in_dim %arg2, dims = [] : (tensor<f32>) -> tensor<8x1xf32>
+  // CHECK-NEXT: %[[SUM:.*]] = stablehlo.add %arg1, %[[FILLED]] : tensor<8x1xf32>
+  // CHECK-NEXT: %[[TWO:.*]] = stablehlo.constant dense<2.000000e+00> : tensor<8x1xf32>
+  // CHECK-NEXT: %[[PRODUCT:.*]] = stablehlo.multiply %[[COLUMN]], %[[TWO]] : tensor<8x1xf32>
+  // CHECK-NEXT: %[[SELECTED:.*]] = stablehlo.select %arg3, %[[PRODUCT]], %[[SUM]] : tensor<i1>, tensor<8x1xf32>
+  // CHECK-NEXT: return %[[SELECTED]]
+  %two = stablehlo.constant dense<2.0> : tensor<8xf32>
+  %column = stablehlo.slice %arg0 [0:8, 3:4] : (tensor<8x4xf32>) -> tensor<8x1xf32>
+  %0 = stablehlo.reshape %column : (tensor<8x1xf32>) -> tensor<8xf32>
+  %1 = stablehlo.reshape %arg1 : (tensor<8x1xf32>) -> tensor<8xf32>
+  %2 = stablehlo.broadcast_in_dim %arg2, dims = [] : (tensor<f32>) -> tensor<8xf32>
+  %3 = stablehlo.multiply %0, %two : tensor<8xf32>
+  %4 = stablehlo.add %1, %2 : tensor<8xf32>
+  %5 = stablehlo.select %arg3, %3, %4 : tensor<i1>, tensor<8xf32>
+  %6 = stablehlo.broadcast_in_dim %5, dims = [0] : (tensor<8xf32>) -> tensor<8x1xf32>
+  return %6 : tensor<8x1xf32>
+}
+
+// An operand that is no reshape, a reshape of another shape, and a sharding are kept between the reshapes; so are
+// reshapes of others than slices.
+// CHECK-LABEL: func.func @kept_reshapes
+func.func @kept_reshapes(%arg0: tensor<8x4xf32>, %arg1: tensor<8xf32>, %arg2: tensor<2x4xf32>, %arg3: tensor<8x1xf32>)
+    -> (tensor<8x1xf32>, tensor<8x1xf32>, tensor<8x1xf32>, tensor<8x1xf32>) {
+  // CHECK:         %[[COLUMN:.*]] = stablehlo.slice %arg0
+  // CHECK-NEXT:    %[[RESHAPED:.*]] = stablehlo.reshape %[[COLUMN]]
+  // CHECK:         stablehlo.add %[[RESHAPED]], %arg1
+  // CHECK-COUNT-4: stablehlo.reshape {{.*}} -> tensor<8x1xf32>
+  %column = stablehlo.slice %arg0 [0:8, 3:4] : (tensor<8x4xf32>) -> tensor<8x1xf32>
+  %0 = stablehlo.reshape %column : (tensor<8x1xf32>) -> tensor<8xf32>
+  %1 = stablehlo.reshape %arg2 : (tensor<2x4xf32>) -> tensor<8xf32>
+  %2 = stablehlo.add %0, %arg1 : tensor<8xf32>
+  %3 = stablehlo.add %0, %1 : tensor<8xf32>
+  %4 = stablehlo.tanh %0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<8xf32>
+  %whole = stablehlo.reshape %arg3 : (tensor<8x1xf32>) -> tensor<8xf32>
+  %tanh = stablehlo.tanh %whole : tensor<8xf32>
+  %5 = stablehlo.reshape %2 : (tensor<8xf32>) -> tensor<8x1xf32>
+  %6 = stablehlo.reshape %3 : (tensor<8xf32>) -> tensor<8x1xf32>
+  %7 = stablehlo.reshape %4 : (tensor<8xf32>) -> tensor<8x1xf32>
+  %8 = stablehlo.reshape %tanh : (tensor<8xf32>) -> tensor<8x1xf32>
+  return %5, %6, %7, %8 : tensor<8x1xf32>, tensor<8x1xf32>, tensor<8x1xf32>, tensor<8x1xf32>
+}

@@ -16,12 +16,13 @@ from sdy.ir.shapes import is_static_tensor
 from sdy.ir.walking import innermost_first, operations_of
 from sdy.passes.common.known_scalars import static_slice
 from sdy.passes.common.loops import carry_only
+from sdy.passes.importing.cancelled_reshapes import without_reshape
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.control_flow import WhileOp
 from sdy.stablehlo.emitter import before
-from sdy.stablehlo.shape import TransposeOp
+from sdy.stablehlo.shape import ReshapeOp, TransposeOp
 from sdy.stablehlo.slicing import DynamicSliceOp
 from sdy.stablehlo.types.quantized import UniformQuantizedType
 
@@ -44,6 +45,9 @@ class RewriteAsHloPass(AnalysisPreservingPass):
         %1 = stablehlo.reshape %0 : (tensor<8x4x1xf32>) -> tensor<8x4xf32>
         %2 = stablehlo.broadcast_in_dim %1, dims = [0, 1] : (tensor<8x4xf32>) -> tensor<8x4x16xf32>
 
+    A reshape of elementwise operations on reshapes of slices cancels those, as in the gradient of a column of a sharded
+    dimension, which one device would otherwise broadcast.
+
     Operations with a sharding or a sharding rule are kept, as are those with dynamic shapes or quantized elements.
     """
 
@@ -53,6 +57,9 @@ class RewriteAsHloPass(AnalysisPreservingPass):
         for inner in innermost_first(operations_of(op, *_REWRITES)):
             if _may_be_rewritten(inner):
                 _REWRITES[type(inner)](inner)
+        for reshape in operations_of(op, ReshapeOp):
+            if _may_be_rewritten(reshape) and (value := without_reshape(reshape)) is not None:
+                replace(reshape, [value])
 
 
 def _may_be_rewritten(op: Operation) -> bool:

@@ -38,6 +38,12 @@ def sliced(x: jax.Array) -> jax.Array:
     return jax.lax.dynamic_slice_in_dim(x, jnp.int32(3) * 2 + 2, 8)
 
 
+@jax.grad
+def of_columns(x: jax.Array) -> jax.Array:
+    """Return the gradient of two columns, whose dimension of size 1 is removed before the product and added after."""
+    return (x[:, 0] * x[:, -1]).sum()
+
+
 EMBED = program(embed, Argument((128, 32), (X,)), ints((64, 32), X), Argument((32, 64), (None, X)), mesh=LINE)
 FULLY_SHARDED = program(
     transformer_step,
@@ -52,11 +58,13 @@ FULLY_SHARDED = program(
 )
 SCANNED = program(scanned, Argument((16, 32), (X,)), Argument((3, 32, 32), (None, None, X)), mesh=LINE)
 SLICED = program(sliced, Argument((64, 4), (X,)), mesh=LINE)
+OF_COLUMNS = program(of_columns, Argument((8, 24), (None, X)), mesh=LINE)
 LIKE_JAX = {
     "embedding": EMBED,
     "fully sharded": FULLY_SHARDED,
     "scan": SCANNED,
     "slice at a known index": SLICED,
+    "gradient of columns": OF_COLUMNS,
     "sequence parallel": PROGRAMS["training: transformer block, sequence split"],
     "mixture of experts": PROGRAMS["training: mixture of experts"],
 }
@@ -121,7 +129,7 @@ def test_the_hlo_form_computes_the_same(name: str):
         np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("program", [EMBED, FULLY_SHARDED, SLICED], ids=["embedding", "fully sharded", "slice"])
+@pytest.mark.parametrize("program", [EMBED, FULLY_SHARDED, SLICED, OF_COLUMNS], ids=lambda each: each.function.__name__)
 def test_the_layout_that_moves_fewer_bytes_is_selected(program: Program):
     layouts = propagated_layouts(program.module())
     assert [layout.form for layout in layouts] == [AS_IN_HLO, AS_WRITTEN]
