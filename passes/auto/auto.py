@@ -62,6 +62,9 @@ _FAR_OFF = 1.25
 """An expert layout, or any of a small program, is partitioned unless its estimate is slower by this factor, since
 estimates have errors."""
 
+_USUAL_ERROR = 1.03
+"""Any other layout is partitioned unless its estimate is slower by this factor, by which most estimates are right."""
+
 _MOST_RECOMPUTED = 4
 """Number of layouts that need too much memory for which values to recompute are chosen."""
 
@@ -214,7 +217,7 @@ def _best_when_partitioned(
     # The reports of the passes are the points at which the deadline ends them.
     with limits.obeyed(), report_to(lambda _: limits.check_deadline()):
         for each in promising if limits.reached != "interrupt" else ():
-            slower = _FAR_OFF if each is expert or most == _MOST_PARTITIONED else 1.0
+            slower = _FAR_OFF if each is expert or most == _MOST_PARTITIONED else _USUAL_ERROR
             less = max(each.cost.memory / _ALMOST_FITS, limit)
             possible = replace(each.cost, memory=min(each.cost.memory, int(less)))
             if each.cost not in truths and (not truths or search.rank_of(possible) < rank(best, slower)):

@@ -78,33 +78,41 @@ class _SharedReshard:
         reshard: The reshard.
         user: The group that it was found for.
         is_ahead: True if it can run beside products.
-        times: The number of runs in a step.
+        times: The number of runs in a step: those for each of the values that its users read.
         begin: The first time at which a user runs.
         end: The time after the last one.
         has_one_user: True if only `user` uses it.
     """
 
-    __slots__ = ("_first_end", "_last_begin", "begin", "end", "has_one_user", "is_ahead", "reshard", "times", "user")
+    __slots__ = (
+        *("_first_end", "_last_begin", "_repeats", "_values"),
+        *("begin", "end", "has_one_user", "is_ahead", "reshard", "user"),
+    )
 
     def __init__(self, reshard: OperandReshard, user: GroupCost, is_ahead: bool) -> None:
         self.reshard, self.user, self.is_ahead = reshard, user, is_ahead
-        self.times = user.operation.times
+        self._repeats, self._values = user.operation.repeats, user.operation.reads[reshard.operand]
         self.begin, self.end = user.rows.start, user.rows.stop
         self._last_begin, self._first_end = user.operation.span
         self.has_one_user = True
 
-    def add(self, user: GroupCost) -> None:
-        """Add a group that uses the reshard, too."""
+    def add(self, user: GroupCost, operand: int) -> None:
+        """Add a group that uses the reshard, too, at an operand."""
         begin, end = user.operation.span
-        self.times = max(self.times, user.operation.times)
+        self._repeats = max(self._repeats, user.operation.repeats)
+        self._values |= user.operation.reads[operand]
         self.begin, self.end = min(self.begin, user.rows.start), max(self.end, user.rows.stop)
         self._last_begin, self._first_end = max(self._last_begin, begin), min(self._first_end, end)
         self.has_one_user = False
 
     @property
-    def copies(self) -> int:
+    def times(self) -> float:
+        return self._repeats * self._values.bit_count()
+
+    @property
+    def copies(self) -> float:
         """The number of copies that are live at the same time: those of all layers if the users are in two loops."""
-        return self.user.operation.times if self._last_begin > self._first_end else 1
+        return self.times if self._last_begin > self._first_end else 1
 
 
 class CostSum:
@@ -144,13 +152,13 @@ class CostSum:
             key = each.operation.nodes[reshard.operand], reshard.steps
             shared = self._reshards.get(key)
             if shared is not None:
-                shared.add(each)
+                shared.add(each, reshard.operand)
                 continue
             self._reshards[key] = _SharedReshard(reshard, each, is_ahead and place is None)
             if place is not None:
                 self._in_loops.append((place, scaled(times, reshard.communication)))
 
-    def send(self, times: int, seconds: Seconds, received: float, behind: tuple[int, int] | None) -> None:
+    def send(self, times: float, seconds: Seconds, received: float, behind: tuple[int, int] | None) -> None:
         """Add the communication of `times` runs; in each, a device receives `received` bytes.
 
         It can run beside products that follow `behind`, the first and the last position of its operations, if given.

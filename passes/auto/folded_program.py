@@ -61,6 +61,10 @@ class FoldedOperation:
     """The nodes of its operands and results."""
     times: int
     """The number of runs of the class in a step."""
+    repeats: float
+    """The number of runs of each operation: the iterations of the loops around it."""
+    reads: tuple[int, ...]
+    """For each operand, the set of values that the operations read, one bit per value."""
     span: tuple[int, int]
     """The positions of the first and the last operation of the class in the program."""
 
@@ -258,6 +262,7 @@ class _Folding:
     def _folded_operations(self) -> Sequence[FoldedOperation]:
         first: dict[_Folded, Operation] = {}
         times: dict[_Folded, int] = defaultdict(int)
+        members: dict[_Folded, list[Sequence[int]]] = defaultdict(list)
         last: dict[_Folded, Operation] = {}
         for op, key, nodes in zip(self._binding.operations, self._keys, self._nodes, strict=True):
             if id(op) in self._places and _has_cost(op):
@@ -265,6 +270,7 @@ class _Folding:
                 first.setdefault(folded, op)
                 last[folded] = op
                 times[folded] += prod(loop_trips(loop) or 1 for loop in loops_around(op))
+                members[folded].append(nodes)
         fused = FusedValues()
         return [
             FoldedOperation(
@@ -273,6 +279,8 @@ class _Folding:
                 work_of(op, fused),
                 nodes,
                 times[key, nodes],
+                times[key, nodes] / len(members[key, nodes]),
+                tuple([_bits(values) for values in [*zip(*members[key, nodes], strict=True)][: len(op.operands)]]),
                 (self._places[id(op)], self._places[id(last[key, nodes])]),
             )
             for (key, nodes), op in first.items()
@@ -288,6 +296,11 @@ def _numbered(values: Iterable[Hashable], first: int = 0) -> list[int]:
     """Number values in order of first occurrence, equal values equally."""
     numbers: dict[Hashable, int] = {}
     return [numbers.setdefault(value, first + len(numbers)) for value in values]
+
+
+def _bits(values: Iterable[int]) -> int:
+    """Return a set of numbers as the bits of one."""
+    return sum(1 << value for value in {*values})
 
 
 _Folded = tuple[int, tuple[int, ...]]

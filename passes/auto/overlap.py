@@ -1,10 +1,10 @@
 """Communication that can run beside computation in any layout, since no product waits for it.
 
-A reshard of a value that no product computes, such as a parameter that is gathered, runs beside the products that its
-user waits for. A reduction of a value that no product uses, such as the gradient of a parameter, runs beside the
-products that use the same values. Collectives between two products are exposed, as are the first gathers, which have
-little computation before them, and the last reductions, which have little behind them. The estimates of the search use
-this; `schedule` simulates the partitioned program.
+A reshard of a value that no product computes, such as a parameter that is gathered, runs beside the computation before
+its user. A reduction of a value that no product uses, such as the gradient of a parameter, runs beside the computation
+behind it. Collectives between two products are exposed, as are the first gathers, which have little computation before
+them, and the last reductions, which have little behind them. The estimates of the search use this; `schedule` simulates
+the partitioned program.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
@@ -78,22 +78,12 @@ class Overlap:
         """The values that a product waits for."""
 
     def runs_ahead(self, op: Operation, operand: int) -> bool:
-        """Return whether a reshard of an operand of `op` runs beside products that another operand waits for."""
-        if op.operands[operand] in self._late:
-            return False
-        return any(value in self._late for index, value in enumerate(op.operands) if index != operand)
+        """Return whether a reshard of an operand of `op`, which waits for no product, runs beside what is before it."""
+        return op.operands[operand] not in self._late
 
     def runs_behind(self, op: Operation) -> bool:
-        """Return whether a reduction of the results of `op` runs beside products of the same operands."""
-        if not self._early.isdisjoint(op.results):
-            return False
-        late = [value for value in op.operands if value in self._late]
-        return any(
-            _is_product(use.operation) or not self._early.isdisjoint(_dependents(use))
-            for value in late
-            for use in value.uses
-            if use.operation is not op
-        )
+        """Return whether a reduction of the results of `op` runs beside the computation behind it: no product waits."""
+        return self._early.isdisjoint(op.results)
 
 
 def _closure(values: Iterable[SSAValue], neighbors: Callable[[SSAValue], Iterable[SSAValue]]) -> Set[SSAValue]:

@@ -81,9 +81,22 @@ def convolutions() -> ModuleOp:
     return sdy.from_jax(jax.grad(loss, (0, 1, 2)), *parameters, float_array(8, 64, 64, 64))
 
 
+def scaled_layers() -> ModuleOp:
+    """Return the gradients of layers that scale activations by a large parameter before a product."""
+
+    def loss(scales: Sequence[jax.Array], weights: Sequence[jax.Array], x: jax.Array) -> jax.Array:
+        for scale, w in zip(scales, weights, strict=True):
+            x = jnp.tanh((x * scale) @ w)
+        return jnp.square(x).sum()
+
+    scales, weights = [float_array(256, 2048)] * 4, [float_array(2048, 2048)] * 4
+    return sdy.from_jax(jax.grad(loss, (0, 1)), scales, weights, float_array(64, 256, 2048))
+
+
 @pytest.mark.parametrize(
     ("program", "specs"),
     [
+        (scaled_layers, [[None, ("x", "y")]] * 4 + [[("x", "y"), None]] * 4 + [[("x", "y"), None, None]]),
         (stacked_products, [[None, None, ("x", "y")], [None, ("x", "y"), None], [None, None]]),
         (stacked_products, [[None, "x", "y"], [None, "y", "x"], ["x", None]]),
         (gradient_of_scan, [["y", "x"], [None, "x", "y"]]),
