@@ -358,7 +358,9 @@ class PartitionPipeline(Pipeline):
         from sdy.passes.partitioning.rewrite_as_slices_and_pads import RewriteAsSlicesAndPadsPass
         from sdy.passes.partitioning.scatter_in_stages import ScatterInStagesPass
         from sdy.passes.partitioning.top_k_in_stages import TopKInStagesPass
+        from sdy.passes.spmd.shards.layout import refuse_large_meshes
 
+        refuse_large_meshes(module)
         yield UnifyMeshesPass()
         is_to_propagate = expands(module)
         yield ExpandSplitOperationsPass()

@@ -18,7 +18,7 @@ def program(mesh: str, size: int, body: str, type_: str = "f32") -> str:
     return f"""
         sdy.mesh @mesh = <[{mesh}]>
         func.func @main(%x: {vector} {_SPLIT}) -> ({vector} {_SPLIT}) {{
-          {body.format(vector=vector, size=size, last=size - 1)}
+          {body.format(vector=vector, size=size, last=size - 1, half=size // 2)}
           return %r : {vector}
         }}
     """
@@ -61,7 +61,19 @@ REDUCED = """
               : ({vector}, tensor<f32>) -> tensor<f32>
           %r = stablehlo.broadcast_in_dim %0, dims = [] : (tensor<f32>) -> {vector}
 """
-BODIES = {"slice": SLICE, "constant": CONSTANT, "windows": WINDOWS, "indexed": INDEXED, "reduced": REDUCED}
+RESHAPED = """
+          %0 = stablehlo.reshape %x : ({vector}) -> tensor<2x{half}xf32>
+          %1 = stablehlo.negate %0 : tensor<2x{half}xf32>
+          %r = stablehlo.reshape %1 : (tensor<2x{half}xf32>) -> {vector}
+"""
+BODIES = {
+    "slice": SLICE,
+    "constant": CONSTANT,
+    "windows": WINDOWS,
+    "indexed": INDEXED,
+    "reduced": REDUCED,
+    "reshaped": RESHAPED,
+}
 
 MANY = 2**62
 
@@ -75,16 +87,16 @@ def worker() -> Iterator[Worker]:
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 def test_tensors_of_any_size(worker: Worker, body: str):
-    for size in (2**40, 2**40 + 1):  # the latter is padded
+    for size in (2**40, 2**40 + 2):  # the latter is padded
         fared = worker.outcome(program('"x"=4', size, body), PIPELINES)
         assert fared.kind == "read", fared.details
 
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 def test_more_devices_than_can_be_listed_are_refused(worker: Worker, body: str):
-    for mesh in (f'"x"={MANY}', f'"x"=4, "y"={MANY}'):
-        assert worker.outcome(program(mesh, MANY, body), PIPELINES[:1]).kind == "read"
-        assert worker.outcome(program(mesh, MANY, body), PIPELINES).kind == "refused"
+    for mesh, size in ((f'"x"={MANY}', MANY), (f'"x"=4, "y"={MANY}', MANY), (f'"x"={MANY}, "y"=2', 8)):
+        assert worker.outcome(program(mesh, size, body), PIPELINES[:1]).kind == "read"
+        assert worker.outcome(program(mesh, size, body), PIPELINES).kind == "refused"
 
 
 def test_several_meshes_of_more_devices_than_can_be_listed_are_refused(worker: Worker):

@@ -6,16 +6,18 @@ from functools import cached_property
 from itertools import takewhile
 from typing import cast
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from sdy.axes import AxisRef, total_size
 from sdy.diagnostics import error
 from sdy.dialect.mesh_syntax import mesh_text
-from sdy.dialect.meshes import mesh_of
+from sdy.dialect.meshes import mesh_of, named_meshes
 from sdy.ir.shapes import tensor_of
+from sdy.ir.walking import innermost_first, operations
 from sdy.mesh import MOST_DEVICES, Mesh
 from sdy.passes.common.replication_cost import local_bytes
+from sdy.passes.common.sharding_walk import shardings_in
 from sdy.sharding import DimSharding, TensorSharding
 
 _NO_MESH = Mesh()
@@ -35,6 +37,14 @@ def mesh_of_devices(sharding: TensorSharding, anchor: Operation) -> Mesh:
         message = f"a mesh of {mesh.size} devices cannot be partitioned over; the most is {MOST_DEVICES}"
         raise error(anchor, f"{message}: the mesh is {mesh_text(mesh)}")
     return mesh
+
+
+def refuse_large_meshes(module: ModuleOp) -> None:
+    """Raise DiagnosticError if a sharding is on a mesh with more devices than can be listed."""
+    if any(mesh.size > MOST_DEVICES for mesh in named_meshes(module).values()):
+        for op in innermost_first(operations(module)):
+            for sharding in shardings_in(op):
+                mesh_of_devices(sharding, op)
 
 
 @dataclass(frozen=True, eq=False)
