@@ -13,6 +13,7 @@ from sdy.foreign_dialects import adopt
 from sdy.formatting import escape_line, format_bytes, format_seconds
 from sdy.ir.companions import clone
 from sdy.ir.walking import operations
+from sdy.passes.account.lint.constraint_helpers import at_call_lines
 from sdy.passes.account.lint.edits import Cure
 from sdy.passes.account.partitioned_program import propagated_program
 from sdy.passes.common.call_graph import main_function
@@ -40,8 +41,13 @@ def written_program(
         DiagnosticError: The program cannot be propagated.
     """
     written = WrittenProgram.of(program)
-    layouts = written.layouts() if isinstance(program, ModuleOp) and written else propagated_program(program)
+    layouts = written.layouts() if isinstance(program, ModuleOp) and written else linted_layouts(program)
     return layouts, written and written.as_tried(layouts)
+
+
+def linted_layouts(program: "ModuleOp | LoweredProgram") -> Sequence[PropagatedLayout]:
+    """Return the propagated layouts of a program, the constraints of helper functions at the lines that call them."""
+    return [replace(each, module=at_call_lines(each.module)) for each in propagated_program(program)]
 
 
 HARDWARE = "h100"
@@ -69,7 +75,7 @@ class WrittenProgram:
         """Return a program before propagation; None for a module that is propagated already."""
         if not isinstance(program, ModuleOp):
             module, policy, compare = program.before_propagation()
-            return cls(lambda: module, policy, compare)
+            return cls(lambda: at_call_lines(module), policy, compare)
         return None if is_propagated(program) else cls(partial(_inlined, program))
 
     @cached_property
@@ -104,7 +110,7 @@ def _inlined(program: ModuleOp) -> ModuleOp:
     module = clone(program)
     adopt(module)
     inline_calls(module)
-    return module
+    return at_call_lines(module)
 
 
 _MOST_GROWTH = 2.0

@@ -18,8 +18,8 @@ from sdy.passes.account.lint.callers import library_line
 from sdy.passes.account.lint.findings import Findings
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.thresholds import Thresholds
-from sdy.passes.account.lint.written import WrittenProgram, default_hardware
-from sdy.passes.account.partitioned_program import Program, memory_limit_of, program_of, propagated_program
+from sdy.passes.account.lint.written import WrittenProgram, default_hardware, linted_layouts
+from sdy.passes.account.partitioned_program import Program, memory_limit_of, program_of
 from sdy.passes.account.report.arrays import arrays_as_json, largest_intermediates
 from sdy.passes.account.report.badges import BADGES, Arguments
 from sdy.passes.account.report.exchanges import group_equal, groups_as_json, under_as_json
@@ -89,7 +89,7 @@ def report(
     if isinstance(program, ModuleOp) and not (compiled or under) and mpmd_function(program):
         return pipeline_report(_title(program), program, device)
     was_propagated = isinstance(program, ModuleOp) and is_propagated(program)
-    traced = traced_program(propagated_program(program), memory_limit_of(program))
+    traced = traced_program(linted_layouts(program), memory_limit_of(program))
     costs = _compiled(program, traced.local) if compiled else None
     other = _under(under, program) if under else None
     written = WrittenProgram.of(program) if findings else None

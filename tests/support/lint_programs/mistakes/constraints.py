@@ -17,6 +17,15 @@ def replicated_activation(x: jax.Array, w: jax.Array) -> jax.Array:
     return h @ w
 
 
+def keep(x: jax.Array, *spec: str | None) -> jax.Array:
+    return constrained(x, P(*spec))
+
+
+def replicated_by_helper(x: jax.Array, w: jax.Array) -> jax.Array:
+    h = keep(jnp.tanh(x @ w), None, None)  # mistake
+    return keep(h @ w, "data", "model")
+
+
 def replicated_in_loss(params: Any, x: jax.Array) -> jax.Array:
     h = jnp.tanh(x @ params["up"])
     h = constrained(h, P(None, "model"))  # mistake
@@ -172,6 +181,9 @@ MISTAKES: dict[str, Mistake] = {
     ),
     "an activation that is replicated": Mistake(
         "costly-constraint", Written(replicated_activation, (tensor(8192, 4096, split=P("data")), SQUARE))
+    ),
+    "an activation that a function of constraints replicates": Mistake(
+        "costly-constraint", Written(replicated_by_helper, (tensor(8192, 4096, split=P("data")), SQUARE))
     ),
     "a batch axis that a constraint forgets": Mistake(
         "costly-constraint",
