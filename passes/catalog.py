@@ -99,7 +99,9 @@ _FOLDERS = {
     """,
     "communication": """
         sdy-end-row-loops
+        sdy-expand-after-collectives
         sdy-hoist-invariant-collectives
+        sdy-keep-own-slices
         sdy-mark-row-loops
         sdy-merge-equal-collectives
         sdy-merge-overlapping-permutes

@@ -333,7 +333,9 @@ class PartitionPipeline(Pipeline):
 
     def passes(self, module: ModuleOp) -> Iterator[ModulePass]:
         from sdy.passes.communication.end_row_loops import EndRowLoopsPass
+        from sdy.passes.communication.expand_after_collectives import ExpandAfterCollectivesPass
         from sdy.passes.communication.hoist_invariant_collectives import HoistInvariantCollectivesPass
+        from sdy.passes.communication.keep_own_slices import KeepOwnSlicesPass
         from sdy.passes.communication.mark_row_loops import MarkRowLoopsPass
         from sdy.passes.communication.merge_equal_collectives import MergeEqualCollectivesPass
         from sdy.passes.communication.merge_overlapping_permutes import MergeOverlappingPermutesPass
@@ -391,12 +393,14 @@ class PartitionPipeline(Pipeline):
             least_communication=True,
         )
         yield InlineOperatorsPass()
+        yield KeepOwnSlicesPass()
         yield ReduceSumsOncePass(self.hardware)
         yield SumAfterLoopsPass(self.hardware)
         yield HoistInvariantCollectivesPass(self.hardware)
         yield EndRowLoopsPass()
         yield MergeEqualCollectivesPass()
         yield MergeOverlappingPermutesPass()
+        yield ExpandAfterCollectivesPass()
         yield NarrowCollectivesPass()
         yield SliceBeforeCollectivesPass()
         yield SymbolDcePass()

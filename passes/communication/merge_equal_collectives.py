@@ -1,15 +1,14 @@
 """`sdy-merge-equal-collectives`: common subexpression elimination of collectives."""
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Set
+from collections.abc import Hashable, Iterator, Set
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, SSAValue
-from xdsl.transforms.dead_code_elimination import is_trivially_dead
+from xdsl.ir import Block, Operation
 
-from sdy.ir.editing import AnalysisPreservingPass, erase, replace
+from sdy.ir.editing import AnalysisPreservingPass, erase_unused, replace
 from sdy.ir.walking import operations, operations_of
 from sdy.passes.spmd.local_module import COLLECTIVES
 from sdy.passes.spmd.value_numbers import ValueNumbers
@@ -62,7 +61,7 @@ def _merge_in(function: FuncOp, collectives: Set[type[Operation]]) -> None:
         else:
             operands = [*op.operands]
             replace(op, first.results)
-            _erase_unused(operands)
+            erase_unused(operands)
 
 
 def _blocks_around(op: Operation) -> Iterator[Block]:
@@ -72,13 +71,3 @@ def _blocks_around(op: Operation) -> Iterator[Block]:
         yield block
         outer = block.parent_op()
         block = None if outer is None else outer.parent
-
-
-def _erase_unused(values: Iterable[SSAValue]) -> None:
-    """Erase the dead operations that define `values`, and transitively those that only they use."""
-    pending = [value.owner for value in values]
-    while pending:
-        owner = pending.pop()
-        if isinstance(owner, Operation) and owner.parent is not None and is_trivially_dead(owner):
-            pending += [operand.owner for operand in owner.operands]
-            erase(owner)

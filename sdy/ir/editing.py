@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriteWalker
 from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
 from sdy.diagnostics import location_of
 from sdy.ir.walking import invalidate
@@ -35,6 +36,16 @@ def erase(op: Operation) -> None:
     invalidate(op)
     op.detach()
     op.drop_all_references()
+
+
+def erase_unused(values: Iterable[SSAValue]) -> None:
+    """Erase the dead operations that define `values`, and transitively those that only they use."""
+    pending = [value.owner for value in values]
+    while pending:
+        owner = pending.pop()
+        if isinstance(owner, Operation) and owner.parent is not None and is_trivially_dead(owner):
+            pending += [operand.owner for operand in owner.operands]
+            erase(owner)
 
 
 def replace(op: Operation, new: Operation | Sequence[SSAValue]) -> None:
