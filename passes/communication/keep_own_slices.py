@@ -42,7 +42,7 @@ class KeepOwnSlicesPass(AnalysisPreservingPass):
     An all-gather of another dimension becomes an all-to-all, and one of the same dimension is removed. The slice has
     to be the only use of the result, and to start at the position of the device in its group, whatever it is computed
     from: `jax.lax.axis_index`, or a table. Elementwise operations with constants may be between them, as in a mean.
-    Such slices are found in functions of `jax.shard_map`.
+    People write such slices in functions of `jax.shard_map`.
     """
 
     name = "sdy-keep-own-slices"
@@ -100,7 +100,7 @@ def _keep_own(
 
 
 def _only_sliced_dim(slice_: DynamicSliceOp) -> int | None:
-    """Return the only dimension of which a slice has not all elements."""
+    """Return the only dimension that is sliced."""
     if not is_static_tensor(slice_.operand.type):
         return None
     sizes = zip(shape_of(slice_.operand), shape_of(slice_.result), strict=True)

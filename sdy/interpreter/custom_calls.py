@@ -4,10 +4,11 @@ The values that a routine leaves in its operand besides its result, for example 
 part of the result here too. Most routines return `info`, which is 0 on success.
 """
 
+from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lapack
 from xdsl.interpreter import Interpreter, PythonValues
 from xdsl.ir import Operation
 
@@ -20,6 +21,11 @@ from sdy.ir.shapes import shape_of
 from sdy.stablehlo import Transpose
 from sdy.stablehlo.custom_call import TRIANGULAR_SOLVES, is_on_left, letter
 from sdy.type_helpers import Function
+
+
+def _lapack(name: str) -> Callable[..., Any]:
+    """Return a routine of LAPACK; SciPy is imported when one is called."""
+    return getattr(import_module("scipy.linalg").lapack, name)
 
 
 def _potrf(interpreter: Interpreter, op: stablehlo.CustomCallOp, args: PythonValues) -> PythonValues:
@@ -68,7 +74,7 @@ def _getrf(kind: str) -> Routine:
     """LU decomposition: both triangular factors in one matrix, and the pivot row of each row, counted from 1."""
 
     def run(op: stablehlo.CustomCallOp, matrix: Array) -> tuple[Any, ...]:
-        factors, pivots, info = getattr(lapack, f"{kind}getrf")(matrix)
+        factors, pivots, info = _lapack(f"{kind}getrf")(matrix)
         return factors, pivots + 1, info
 
     return run
@@ -76,13 +82,13 @@ def _getrf(kind: str) -> Routine:
 
 def _geqrf(kind: str) -> Routine:
     """QR decomposition: R in the upper triangle, the Householder reflectors of Q below it and in a vector."""
-    return lambda op, matrix: getattr(lapack, f"{kind}geqrf")(matrix)[:2]
+    return lambda op, matrix: _lapack(f"{kind}geqrf")(matrix)[:2]
 
 
 def _orgqr(kind: str) -> Routine:
     """The matrix Q of the Householder reflectors that geqrf returns."""
     name = f"{kind}{'orgqr' if kind in 'sd' else 'ungqr'}"
-    return lambda op, matrix, reflections: getattr(lapack, name)(matrix, reflections)[:1]
+    return lambda op, matrix, reflections: _lapack(name)(matrix, reflections)[:1]
 
 
 def _syevd(kind: str) -> Routine:
@@ -90,7 +96,7 @@ def _syevd(kind: str) -> Routine:
     name = f"{kind}{'syevd' if kind in 'sd' else 'heevd'}"
 
     def run(op: stablehlo.CustomCallOp, matrix: Array) -> tuple[Any, ...]:
-        values, vectors, info = getattr(lapack, name)(
+        values, vectors, info = _lapack(name)(
             matrix, compute_v=letter(op, "mode") == "V", lower=letter(op, "uplo") == "L"
         )
         return vectors, values, info
@@ -103,9 +109,7 @@ def _gesdd(kind: str) -> Routine:
 
     def run(op: stablehlo.CustomCallOp, matrix: Array) -> tuple[Any, ...]:
         mode = letter(op, "mode")
-        left, values, right, info = getattr(lapack, f"{kind}gesdd")(
-            matrix, compute_uv=mode != "N", full_matrices=mode == "A"
-        )
+        left, values, right, info = _lapack(f"{kind}gesdd")(matrix, compute_uv=mode != "N", full_matrices=mode == "A")
         return (matrix, values, *((0, 0) if mode == "N" else (left, right)), info)
 
     return run

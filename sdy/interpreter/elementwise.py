@@ -1,9 +1,10 @@
 """Elementwise functions."""
 
+from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
-import scipy.special
 from xdsl.ir import Operation
 
 from sdy import stablehlo
@@ -77,9 +78,18 @@ def _same(x: Array) -> Array:
     return x
 
 
+def _special(name: str) -> Callable[..., Any]:
+    """Return a function of `scipy.special`, which is imported when it is called: passes fold integers without it."""
+
+    def call(*args: Array) -> Any:
+        return getattr(import_module("scipy.special"), name)(*args)
+
+    return call
+
+
 def _polygamma(n: Array, x: Array) -> Array:
     order = np.where((n >= 0) & (n == np.floor(n)), n, 0).astype(np.int64)
-    value: Any = scipy.special.polygamma(order, x)
+    value: Any = _special("polygamma")(order, x)
     return np.where((n >= 0) & (n == np.floor(n)), value, np.nan)
 
 
@@ -128,22 +138,22 @@ _KERNELS: dict[type[Operation], Kernel] = {
     chlo.AsinhOp: np.arcsinh,
     chlo.AtanOp: np.arctan,
     chlo.AtanhOp: np.arctanh,
-    chlo.BesselI1eOp: scipy.special.i1e,
+    chlo.BesselI1eOp: _special("i1e"),
     chlo.ConjOp: np.conj,
     chlo.CoshOp: np.cosh,
-    chlo.DigammaOp: scipy.special.digamma,
-    chlo.ErfOp: scipy.special.erf,
-    chlo.ErfInvOp: scipy.special.erfinv,
-    chlo.ErfcOp: scipy.special.erfc,
+    chlo.DigammaOp: _special("digamma"),
+    chlo.ErfOp: _special("erf"),
+    chlo.ErfInvOp: _special("erfinv"),
+    chlo.ErfcOp: _special("erfc"),
     chlo.IsInfOp: np.isinf,
     chlo.IsNegInfOp: np.isneginf,
     chlo.IsPosInfOp: np.isposinf,
-    chlo.LgammaOp: scipy.special.gammaln,
+    chlo.LgammaOp: _special("gammaln"),
     chlo.PolygammaOp: _polygamma,
     chlo.SinhOp: np.sinh,
     chlo.SquareOp: np.square,
     chlo.TanOp: np.tan,
-    chlo.ZetaOp: scipy.special.zeta,
+    chlo.ZetaOp: _special("zeta"),
 }
 
 ELEMENTWISE: dict[type[Operation], Implementation] = {

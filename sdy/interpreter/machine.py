@@ -111,14 +111,17 @@ def run_body(interpreter: Interpreter, function: FuncOp, args: PythonValues) -> 
 
 @contextmanager
 def _unwrapped_errors() -> Generator[None]:
-    """Re-raise the original DiagnosticError, which xDSL wraps once for each enclosing operation."""
+    """Re-raise the original error, which xDSL wraps once for each enclosing operation.
+
+    It is a DiagnosticError, or says that SciPy is not installed.
+    """
     try:
         yield
     except DiagnosticError:
         raise
     except Exception as problem:
         cause: BaseException | None = problem
-        while cause is not None and not isinstance(cause, DiagnosticError):
+        while cause is not None and not isinstance(cause, DiagnosticError | ModuleNotFoundError):
             cause = cause.__cause__ or cause.__context__
         if cause is None:
             raise

@@ -9,6 +9,18 @@ import pytest
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "transformer.mlir"
 
+SLICES = Path(__file__).parents[2] / "lit_tests" / "communication" / "keep_own_slices.mlir"
+
+GAUSSIAN = """
+open("gaussian.mlir", "w").write('''
+func.func @main() -> tensor<f32> {
+  %0 = stablehlo.constant dense<1.0> : tensor<f32>
+  %1 = chlo.erf %0 : tensor<f32> -> tensor<f32>
+  return %1 : tensor<f32>
+}
+''')
+"""
+
 HIDDEN = ("jax", "jaxlib", "scipy", "numba", "dask", "torch", "torchax")
 
 WITHOUT = f"""
@@ -39,6 +51,7 @@ def tool(name: str, *words: str) -> str:
     "code",
     [
         tool("opt", "-sdy-propagation-pipeline", "-sdy-partition-pipeline", str(EXAMPLE)),
+        tool("opt", "-sdy-keep-own-slices", str(SLICES)),
         tool("lint", str(EXAMPLE)),
         tool("diff", str(EXAMPLE), str(EXAMPLE)),
         tool("report", str(EXAMPLE), "-o", "report.html"),
@@ -58,13 +71,15 @@ def test_text_needs_no_jax(code: str, tmp_path: Path) -> None:
     ("code", "told"),
     [
         (tool("run", str(EXAMPLE)), "sdy-run needs jax, which is not installed: pip install 'sdy[jax]'"),
-        (tool("interpret", str(EXAMPLE)), "sdy-interpret needs scipy, which is not installed: pip install 'sdy[jax]'"),
+        (
+            GAUSSIAN + tool("interpret", "gaussian.mlir"),
+            "sdy-interpret needs scipy, which is not installed: pip install 'sdy[jax]'",
+        ),
         ("import sdy\nsdy.jit", "sdy.jit needs jax, which is not installed: pip install 'sdy[jax]'"),
         (
             "import sdy\nsdy.torch.forward",
             "sdy.torch.forward needs torch, which is not installed: pip install 'sdy[torch]'",
         ),
-        ("import sdy\nsdy.interpret", "sdy.interpret needs scipy, which is not installed: pip install 'sdy[jax]'"),
     ],
 )
 def test_missing_extra_is_explained(code: str, told: str, tmp_path: Path) -> None:
