@@ -16,7 +16,7 @@ from sdy.ir.fast_access import has_trait
 from sdy.ir.shapes import is_static_tensor, shape_of
 from sdy.ir.walking import operations_of
 from sdy.passes.common.properties import uniform_number
-from sdy.passes.spmd.device_scalars import integers_by_device
+from sdy.passes.spmd.device_scalars import DeviceScalars
 from sdy.stablehlo.collectives import AllGatherOp, AllToAllOp
 from sdy.stablehlo.emitter import Emitter, before, with_shape
 from sdy.stablehlo.reducing_collectives import AllReduceOp, ReduceScatterOp
@@ -48,10 +48,12 @@ class KeepOwnSlicesPass(AnalysisPreservingPass):
     name = "sdy-keep-own-slices"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        devices = device_count(op)
+        scalars = DeviceScalars(devices)
         for slice_ in operations_of(op, DynamicSliceOp):
             elementwise, whole = _producers(slice_.operand)
             if isinstance(whole, _Whole) and len(whole.operands) == 1:
-                _keep_own(slice_, elementwise, whole, device_count(op))
+                _keep_own(slice_, elementwise, whole, devices, scalars)
 
 
 def _producers(value: SSAValue) -> tuple[Sequence[Operation], object]:
@@ -74,7 +76,11 @@ def _varying(op: Operation) -> Sequence[SSAValue]:
 
 
 def _keep_own(
-    slice_: DynamicSliceOp, elementwise: Sequence[Operation], whole: AllGatherOp | AllReduceOp, devices: int
+    slice_: DynamicSliceOp,
+    elementwise: Sequence[Operation],
+    whole: AllGatherOp | AllReduceOp,
+    devices: int,
+    scalars: DeviceScalars,
 ) -> None:
     """Replace a collective and a slice of its result by a collective of the slices, if each device keeps its own."""
     dim = _only_sliced_dim(slice_)
@@ -86,7 +92,7 @@ def _keep_own(
     positions = {device.partition: position for group in groups for position, device in enumerate(group)}
     if kept * parts != size or len(positions) != devices:
         return
-    starts = integers_by_device(slice_.start_indices[dim], devices)
+    starts = scalars.integers(slice_.start_indices[dim])
     if starts != [kept * positions[device] for device in range(devices)]:
         return
     start_indices = [*slice_.start_indices]

@@ -17,16 +17,46 @@ _COMPUTED = (ConstantOp, DynamicSliceOp, PartitionIdOp, ReshapeOp)
 """Operations, besides those on scalars, that compute a scalar from the number of the device: it indexes a table."""
 
 
-def integers_by_device(value: SSAValue, devices: int) -> Sequence[int] | None:
-    """Return an integer on each of `devices` partitions; None if it depends on more than the number of the device."""
-    if not isinstance(tensor_type(value).element_type, IntegerType):
-        return None
-    operations = _producers(value)
-    if operations is None:
-        return None
-    from sdy.interpreter.grid import DeviceId, Grid  # few programs need them
-    from sdy.interpreter.machine import Machine, run_body
+class DeviceScalars:
+    """The integers that devices compute from their numbers.
 
+    Args:
+        devices: The number of devices, which are partitions of a program.
+    """
+
+    def __init__(self, devices: int) -> None:
+        self._devices = devices
+        self._known: dict[str, Sequence[int] | None] = {}
+        """The integers by the text of the function that computes them: layers compute the same ones."""
+
+    def integers(self, value: SSAValue) -> Sequence[int] | None:
+        """Return an integer on each device; None if it depends on more than the number of the device."""
+        is_integer = isinstance(tensor_type(value).element_type, IntegerType)
+        operations = _producers(value) if is_integer else None
+        if operations is None:
+            return None
+        function = _function(operations, value)
+        key = str(function)
+        if key not in self._known:
+            self._known[key] = self._run(function)
+        return self._known[key]
+
+    def _run(self, function: FuncOp) -> Sequence[int] | None:
+        from sdy.interpreter.grid import DeviceId, Grid  # few programs need them
+        from sdy.interpreter.machine import Machine, run_body
+
+        programs = {
+            DeviceId(0, number): partial(run_body, function=function, args=()) for number in range(self._devices)
+        }
+        try:
+            results = Machine(ModuleOp([function])).run(Grid(1, self._devices), programs)
+        except DiagnosticError:  # an operation of another package, without semantics
+            return None
+        return [int(results[device][0]) for device in programs]
+
+
+def _function(operations: Sequence[Operation], value: SSAValue) -> FuncOp:
+    """Return a function of no arguments that computes `value` by copies of `operations`."""
     copies: dict[SSAValue, SSAValue] = {}
     body: list[Operation] = []
     for op in operations:
@@ -34,13 +64,7 @@ def integers_by_device(value: SSAValue, devices: int) -> Sequence[int] | None:
         copies.update(zip(op.results, body[-1].results, strict=True))
     result = copies[_source(value)]
     block = Block([*body, ReturnOp(result)])
-    function = FuncOp("computed", FunctionType.from_lists([], [result.type]), Region(block))
-    programs = {DeviceId(0, number): partial(run_body, function=function, args=()) for number in range(devices)}
-    try:
-        results = Machine(ModuleOp([function])).run(Grid(1, devices), programs)
-    except DiagnosticError:  # an operation of another package, without semantics
-        return None
-    return [int(results[device][0]) for device in programs]
+    return FuncOp("computed", FunctionType.from_lists([], [result.type]), Region(block))
 
 
 def _producers(value: SSAValue) -> Sequence[Operation] | None:
