@@ -44,17 +44,17 @@ def step(params: list[dict[str, jax.Array]], x: jax.Array) -> list[dict[str, jax
     return jax.tree.map(lambda w, g: w - 0.1 * g, params, jax.grad(loss)(params))
 
 
-def arguments() -> tuple[Any, Any]:
+def arguments(layers: int = LAYERS) -> tuple[Any, Any]:
     values = np.random.default_rng(0)
     params = [
         {name: values.normal(scale=1 / 8, size=shape).astype(np.float32) for name, shape in SHAPES.items()}
-        for _ in range(LAYERS)
+        for _ in range(layers)
     ]
     return params, values.normal(size=(BATCH, LENGTH, WIDTH)).astype(np.float32)
 
 
-def planned(memory: int | None) -> tuple[ModuleOp, Plan]:
-    module = sdy.from_jax(step, *arguments())
+def planned(memory: int | None, layers: int = LAYERS) -> tuple[ModuleOp, Plan]:
+    module = sdy.from_jax(step, *arguments(layers))
     return module, sdy.auto(module, mesh=MESH, hardware=SLOW, memory=memory)
 
 
@@ -123,24 +123,24 @@ def momentum_step(params: Any, momentum: Any, x: jax.Array) -> Any:
 
 @pytest.fixture(scope="module")
 def plans() -> list[Plan]:
-    """Return the plans of a program for growing limits of memory; nothing fits into the first ones."""
+    """Return the plans of a program for growing limits of memory; nothing fits into the first one."""
     params = [(np.zeros((64, 64), np.float32), np.zeros(64, np.float32))] * 3
     program = sdy.from_jax(momentum_step, params, params, np.zeros((32, 64), np.float32))
     mesh = {"data": 4, "model": 2}
-    limits = ["1K", "36K", "50K", "80K", "100K", "160K"]
+    limits = ["36K", "50K", "80K", "160K"]
     return [sdy.auto(clone(program), mesh=mesh, hardware="cpu-8", memory=limit) for limit in limits]
 
 
 def test_a_larger_limit_gives_no_slower_plan(plans: list[Plan]) -> None:
     seconds = [plan.cost.seconds for plan in plans if plan.fits]
-    assert len(seconds) == 4
+    assert len(seconds) == 3
     assert seconds == sorted(seconds, reverse=True)
 
 
-def test_a_limit_that_nothing_fits_gives_the_plan_with_the_least_memory(plans: list[Plan], ample: Plan) -> None:
+def test_a_limit_that_nothing_fits_gives_the_plan_with_the_least_memory(plans: list[Plan]) -> None:
     least = [plan.cost.memory for plan in plans if not plan.fits]
     assert max(least) <= min(plan.cost.memory for plan in plans if plan.fits)
     # Values are recomputed, although arguments and results alone exceed the limit.
-    _, scarce = planned(1)
+    (_, ample), (_, scarce) = planned(None, layers=1), planned(1, layers=1)
     assert not scarce.fits
     assert scarce.cost.memory <= 0.31 * ample.cost.memory
