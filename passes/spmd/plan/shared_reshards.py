@@ -24,6 +24,7 @@ from collections.abc import Hashable, Iterable, Iterator
 
 from xdsl.ir import Operation, SSAValue
 
+from sdy.dialect.constants import is_constant
 from sdy.dialect.interfaces import Elementwise
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
@@ -35,7 +36,6 @@ from sdy.passes.spmd.plan.exchange_cost import elements_exchanged
 from sdy.passes.spmd.plan.reshard_cost import before_reshards, elements_behind, elements_resharded
 from sdy.sharding import TensorSharding, equivalent
 from sdy.stablehlo.broadcast import BroadcastInDimOp
-from sdy.stablehlo.constants import ConstantOp
 from sdy.stablehlo.dot import DotGeneralOp
 from sdy.stablehlo.padding import PadOp
 from sdy.stablehlo.slicing import SliceOp
@@ -214,8 +214,8 @@ def _variable(op: Operation) -> SSAValue | None:
 
 def _is_filled(value: SSAValue) -> bool:
     """Return whether `value` is a constant or a broadcast scalar, which needs no communication."""
-    op = value.owner
-    return isinstance(op, ConstantOp) or (isinstance(op, BroadcastInDimOp) and is_scalar(op.operand))
+    value = before_reshards(value)
+    return is_constant(value) or (isinstance(op := value.owner, BroadcastInDimOp) and is_scalar(op.operand))
 
 
 def _saved(
