@@ -88,3 +88,16 @@ func.func @identities(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, 
   %2 = stablehlo.pad %arg0, %arg1, low = [1], high = [-1], interior = [0] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : (tensor<8xf32>, tensor<f32>) -> tensor<8xf32>
   return %0, %1, %2 : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
 }
+
+// CHECK-LABEL: func.func @products_with_ones
+func.func @products_with_ones(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) {
+  // CHECK:      %[[RESHARDED:.*]] = sdy.reshard %arg0 <@mesh, [{}]>
+  // CHECK-NEXT: %[[SQUARE:.*]] = stablehlo.multiply %arg0, %arg0
+  // CHECK-NEXT: return %arg0, %[[RESHARDED]], %[[SQUARE]]
+  %one = stablehlo.constant dense<1.0> : tensor<f32>
+  %ones = stablehlo.broadcast_in_dim %one, dims = [] : (tensor<f32>) -> tensor<8xf32>
+  %0 = stablehlo.multiply %ones, %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<8xf32>
+  %1 = stablehlo.multiply %arg0, %ones {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>} : tensor<8xf32>
+  %2 = stablehlo.multiply %arg0, %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}]>]>} : tensor<8xf32>
+  return %0, %1, %2 : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+}

@@ -14,9 +14,11 @@ from sdy.ir.editing import AnalysisPreservingPass, replace
 from sdy.ir.shapes import is_static_tensor, shape_of
 from sdy.ir.walking import invalidate, operations_of
 from sdy.passes.common.known_scalars import static_slice
+from sdy.passes.common.properties import uniform_number
 from sdy.passes.spmd.resizes import are_equal, filling_scalar, is_filled, may_resize
 from sdy.sharding import equivalent
 from sdy.stablehlo.checks.shape_checks import tensor_type
+from sdy.stablehlo.elementwise import MulOp
 from sdy.stablehlo.emitter import before
 from sdy.stablehlo.gather import GatherOp
 from sdy.stablehlo.padding import PadOp
@@ -42,7 +44,8 @@ class RewriteAsSlicesAndPadsPass(AnalysisPreservingPass):
         %1 = stablehlo.slice %0 [2:10] [{"x"}] : (tensor<12xf32>) -> tensor<8xf32>
         %2 = stablehlo.pad %1, %zero, low = [4], high = [0], interior = [0] [{"x"}] : tensor<12xf32>
 
-    A slice or pad that is the identity is replaced by its operand, with a reshard if the shardings differ.
+    A slice or pad that is the identity, and a product with ones, as gradients of sums begin with, are replaced by their
+    operand, with a reshard if the shardings differ.
 
     Operations with a custom sharding rule, unreduced axes or dynamic sizes are unchanged, as are concatenations with
     different scalars at both ends.
@@ -54,6 +57,9 @@ class RewriteAsSlicesAndPadsPass(AnalysisPreservingPass):
         for inner in operations_of(op, SliceOp, PadOp):
             if _is_identity(inner):
                 replace(inner, [_resharded(inner.operand, inner)])
+        for inner in operations_of(op, MulOp):
+            if (kept := _times_one(inner)) is not None:
+                replace(inner, [_resharded(kept, inner)])
         for inner in operations_of(op, GatherOp):
             if _is_window(inner):
                 _rewrite(inner, _dynamic_slice(inner))
@@ -81,7 +87,16 @@ def _is_identity(op: SliceOp | PadOp) -> bool:
     )
 
 
-def _resharded(value: SSAValue, op: SliceOp | PadOp) -> SSAValue:
+def _times_one(op: MulOp) -> SSAValue | None:
+    """Return the operand that a product with ones equals; None for other products, and those with partial sums."""
+    factors = [value for value in op.operands if uniform_number(value) != 1]
+    shardings = map(get_sharding, (*op.operands, op.result))
+    if len(factors) != 1 or SHARDING_RULE in op.attributes or any(each.unreduced for each in shardings if each):
+        return None
+    return factors[0]
+
+
+def _resharded(value: SSAValue, op: SliceOp | PadOp | MulOp) -> SSAValue:
     """Return `value`, resharded like the result of `op` if necessary."""
     sharding = get_sharding(op.result)
     if sharding is None or equivalent(get_sharding(value), sharding):

@@ -29,6 +29,14 @@ def shift_product(x: jax.Array) -> jax.Array:
     return (shift(x) * x).sum()
 
 
+def padded_product(x: jax.Array) -> jax.Array:
+    return (jnp.pad(x, ((1, 0), (0, 0)))[:-1] * x).sum()
+
+
+def scaled_shifts(x: jax.Array) -> jax.Array:
+    return jnp.pad(x, ((1, 0), (0, 0)))[:-1] * 2 + jnp.pad(x * 3, ((0, 1), (0, 0)))[1:]
+
+
 def pooled_sum(x: jax.Array) -> jax.Array:
     return pooled(x).sum()
 
@@ -86,6 +94,13 @@ CASES: dict[str, tuple[tuple[int, ...], Function[Any], Arguments, P]] = {
         [((8, 8), P("x"))],
         P(None, "x"),
     ),
+    "gradient of a product with a shift before another split": (
+        (4,),
+        jax.grad(padded_product),
+        [((64, 64), P("x"))],
+        P(None, "x"),
+    ),
+    "scaled shifts before another split": ((4,), scaled_shifts, [((64, 64), P("x"))], P(None, "x")),
     "a pad that changes nothing": ((4,), jax.grad(pooled_sum), [((8, 8), P("x"))], P(None, "x")),
     "one row of a stride": ((4,), lambda x: x[::8], [((8, 8), P("x"))], P()),
     "gradient of running minima": ((8,), jax.grad(squares_of_minima), [((8, 8), P("x"))], P("x")),
