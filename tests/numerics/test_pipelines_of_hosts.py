@@ -12,7 +12,9 @@ from host_processes import run_hosts, started_hosts
 from pipelines import Training
 
 
-@pytest.mark.parametrize(("hosts", "name"), [(2, "mesh"), (4, "mesh"), (2, "stage"), (4, "stage")])
+@pytest.mark.covering
+@pytest.mark.parametrize("name", ["mesh", "stage"])
+@pytest.mark.parametrize("hosts", [2, 4])
 def test_stages_in_processes_train_as_one_device(hosts: int, name: str, tmp_path: Path):
     """Meshes are called `mesh0`, ... in the partitioned program, `stage0`, ... by `sdy.mpmd.stages`."""
     training = Training(corrected=True)
