@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
-from itertools import combinations, product, zip_longest
+from itertools import combinations, zip_longest
 
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
@@ -24,6 +24,7 @@ from sdy.passes.account.lint.edits import Cure, Dims, ShardArgument, dims_of, ne
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.auto.state import find_state
 from sdy.passes.common.argument_names import given_name
+from sdy.passes.common.properties import is_elementwise
 
 
 class Candidates:
@@ -97,8 +98,9 @@ class Candidates:
         before = dims_of(op.sharding.data, op.result)
         constraint = Constraint.of(op, before)
         dims = [wanted] if wanted is not None else []
-        given = value_dims(op.input)
-        dims += [given, *_parts(given), None, *self.moved(op.result, before)]
+        given = _given(op.input, before)
+        dims += [given, *_parts(given), None]
+        dims += [*self.moved(op.result, before), *self._elsewhere(op.result, before, given)]
         return [Cure((ChangeConstraint(constraint, new),)) for new in dict.fromkeys(dims) if new != before]
 
     def of_result(self, value: SSAValue, wanted: Dims | None = None) -> list[Cure]:
@@ -137,13 +139,26 @@ class Candidates:
                 if target != source and self._divides(value, moved):
                     yield tuple(map(tuple, moved))
 
+    def _elsewhere(self, value: SSAValue, before: Dims, given: Dims) -> Iterator[Dims]:
+        """Yield the layouts that split another, whole dimension over the axes of its operand that a constraint drops."""
+        used = {axis.name for axes in before for axis in axes}
+        for axes in given:
+            if axes and used.isdisjoint(axis.name for axis in axes):
+                added = self.with_axes(value, before, axes)
+                yield from (dims for dims in added if axes in dims and dims.index(axes) != given.index(axes))
+
     def extended(self, value: SSAValue, before: Dims) -> Iterator[Dims]:
         """Yield layouts that split a dimension of a value over one more axis."""
         used = {axis.name for axes in before for axis in axes}
         free = [AxisRef(name) for name, size in self._program.mesh.axes if size > 1 and name not in used]
-        for axis, target in product(free, range(len(before))):
+        for axis in free:
+            yield from self.with_axes(value, before, [axis])
+
+    def with_axes(self, value: SSAValue, before: Dims, axes: Sequence[AxisRef]) -> Iterator[Dims]:
+        """Yield layouts that split a dimension of a value over more axes."""
+        for target in range(len(before)):
             added = [[*each] for each in before]
-            added[target].append(axis)
+            added[target] += axes
             if self._divides(value, added):
                 yield tuple(map(tuple, added))
 
@@ -313,6 +328,16 @@ class Candidates:
 def tree(argument: BlockArgument) -> str:
     """Return the name of the parameter of the function that an argument is a leaf of, such as `params`."""
     return re.split(r"[\[.]", given_name(argument), maxsplit=1)[0]
+
+
+def _given(value: SSAValue, before: Dims) -> Dims:
+    """Return the layout of a constrained value, or that of a value it is computed from elementwise, if not `before`."""
+    at: SSAValue | None = value
+    while at is not None and value_dims(at) == before:
+        operands = at.op.operands if isinstance(at, OpResult) and is_elementwise(at.op) else ()
+        same = [operand for operand in operands if operand.type == value.type]
+        at = next((operand for operand in same if value_dims(operand) != before), same[0] if same else None)
+    return before if at is None else value_dims(at)
 
 
 def _parts(dims: Dims) -> Iterator[Dims]:

@@ -38,15 +38,11 @@ _Step = Callable[[SSAValue], Iterator[tuple[Operation, list[SSAValue]]]]
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
     """Find constraints near reshards: of the constrained tensor, or in the elementwise operations around it."""
-    lines: dict[tuple[Location | Attribute, TensorSharding], list[ReshardOp]] = {}
-    for op in program.operations:
-        if isinstance(op, ReshardOp) and op not in program.passed_on:
-            lines.setdefault((python_line(location_of(op)) or op.result.type, op.sharding.data), []).append(op)
+    lines = constraints_by_line(program)
     candidates = Candidates(program)
-    together = _together(program, [constraints[0] for constraints in lines.values()])
-    for (_, sharding), constraints in lines.items():
-        near = {op for constraint in constraints for op in _around(constraint)}
-        collectives = [each for each in program.collectives if _is_reshard_of(each, near)]
+    together = _together(program, [constraints[0] for constraints in lines])
+    for constraints in lines:
+        collectives = reshards_around(program, constraints)
         worst = constraints[0]
         received = sum(each.bytes for each in collectives)
         repeated = 0 if received else _repeated_bytes(program, worst)
@@ -54,14 +50,29 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             cures = [*together.get(worst, ()), *candidates.of_constraint(worst)]
             yield Suspicion(
                 worst,
-                f"the sharding constraint {format_dims(sharding)} on {worst.result.type} reshards tensors that are "
-                "sharded well without it",
+                f"the sharding constraint {format_dims(worst.sharding.data)} on {worst.result.type} reshards tensors "
+                "that are sharded well without it",
                 "",
                 received=received,
                 held=repeated,
                 collectives=[each.op for each in collectives],
                 cures=cures if received else cures[:_FEW],
             )
+
+
+def constraints_by_line(program: LintedProgram) -> list[list[ReshardOp]]:
+    """Return the constraints of each Python line and sharding, or of each type and sharding without lines."""
+    lines: dict[tuple[Location | Attribute, TensorSharding], list[ReshardOp]] = {}
+    for op in program.operations:
+        if isinstance(op, ReshardOp) and op not in program.passed_on:
+            lines.setdefault((python_line(location_of(op)) or op.result.type, op.sharding.data), []).append(op)
+    return [*lines.values()]
+
+
+def reshards_around(program: LintedProgram, constraints: Sequence[ReshardOp]) -> list[Collective]:
+    """Return the collectives that reshard constrained tensors, or for the elementwise operations around them."""
+    near = {op for constraint in constraints for op in _around(constraint)}
+    return [each for each in program.collectives if _is_reshard_of(each, near)]
 
 
 def _together(program: LintedProgram, constraints: Sequence[ReshardOp]) -> Mapping[ReshardOp, Sequence[Cure]]:

@@ -22,8 +22,8 @@ def keep(x: jax.Array, *spec: str | None) -> jax.Array:
 
 
 def replicated_by_helper(x: jax.Array, w: jax.Array) -> jax.Array:
-    h = keep(jnp.tanh(x @ w), None, None)  # mistake
-    return keep(h @ w, "data", "model")
+    h = keep(jnp.tanh(keep(x, "data") @ w))  # mistake
+    return h @ w
 
 
 def replicated_in_loss(params: Any, x: jax.Array) -> jax.Array:
@@ -51,6 +51,20 @@ def replicated_images(images: jax.Array, kernel: jax.Array) -> jax.Array:
 
     h = constrained(jax.nn.relu(convolved(images)), P())  # mistake
     return convolved(h).mean((2, 3))
+
+
+def misplaced_scores(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
+    scores = jnp.einsum("bqhk,bshk->bhqs", q, k) / 8
+    scores = constrained(scores, P("data", None, "model"))  # mistake
+    return jnp.einsum("bhqs,bshk->bqhk", jax.nn.softmax(scores), v)
+
+
+def gathered_momentum(w: jax.Array, m: jax.Array, g: jax.Array) -> tuple[jax.Array, jax.Array]:
+    m = 0.9 * m + g
+    update = constrained(m, P())  # mistake
+    for _ in range(3):
+        update = 1.5 * update - 0.5 * update @ update.swapaxes(1, 2) @ update
+    return w - 0.1 * update, m
 
 
 def cast_down(x: jax.Array, w: jax.Array) -> jax.Array:
@@ -202,6 +216,20 @@ MISTAKES: dict[str, Mistake] = {
         Written(
             replicated_under_vmap,
             (tensor(4, 4096, 1024, split=P(None, "data")), tensor(4, 1024, 1024)),
+            mesh=EIGHT,
+        ),
+    ),
+    "scores split along the queries, of queries and keys split by heads": Mistake(
+        "misplaced-constraint",
+        Written(misplaced_scores, (tensor(16, 512, 8, 64, split=P("data", None, "model")),) * 3),
+    ),
+    "a momentum that is gathered whole before products of each layer": Mistake(
+        "costly-constraint",
+        Written(
+            gathered_momentum,
+            (tensor(8, 1024, 1024, split=P(None, "data")),) * 3,
+            donated=(0, 1),
+            results=(P(None, "data"), P(None, "data")),
             mesh=EIGHT,
         ),
     ),
