@@ -121,7 +121,7 @@ _RULES = (
     _rule(manual_computation_returns_whole, needs_cure=True),
     _rule(batch_not_sharded, needs_cure=True, is_unmeasured=True),
     _rule(forgotten_constraint, FixThresholds(share=0.05), needs_cure=True, is_unmeasured=True),
-    _rule(optimizer_state),
+    _rule(optimizer_state, is_evident=True),
     _rule(replicated_tensor, least="replicated"),
     _rule(replicated_parameter, FixThresholds(share=0.15), needs_cure=True, saves_arguments=True),
     _rule(indivisible_dimension),

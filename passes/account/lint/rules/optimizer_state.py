@@ -67,6 +67,7 @@ def _suspicion(program: LintedProgram, found: dict[BlockArgument, BlockArgument]
         times=len(found),
         collectives=[each.op for each in collectives],
         cures=[Cure(tuple(edits))],
+        cause=__name__,
     )
 
 
