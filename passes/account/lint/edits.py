@@ -111,8 +111,11 @@ class ShardResult(Edit):
 
     @property
     def text(self) -> str:
-        how = "leave out" if self.dims is None else f"give result {self.index}, in"
-        return f"{how} out_shardings" + ("" if self.dims is None else f", {spec(self.dims)}")
+        return _results_text([f"result {self.index}"], self.dims)
+
+
+def _results_text(names: Sequence[str], dims: Dims | None) -> str:
+    return "leave out out_shardings" if dims is None else f"give {several(names)}, in out_shardings, {spec(dims)}"
 
 
 def dims_of(sharding: TensorSharding | None, value: SSAValue) -> Dims:
@@ -190,9 +193,13 @@ class Cure:
     def text(self) -> str:
         """The edits as one instruction; arguments with one sharding are listed together."""
         alike: dict[Dims | None, list[str]] = {}
+        results: dict[Dims | None, list[str]] = {}
         for edit in self.edits:
             if isinstance(edit, ShardArgument):
                 alike.setdefault(edit.dims, []).append(edit.name)
+            elif isinstance(edit, ShardResult):
+                results.setdefault(edit.dims, []).append(f"result {edit.index}")
         arguments = [ShardArgument(0, several(names), dims).text for dims, names in alike.items()]
-        others = [edit.text for edit in self.edits if not isinstance(edit, ShardArgument)]
-        return ", and ".join(dict.fromkeys([*arguments, *others]))
+        returned = [_results_text(names, dims) for dims, names in results.items()]
+        others = [edit.text for edit in self.edits if not isinstance(edit, ShardArgument | ShardResult)]
+        return ", and ".join(dict.fromkeys([*arguments, *returned, *others]))

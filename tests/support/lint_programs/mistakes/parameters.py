@@ -18,6 +18,21 @@ def momentum(params: Any, state: Any, x: jax.Array) -> Any:
     return jax.tree.map(lambda p, m: p - 0.1 * m, params, state), state
 
 
+def statistics(factor: jax.Array, w: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Update the curvature of a layer, and scale its weights by it."""
+    factor = 0.9 * factor + 0.1 * x.T @ x / x.shape[0]
+    return factor, w / jnp.sqrt(jnp.trace(factor))
+
+
+def waves(before: jax.Array, now: jax.Array, speed: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def step(_: int, fields: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        before, now = fields
+        neighbours = sum(jnp.roll(now, by, axis) for by in (1, -1) for axis in (0, 1))
+        return now, 2 * now - before + speed * (neighbours - 4 * now)
+
+    return jax.lax.fori_loop(0, 4, step, (before, now))
+
+
 def adam(params: Any, mu: Any, nu: Any, x: jax.Array) -> Any:
     gradients = jax.grad(layers_loss)(params, x)
     mu = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, mu, gradients)
@@ -269,6 +284,28 @@ MISTAKES: dict[str, Mistake] = {
         "sum-over-sharded-operand",
         Written(descend(outputs_first_loss), (outputs_first(P(None, "model"), P("model", None)), DATA)),
         "params[1]['up']",
+    ),
+    "statistics of a batch on every device": Mistake(
+        "sum-of-replicated-state",
+        Written(
+            statistics,
+            (tensor(4096, 4096, split=P()), tensor(4096, 1024, split=P()), tensor(8192, 4096, split=P("data"))),
+            donated=(0, 1),
+            results=(P(), P()),
+            mesh=EIGHT,
+        ),
+        "factor",
+    ),
+    "fields that come out split along the other dimension": Mistake(
+        "state-changes-layout",
+        Written(
+            waves,
+            (tensor(2048, 2048, split=P("data")),) * 3,
+            donated=(0, 1),
+            results=(P(None, "data"), P(None, "data")),
+            mesh=EIGHT,
+        ),
+        "before",
     ),
     "parameters that come out replicated": Mistake(
         "state-changes-layout",
