@@ -140,7 +140,7 @@ class Candidates:
                     yield tuple(map(tuple, moved))
 
     def _elsewhere(self, value: SSAValue, before: Dims, given: Dims) -> Iterator[Dims]:
-        """Yield the layouts that split another, whole dimension over the axes of its operand that a constraint drops."""
+        """Yield layouts that split another, whole dimension over the axes of its operand that a constraint drops."""
         used = {axis.name for axes in before for axis in axes}
         for axes in given:
             if axes and used.isdisjoint(axis.name for axis in axes):

@@ -1,5 +1,7 @@
 """Specs of `jax.shard_map` that gather, and small collectives."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -83,6 +85,16 @@ def pipelined(ws: jax.Array, xs: jax.Array) -> jax.Array:
     return jax.shard_map(local, in_specs=specs, out_specs=P(None, "data"), check_vma=False)(ws, xs)
 
 
+def last_stage_loss(ws: jax.Array, xs: jax.Array, *, masked: bool = True) -> jax.Array:
+    def local(ws: jax.Array, xs: jax.Array) -> jax.Array:
+        outs, is_last = jnp.tanh(xs @ ws[0]), lax.axis_index("model") == 3
+        outs = lax.psum(jnp.where(is_last, outs, 0) if masked else outs * is_last, "model")  # mistake
+        return lax.psum(jnp.mean(outs**2), "data")
+
+    specs = (P("model"), P(None, "data"))
+    return jax.shard_map(local, in_specs=specs, out_specs=P(), check_vma=False)(ws, xs)
+
+
 def pipelined_loss(ws: jax.Array, xs: jax.Array) -> jax.Array:
     return jnp.mean(pipelined(ws, xs) ** 2)
 
@@ -100,6 +112,18 @@ MISTAKES: dict[str, Mistake] = {
         "collective-in-loop",
         Written(descend(pipelined_loss), STAGES, mesh={"data": 2, "model": 4}),
         at=pipelined,
+        has_cure=False,
+    ),
+    "outputs of the last stage that are summed before a loss": Mistake(
+        "sum-before-reduction",
+        Written(last_stage_loss, STAGES, mesh={"data": 2, "model": 4}),
+        at=last_stage_loss,
+        has_cure=False,
+    ),
+    "outputs of the last stage times a mask that are summed before a loss": Mistake(
+        "sum-before-reduction",
+        Written(partial(last_stage_loss, masked=False), STAGES, mesh={"data": 2, "model": 4}),
+        at=last_stage_loss,
         has_cure=False,
     ),
     "a cast of weights after their all_gather": Mistake(

@@ -1,0 +1,96 @@
+"""A tensor that one device has is summed over devices, which then reduce it to a much smaller one.
+
+The sum of a tensor that is masked to zeros on all devices but one is a broadcast. The outputs of a pipeline, which its
+last stage has, are summed so that each device computes the loss, though the sum of the loss is one number.
+
+Before::
+
+    outputs = jax.lax.psum(jnp.where(is_last, outputs, 0), "stage")
+    return jnp.mean((outputs - targets) ** 2)
+
+After::
+
+    loss = jnp.mean((outputs - targets) ** 2)
+    return jax.lax.psum(jnp.where(is_last, loss, 0), "stage")
+"""
+
+from collections.abc import Iterator
+
+from xdsl.dialects.builtin import i1
+from xdsl.ir import SSAValue
+
+from sdy.ir.shapes import rank
+from sdy.passes.account.lint.findings import Suspicion
+from sdy.passes.account.lint.program import LintedProgram
+from sdy.passes.account.lint.wording import quoted_axes
+from sdy.passes.common.properties import is_pure, uniform_number, value_bytes
+from sdy.stablehlo.broadcast import BroadcastInDimOp
+from sdy.stablehlo.checks.agreement import element_type
+from sdy.stablehlo.elementwise import ConvertOp, MulOp
+from sdy.stablehlo.mixed_elementwise import SelectOp
+
+_MOST = 1 / 8
+"""The part of the bytes of the sum that the smaller tensors have."""
+
+
+def check(program: LintedProgram) -> Iterator[Suspicion]:
+    """Find all-reduces of masked tensors whose results are only used for much smaller tensors."""
+    for collective in program.collectives:
+        op = collective.op
+        if collective.kind != "all-reduce" or len(op.results) != 1 or not _is_masked(op.operands[0]):
+            continue
+        total = value_bytes(op.results[0])
+        smaller = _reduced(op.results[0], _MOST * total)
+        part = sum(map(value_bytes, smaller)) / total
+        if smaller and part <= _MOST:
+            axes, type_ = quoted_axes(collective.axes), max(smaller, key=value_bytes).type
+            yield Suspicion(
+                collective.source or op,
+                f"an all-reduce over {axes} sums {op.results[0].type}, which is zero on all devices but those that a "
+                f"condition selects, and devices only use it to compute {type_}",
+                f"compute {type_} first, and mask and sum that",
+                received=(1 - part) * collective.bytes,
+                collectives=[op],
+            )
+
+
+def _is_masked(value: SSAValue) -> bool:
+    """Return whether a value is a tensor, or zeros, by one condition for all elements."""
+    op = value.owner
+    if isinstance(op, MulOp):
+        return any(_is_condition(_moved(each)) for each in op.operands)
+    return isinstance(op, SelectOp) and _is_condition(_moved(op.pred)) and any(map(_is_zero, op.operands[1:]))
+
+
+def _is_condition(value: SSAValue) -> bool:
+    return not rank(value.type) and element_type(value) == i1
+
+
+def _is_zero(value: SSAValue) -> bool:
+    return uniform_number(_moved(value)) == 0
+
+
+def _moved(value: SSAValue) -> SSAValue:
+    """Return the value that a value is cast or broadcast from."""
+    while isinstance(value.owner, BroadcastInDimOp | ConvertOp):
+        value = value.owner.operands[0]
+    return value
+
+
+def _reduced(value: SSAValue, most: float) -> list[SSAValue]:
+    """Return the first values of at most these bytes on each path from a value; none if a path has none."""
+    found: dict[SSAValue, None] = {}
+    seen: set[SSAValue] = {value}
+    pending = [value]
+    while pending:
+        for use in pending.pop().uses:
+            op = use.operation
+            if not op.results or (op.regions and not is_pure(op)):
+                return []
+            for result in op.results:
+                if value_bytes(result) <= most:
+                    found[result] = None
+                elif result not in seen:
+                    seen.add(result)
+                    pending.append(result)
+    return [*found]
