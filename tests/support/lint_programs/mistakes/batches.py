@@ -39,6 +39,11 @@ def token_params() -> dict[str, Any]:
     }
 
 
+def mixed_loss(params: Any, x: jax.Array, key: jax.Array) -> jax.Array:
+    others = x[jax.random.permutation(key, len(x))]  # mistake
+    return mlp_loss(params, 0.7 * x + 0.3 * others)
+
+
 def kept_loss(params: Any, x: jax.Array) -> jax.Array:
     h = constrained(jnp.tanh(x @ params["up"]), P("data"))
     return jnp.mean(constrained(h @ params["down"], P("data")) ** 2)
@@ -112,6 +117,21 @@ def joined_views_loss(params: Any, first: jax.Array, second: jax.Array) -> jax.A
 
 
 MISTAKES: dict[str, Mistake] = {
+    "a batch that is shuffled in a step": Mistake(
+        "shuffled-batch",
+        Written(
+            descend(mixed_loss),
+            (
+                {"up": tensor(1024, 1024, split=P()), "down": tensor(1024, 1024, split=P())},
+                DATA,
+                tensor(2, split=P(), dtype="uint32"),
+            ),
+            mesh=EIGHT,
+        ),
+        at=mixed_loss,
+        has_cure=False,
+        needs_names=True,
+    ),
     "states of a loop on every device": Mistake(
         "batch-not-sharded",
         Written(integrated, (mlp(P(None, "model"), P("model")), tensor(16384, 1024, split=P()))),
