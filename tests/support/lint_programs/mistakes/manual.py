@@ -22,7 +22,7 @@ def mapped(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
 
 def mapped_in_scan(ws: jax.Array, x: jax.Array) -> jax.Array:
     def layer(x: jax.Array, w: jax.Array) -> tuple[jax.Array, None]:
-        y = jax.shard_map(jnp.tanh, in_specs=P("data"), out_specs=P("data"))(x * w)  # mistake
+        y = jax.shard_map(lambda x: jnp.flip(x, 0), in_specs=P("data"), out_specs=P("data"))(x * w)  # mistake
         return y, None
 
     return lax.scan(layer, x, ws)[0]
@@ -41,7 +41,7 @@ def mapped_with_gather(x: jax.Array, w: jax.Array) -> jax.Array:
         return lax.all_gather(jnp.tanh(x), "data", tiled=True)
 
     y = jax.shard_map(local, in_specs=P("data"), out_specs=P(), check_vma=False)(x)  # mistake
-    return constrained(y, P("data")) @ w
+    return constrained(y, P("data")) @ w + y[0]
 
 
 def many_gathers(scales: list[jax.Array], x: jax.Array) -> jax.Array:
