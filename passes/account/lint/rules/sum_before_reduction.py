@@ -41,15 +41,15 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             continue
         total = value_bytes(op.results[0])
         smaller = _reduced(op.results[0], _MOST * total)
-        part = sum(map(value_bytes, smaller)) / total
-        if smaller and part <= _MOST:
+        bytes_ = sum(map(value_bytes, smaller))
+        if smaller and total and bytes_ <= _MOST * total:
             axes, type_ = quoted_axes(collective.axes), max(smaller, key=value_bytes).type
             yield Suspicion(
                 collective.source or op,
                 f"an all-reduce over {axes} sums {op.results[0].type}, which is zero on all devices but those that a "
                 f"condition selects, and devices only use it to compute {type_}",
                 f"compute {type_} first, and mask and sum that",
-                received=(1 - part) * collective.bytes,
+                received=(1 - bytes_ / total) * collective.bytes,
                 collectives=[op],
             )
 
