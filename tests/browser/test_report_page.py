@@ -285,7 +285,7 @@ def test_findings_come_first_and_are_read_by_keys(open_report: Open, gathered: R
     page = open_report(gathered)
     expect(page.get_by_role("link", name="findings")).to_have_attribute("aria-current", "page")
     expect(page.locator("#headline p").first).to_contain_text("Avoidable: each device receives 180 MiB more")
-    expect(page.locator("#headline p").first).to_contain_text("Fix: remove jax.lax.with_sharding_constraint")
+    expect(page.locator("#headline p").first).to_contain_text("Fix: change jax.lax.with_sharding_constraint")
     expect(rows(page)).to_have_count(1)
     expect(rows(page)).to_contain_text("180 MiB")
     page.locator(".rows").focus()
