@@ -39,9 +39,9 @@ def _is_elementwise_only(value: SSAValue) -> bool:
     )
 
 
-def _read_elementwise(main: FuncOp, value: SSAValue) -> list[BlockArgument]:
-    """Return the arguments of `main` that a value is computed from elementwise."""
-    arguments: dict[BlockArgument, None] = {}
+def elementwise_leaves(value: SSAValue) -> set[SSAValue]:
+    """Return the values that a value is computed from elementwise, and that are not."""
+    leaves: set[SSAValue] = set()
     seen: set[SSAValue] = set()
     pending = [value]
     while pending:
@@ -49,8 +49,15 @@ def _read_elementwise(main: FuncOp, value: SSAValue) -> list[BlockArgument]:
         if at in seen:
             continue
         seen.add(at)
-        if isinstance(at, BlockArgument) and at.owner is main.body.block:
-            arguments[at] = None
-        elif isinstance(at, OpResult) and (is_elementwise(at.op) or isinstance(at.op, ReshardOp)):
+        if isinstance(at, OpResult) and (is_elementwise(at.op) or isinstance(at.op, ReshardOp)):
             pending += at.op.operands
+        else:
+            leaves.add(at)
+    return leaves
+
+
+def _read_elementwise(main: FuncOp, value: SSAValue) -> list[BlockArgument]:
+    """Return the arguments of `main` that a value is computed from elementwise."""
+    leaves = elementwise_leaves(value)
+    arguments = [leaf for leaf in leaves if isinstance(leaf, BlockArgument) and leaf.owner is main.body.block]
     return sorted(arguments, key=lambda argument: argument.index)

@@ -23,13 +23,13 @@ from math import prod
 from xdsl.ir import BlockArgument, OpResult, SSAValue
 
 from sdy.axes import AxisRef
-from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
 from sdy.passes.account.causes import Purpose
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.candidates import Candidates, tree
 from sdy.passes.account.lint.edits import Cure, value_dims
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
+from sdy.passes.account.lint.optimizer_states import elementwise_leaves
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import quoted_axes
 from sdy.passes.account.name_lists import several
@@ -53,7 +53,8 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
     found: dict[tuple[str, AxisNames], _Found] = {}
     for index, result in find_state(program.main).items() if end and sums else ():
         state = program.main.args[index]
-        leaves = _read(end.operands[result]) if end and state not in known and _is_average(state) else set[SSAValue]()
+        is_candidate = state not in known and _is_average(state)
+        leaves = elementwise_leaves(end.operands[result]) if end and is_candidate else set[SSAValue]()
         collectives = [each for value in leaves if isinstance(value, OpResult) for each in sums.get(value.op, ())]
         axes = {each.axes for each in collectives}
         own = {axis.name for dims in value_dims(state) for axis in dims}
@@ -67,23 +68,6 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
 def _is_average(state: BlockArgument) -> bool:
     """Return whether only elementwise operations use a state."""
     return bool(state.uses) and all(is_elementwise(use.operation) for use in state.uses)
-
-
-def _read(value: SSAValue) -> set[SSAValue]:
-    """Return the values that a value is computed from elementwise, and that are not."""
-    leaves: set[SSAValue] = set()
-    seen: set[SSAValue] = set()
-    pending = [value]
-    while pending:
-        at = pending.pop()
-        if at in seen:
-            continue
-        seen.add(at)
-        if isinstance(at, OpResult) and (is_elementwise(at.op) or isinstance(at.op, ReshardOp)):
-            pending += at.op.operands
-        else:
-            leaves.add(at)
-    return leaves
 
 
 def _suspicion(program: LintedProgram, candidates: Candidates, states: _Found, axes: AxisNames) -> Suspicion:
