@@ -69,6 +69,36 @@ func.func @in_loop(%arg0: tensor<2x8xf32>, %arg1: tensor<i32>) -> tensor<2x8xf32
   return %0#1 : tensor<2x8xf32>
 }
 
+// The branch is not taken by all devices of a group: the collective stays before it.
+// CHECK-LABEL: func.func @in_branch
+// CHECK-SAME:      (%[[ARG:.*]]: tensor<16xf32>)
+func.func @in_branch(%arg0: tensor<16xf32>) -> tensor<2xf32> {
+  // CHECK:      %[[OWN:.*]] = "stablehlo.reduce_scatter"(%[[ARG]])
+  // CHECK:      "stablehlo.if"
+  // CHECK-NOT:  stablehlo.reduce_scatter
+  // CHECK:      %[[HALF:.*]] = stablehlo.divide %[[OWN]], %{{.*}} : tensor<2xf32>
+  // CHECK-NEXT: stablehlo.return %[[HALF]]
+  %0 = "stablehlo.all_reduce"(%arg0) <{replica_groups = dense<[[0, 1, 2, 3, 4, 5, 6, 7]]> : tensor<1x8xi64>, channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, use_global_device_ids}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %sum = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %sum : tensor<f32>
+  }) : (tensor<16xf32>) -> tensor<16xf32>
+  %two = stablehlo.constant dense<2> : tensor<ui32>
+  %id = stablehlo.partition_id : tensor<ui32>
+  %start = stablehlo.multiply %id, %two : tensor<ui32>
+  %first = stablehlo.compare LT, %id, %two : (tensor<ui32>, tensor<ui32>) -> tensor<i1>
+  %1 = "stablehlo.if"(%first) ({
+    %twos = stablehlo.constant dense<2.0> : tensor<16xf32>
+    %half = stablehlo.divide %0, %twos : tensor<16xf32>
+    %own = stablehlo.dynamic_slice %half, %start, sizes = [2] : (tensor<16xf32>, tensor<ui32>) -> tensor<2xf32>
+    stablehlo.return %own : tensor<2xf32>
+  }, {
+    %begin = stablehlo.slice %arg0 [0:2] : (tensor<16xf32>) -> tensor<2xf32>
+    stablehlo.return %begin : tensor<2xf32>
+  }) : (tensor<i1>) -> tensor<2xf32>
+  return %1 : tensor<2xf32>
+}
+
 // Unchanged: the next device's elements, elements at an index that is not known, and a result with another use.
 // CHECK-LABEL: func.func @unchanged
 func.func @unchanged(%arg0: tensor<2x8xf32>, %arg1: tensor<i32>) -> (tensor<2x8xf32>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<16x8xf32>) {

@@ -13,7 +13,7 @@ from sdy.interpreter.grid import Grid
 from sdy.interpreter.groups import groups_of
 from sdy.ir.editing import AnalysisPreservingPass, change_type, erase, erase_unused, replace
 from sdy.ir.fast_access import has_trait
-from sdy.ir.shapes import is_static_tensor, shape_of
+from sdy.ir.shapes import is_static_tensor, shape, shape_of
 from sdy.ir.walking import operations_of
 from sdy.passes.common.properties import uniform_number
 from sdy.passes.spmd.device_scalars import DeviceScalars
@@ -59,12 +59,12 @@ class KeepOwnSlicesPass(AnalysisPreservingPass):
 def _producers(value: SSAValue) -> tuple[Sequence[Operation], object]:
     """Return the elementwise operations that compute `value` from one tensor, the last one first, and its owner.
 
-    Nothing else uses their results and the tensor.
+    Nothing else uses their results and the tensor, which has their shape: a scalar can be the predicate of a select.
     """
     elementwise: list[Operation] = []
     while value.has_one_use() and isinstance(op := value.owner, Operation) and has_trait(op, Elementwise):
         varying = _varying(op)
-        if len(varying) != 1:
+        if len(varying) != 1 or shape(varying[0].type) != shape(value.type):
             break
         elementwise.append(op)
         value = varying[0]
@@ -96,9 +96,10 @@ def _keep_own(
     if starts != [kept * positions[device] for device in range(devices)]:
         return
     start_indices = [*slice_.start_indices]
-    own = _own_part(whole, dim, parts, before(slice_))
+    # The slice may be in a branch that only some devices take, or in a loop: the collective stays where it is.
+    own = _own_part(whole, dim, parts, before(whole))
     for op in reversed(elementwise):
-        own = _of_part(op, own, before(slice_))
+        own = _of_part(op, own, before(op))
     replace(slice_, [own])
     for op in (*elementwise, whole):
         erase(op)

@@ -45,6 +45,15 @@ def in_loop(x: jax.Array) -> jax.Array:
     return lax.scan(step, x, None, length=3)[0]
 
 
+def in_branch(x: jax.Array) -> jax.Array:
+    total = lax.psum(x, D)
+    return lax.cond(lax.axis_index(M) == 0, lambda: own(total / 4, D, 1), lambda: x[:, :4])
+
+
+def of_flag(x: jax.Array) -> jax.Array:
+    return own(lax.select_n(lax.psum(x[0, 0, 0], D) > 0, jnp.zeros(SHAPE), jnp.ones(SHAPE)), D, 1)
+
+
 KEPT: dict[str, tuple[Function, list[str]]] = {
     "a sum": (lambda x: own(lax.psum(x, D), D, 1), ["reduce_scatter"]),
     "a maximum": (lambda x: own(lax.pmax(x, M), M, 2), ["reduce_scatter"]),
@@ -57,6 +66,8 @@ KEPT: dict[str, tuple[Function, list[str]]] = {
     "a loop": (in_loop, ["reduce_scatter", "all_gather"]),
     "of a cast": (lambda x: own(2 - jnp.exp(lax.psum(x, D).astype("bfloat16")) / 3, D, 1), ["reduce_scatter"]),
     "a sum with itself": (lambda x: own(lax.psum(x, D) + x, D, 1), ["all_reduce"]),
+    "in a branch": (in_branch, ["reduce_scatter"]),
+    "a scalar that selects": (of_flag, ["all_reduce"]),
     "other axes": (lambda x: own(lax.psum(x, D), M, 1), ["all_reduce"]),
     "the next part": (lambda x: own(gathered(x, D, 0), D, 0, offset=1), ["all_gather"]),
     "parts in reverse": (lambda x: own(lax.psum(x, D), D, 0, turned=True), ["all_reduce"]),
