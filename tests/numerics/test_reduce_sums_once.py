@@ -70,6 +70,8 @@ KEPT: dict[str, tuple[Function, int]] = {
     "a maximum": (lambda x, w: jnp.max(x, axis=0) + gram(w)[0], 2),
     "a product": (lambda x, w: gram(x) * gram(w), 2),
     "a function": (lambda x, w: jnp.tanh(gram(x)) + gram(w), 2),
+    "divided by zero": (lambda x, w: gram(x) / 0 + gram(w), 2),
+    "times infinity": (lambda x, w: float("inf") * gram(x) - gram(w), 2),
     "other axes": (lambda x, w: gram(x) + constrain(constrain(w.T, None, M) @ constrain(w, M)), 2),
     "a branch": (of_branch, 3),
     "larger after a cast": (

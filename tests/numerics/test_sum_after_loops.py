@@ -129,6 +129,7 @@ KEPT: dict[str, Loop] = {
     "a narrower total": lambda xs: scanned(
         lambda total, x: (total + gram(x).astype(jnp.bfloat16), None), jnp.zeros((WIDTH, WIDTH), jnp.bfloat16)
     )(xs),
+    "divided by zero": scanned(lambda total, x: (total + gram(x) / 0, None)),
     "a branch": scanned(of_branch),
     "an unknown number of turns": turns_of_data,
     "a condition that reads it": until_large,
