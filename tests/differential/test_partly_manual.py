@@ -15,7 +15,11 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import sdy
+from partitioned_programs import partitioned
 from samples import covering, sample
+from sdy.ir.walking import operations_of
+from sdy.passes.jax.bindings.from_jax import from_jax
+from sdy.passes.spmd.local_module import COLLECTIVES
 
 MESH = jax.make_mesh((2, 4), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
 X = np.arange(64, dtype=np.float32).reshape(8, 8) % 5 - 2
@@ -130,3 +134,26 @@ def test_layouts_outside_change_no_result(
     ours, theirs = (jit(program, in_shardings=shardings)(X, W) for jit in (sdy.jit, jax.jit))
     for name, value in theirs.items():
         np.testing.assert_array_equal(ours[name], value, name)
+
+
+ROWS: dict[str, Callable[[jax.Array], jax.Array]] = {
+    "all_reduce": lambda x: lax.pmax(x, "data"),
+    "reduce_scatter": lambda x: lax.psum_scatter(x, "data", tiled=True),
+    "all_gather": lambda x: lax.all_gather(x, "data", tiled=True),
+    "all_to_all": lambda x: lax.all_to_all(x, "data", 0, 0, tiled=True),
+    "collective_permute": lambda x: lax.ppermute(x, "data", SWAP),
+}
+
+
+@pytest.mark.parametrize("collective", ROWS)
+def test_uneven_columns_stay_sharded_in_collectives_of_rows(collective: str) -> None:
+    def body(x: jax.Array) -> jax.Array:
+        return ROWS[collective](x[:, :13] * 2).sum(axis=1, keepdims=True)
+
+    manual = jax.shard_map(
+        body, mesh=MESH, in_specs=P("data"), out_specs=P("data"), axis_names={"data"}, check_vma=False
+    )
+    x = jax.device_put(W, NamedSharding(MESH, P("data", "model")))
+    local = partitioned(from_jax(jax.jit(manual).lower(x)))
+    assert [op.name for op in operations_of(local, *COLLECTIVES)] == [f"stablehlo.{collective}", "stablehlo.all_reduce"]
+    np.testing.assert_array_equal(sdy.jit(manual)(x), jax.jit(manual)(x))

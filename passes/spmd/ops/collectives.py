@@ -43,7 +43,7 @@ from sdy.passes.spmd.emit.device_shards import (
     take_shard,
 )
 from sdy.passes.spmd.emit.illegality import Illegality
-from sdy.passes.spmd.emit.op_conversion import OpConversion, PaddedConversion, Target, unless_empty
+from sdy.passes.spmd.emit.op_conversion import OpConversion, PaddedConversion, Target, carries, unless_empty
 from sdy.passes.spmd.emit.operation_partitioning import Lower, OperationPartitioning, PartitioningTable
 from sdy.passes.spmd.emit.padding import Insertion, Padding
 from sdy.passes.spmd.emit.resplitting import gather_after_exchange, resplit, slice_with_exchange
@@ -335,7 +335,11 @@ _LOWERINGS: dict[type[CollectiveOp], Lower] = {
     dialect.ShardedToUnreducedOp: _lower_sharded_to_unreduced,
 }
 
+_ACROSS_DEVICES = (hlo.AllGatherOp, hlo.AllReduceOp, hlo.AllToAllOp, hlo.CollectiveBroadcastOp, hlo.ReduceScatterOp)
+"""Collectives of functions of `jax.shard_map`, which treat the elements along the other dimensions alike."""
+
 PARTITIONING: PartitioningTable = {
+    **dict.fromkeys(_ACROSS_DEVICES, OperationPartitioning(pad=carries)),
     hlo.CollectivePermuteOp: OperationPartitioning(pad=_pad_permute_of_devices, illegality=_illegality_permuted),
     **{op: OperationPartitioning(pad=_pad, lower=lower, always_lowered=True) for op, lower in _LOWERINGS.items()},
     dialect.AllGatherOp: OperationPartitioning(pad=_pad_all_gather, lower=_lower_all_gather, always_lowered=True),
