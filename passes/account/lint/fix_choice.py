@@ -25,7 +25,7 @@ _LEAST_EVIDENT = 0.5
 """The part of what the best fix saves that one of an evident mistake saves, which is then chosen."""
 
 _LEAST_ADDED = 0.1
-"""The smallest part of what a fix saves that some of its edits add to the others."""
+"""The smallest part of what a fix saves for which further edits, or a new constraint, are worth it."""
 
 _MOST_PARTS = 4
 """Number of fixes with fewer edits that are tried in place of a fix."""
@@ -102,12 +102,12 @@ def _most_specific(best: ChosenFix, helping: Sequence[ChosenFix], order: Mapping
 
 
 def _is_near(fix: ChosenFix, best: ChosenFix) -> bool:
-    """Return whether a fix costs little more than the best one: a few percent, or less than a finding does."""
+    """Return whether a fix costs little more than the best one: a small part, or less than a finding does."""
     match, _, before, after = fix
     least, large = best[3], match.program.thresholds.large
     return (
-        after.received - least.received <= max(_NEARLY * before.received, large)
-        and after.memory - least.memory <= max(_NEARLY * before.memory, large)
+        after.received - least.received <= max(_LEAST_ADDED * (before.received - least.received), large)
+        and after.memory - least.memory <= max(_LEAST_ADDED * (before.memory - least.memory), large)
         and after.seconds <= (1 + _NEARLY) * least.seconds
     )
 
