@@ -9,10 +9,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.ir import SSAValue
-from xdsl.rewriter import Rewriter
 
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
+from sdy.ir.editing import erase_unused
 from sdy.mesh import Mesh
 from sdy.passes.spmd.emit.compatibility import illegality_by_dims
 from sdy.passes.spmd.emit.device_shards import shape_of
@@ -37,7 +37,6 @@ from sdy.rules.shape import concatenation_kind
 from sdy.sharding import DimSharding, TensorSharding
 from sdy.stablehlo.emitter import before, with_shape
 from sdy.stablehlo.shape import ConcatenateOp
-from sdy.stablehlo.slicing import SliceOp
 
 
 def _exchange(op: ConcatenateOp, resolution: Resolution) -> bool:
@@ -190,7 +189,7 @@ class _Redistribution:
         shape = padded_over(self.layout, names)
         [padded_result] = builder.finish([part_of_result.rows()], [with_shape(op.result, shape)], [sharding])
         self.target.replace_all_uses_with(unpad(op, padded_result, self.layout.shape, sharding))
-        _erase_unused(self.target)
+        erase_unused([self.target])
 
 
 def _padded_operand(
@@ -204,16 +203,6 @@ def _padded_operand(
     if tuple(shape) != shape_of(value):
         value = pad_to(op, value, shape, zero_filler(op, value), wanted)
     return value, wanted
-
-
-def _erase_unused(value: SSAValue) -> None:
-    """Erase the reshards, slices and concatenations that `value` is computed by, as far as they are unused."""
-    op = value.owner
-    if isinstance(op, ReshardOp | ConcatenateOp | SliceOp) and not value.uses:
-        operands = list(op.operands)
-        Rewriter.erase_op(op)
-        for operand in dict.fromkeys(operands):
-            _erase_unused(operand)
 
 
 def _replicate(op: ConcatenateOp, resolution: Resolution) -> bool:
