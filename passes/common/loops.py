@@ -112,6 +112,15 @@ def loop_trips(op: WhileOp) -> int | None:
     return max(0, -(-(end - begin) // step))
 
 
+def loop_counters(op: WhileOp) -> set[SSAValue]:
+    """Return the arguments of the body of a loop that count from constants in constant steps."""
+    return {
+        argument
+        for argument, begin in zip(op.body.block.args, op.operands, strict=True)
+        if _constant(begin, op) is not None and _step(op, argument.index) is not None
+    }
+
+
 def _step(op: WhileOp, index: int) -> int | None:
     """Return the increment of the carried value `index` per iteration."""
     body = op.body.block

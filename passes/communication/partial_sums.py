@@ -5,8 +5,10 @@ from collections.abc import Mapping
 from xdsl.dialects.builtin import AnyFloat, IntegerType, bf16, f32, f64, i1
 from xdsl.ir import Attribute, SSAValue
 
+from sdy.ir.shapes import num_elements
 from sdy.passes.common.properties import uniform_number
 from sdy.passes.spmd.plan.reduction_kinds import region_reduction
+from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.elementwise import ConvertOp, DivOp, MulOp, NegOp
 from sdy.stablehlo.reducing_collectives import AllReduceOp
@@ -21,9 +23,9 @@ _FACTORS_OF_NARROW_EXPONENTS = (2.0**-12, 1.0)
 def reduction_behind(value: SSAValue) -> AllReduceOp | None:
     """Return the all-reduce whose sum `value` is, behind operations that commute with it, if nothing else uses it.
 
-    They are casts to wider floats, negations, reshapes, transposes and products of floats with constants. With infinite
-    or very large constants, or the reciprocal of zero, partial sums of both signs would become infinite, and their sum
-    not a number.
+    They are casts to wider floats, negations, reshapes, also by broadcasts, transposes and products of floats with
+    constants. With infinite or very large constants, or the reciprocal of zero, partial sums of both signs would become
+    infinite, and their sum not a number.
     """
     while value.has_one_use():
         match op := value.owner:
@@ -31,6 +33,8 @@ def reduction_behind(value: SSAValue) -> AllReduceOp | None:
                 is_sum = len(op.operands) == 1 and region_reduction(op.computation) == "sum"
                 return op if is_sum and is_linear(op.operands[0]) else None
             case ReshapeOp() | TransposeOp() | NegOp():
+                value = op.operand
+            case BroadcastInDimOp() if num_elements(op.operand) == num_elements(op.result):
                 value = op.operand
             case ConvertOp() if _is_wider_float(op):
                 value = op.operand

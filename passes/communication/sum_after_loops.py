@@ -1,15 +1,17 @@
-"""`sdy-sum-after-loops`: one all-reduce after a loop that accumulates the results of all-reduces."""
+"""`sdy-sum-after-loops`: one all-reduce after a loop that accumulates or stacks the results of all-reduces."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from sdy.dialect.constants import constant_number
 from sdy.ir.editing import insert, replace
 from sdy.ir.walking import innermost_first, operations_of
-from sdy.passes.common.loops import carried_unchanged, loop_trips
+from sdy.passes.common.known_scalars import is_foldable
+from sdy.passes.common.loops import carried_unchanged, loop_counters, loop_trips
 from sdy.passes.common.properties import num_bytes, uniform_number
 from sdy.passes.communication.partial_sums import is_linear, reduction_behind
 from sdy.passes.communication.predicted_gain import UnlessSlowerPass
@@ -17,12 +19,14 @@ from sdy.passes.spmd.emit.communication import reducer
 from sdy.stablehlo.control_flow import WhileOp
 from sdy.stablehlo.elementwise import AddOp
 from sdy.stablehlo.reducing_collectives import AllReduceOp
+from sdy.stablehlo.slicing import DynamicUpdateSliceOp
 
 
 class SumAfterLoopsPass(UnlessSlowerPass):
-    """Accumulate partial sums in a loop, and sum them over devices once after it.
+    """Accumulate or stack partial sums in a loop, and sum them over devices once after it.
 
-    The gradients of microbatches are accumulated so. Before, with four iterations::
+    The gradients of microbatches are accumulated so, and the losses of their steps are stacked: each is a part of a
+    tensor that iterations write and none reads. Before, with four iterations::
 
         %0:2 = stablehlo.while(%i = %zero, %total = %zeros) : tensor<i32>, tensor<8xf32>
           ...
@@ -39,9 +43,10 @@ class SumAfterLoopsPass(UnlessSlowerPass):
         %3 = "stablehlo.all_reduce"(%0#1) ({add}) : (tensor<8xf32>) -> tensor<8xf32>
 
     Operations that commute with the all-reduce may be between it and the addition, as for `sdy-reduce-sums-once`.
-    Floats are rounded in another order. Unchanged are sums that an iteration reads otherwise, or that begin with other
-    numbers than zeros, all-reduces with further uses or in branches, and loops of fewer than two or an unknown number
-    of iterations: devices may leave those at different times.
+    Accumulated floats are rounded in another order. Unchanged are sums that an iteration reads otherwise, or that begin
+    with other numbers than zeros, all-reduces with further uses or in branches, parts whose place is more than a
+    function of the iteration, as devices may write to different places, and loops of fewer than two or an unknown
+    number of iterations: devices may leave those at different times.
 
     In a loop, an all-reduce can run beside computation: with `hardware`, a preset or a file, or by default the module's
     attribute `sdy.hardware`, nothing is moved if the step then takes longer, as predicted.
@@ -52,14 +57,14 @@ class SumAfterLoopsPass(UnlessSlowerPass):
     def change(self, module: ModuleOp) -> None:
         for loop in innermost_first(operations_of(module, WhileOp)):
             trips = loop_trips(loop) or 0
-            for sum_ in [*_accumulated(loop)] if trips > 1 else ():
-                if trips * sum_.bytes_in_loop > num_bytes(sum_.total.type):
+            for sum_ in [*_sums(loop)] if trips > 1 else ():
+                if trips * sum_.bytes_in_loop >= num_bytes(sum_.total.type):
                     sum_.move()
 
 
 @dataclass(frozen=True)
-class _Accumulated:
-    """A result of a loop that accumulates the results of an all-reduce in the loop."""
+class _Sum:
+    """A result of a loop that accumulates or stacks the results of an all-reduce in the loop."""
 
     total: SSAValue
     reduction: AllReduceOp
@@ -88,22 +93,45 @@ class _Accumulated:
         replace(reduction, reduction.operands)
 
 
-def _accumulated(loop: WhileOp) -> Iterator[_Accumulated]:
+def _sums(loop: WhileOp) -> Iterator[_Sum]:
     end = loop.body.block.last_op
     assert end is not None
     for index, (begin, argument, returned) in enumerate(
         zip(loop.operands, loop.body.block.args, end.operands, strict=True)
     ):
-        add = returned.owner
-        if not isinstance(add, AddOp) or add.parent is not loop.body.block or not add.result.has_one_use():
-            continue
-        others = [operand for operand in add.operands if operand is not argument]
         is_read = not argument.has_one_use() or loop.cond.block.args[index].first_use is not None
-        if len(others) != 1 or is_read or uniform_number(_before_loops(begin)) != 0 or not is_linear(add.result):
+        if is_read or not returned.has_one_use() or uniform_number(_before_loops(begin)) != 0:
             continue
-        reduction = reduction_behind(others[0])
+        added = _added(loop, argument, returned)
+        reduction = reduction_behind(added) if added is not None and is_linear(added) else None
         if reduction is not None and reduction.parent is loop.body.block:
-            yield _Accumulated(loop.results[index], reduction)
+            yield _Sum(loop.results[index], reduction)
+
+
+def _added(loop: WhileOp, before: SSAValue, after: SSAValue) -> SSAValue | None:
+    """Return the value that the body adds to a carried one, or writes to a part of it; None if it does neither."""
+    op = after.owner
+    if not isinstance(op, Operation) or op.parent is not loop.body.block:
+        return None
+    if isinstance(op, AddOp):
+        others = [operand for operand in op.operands if operand is not before]
+        return others[0] if len(others) == 1 else None
+    is_stack = isinstance(op, DynamicUpdateSliceOp) and op.operand is before
+    return op.update if is_stack and _is_of_iteration(op.start_indices, loop) else None
+
+
+def _is_of_iteration(indices: Sequence[SSAValue], loop: WhileOp) -> bool:
+    """Return whether scalars are computed from constants and the counters of a loop alone: equal on all devices."""
+    pending, seen = [*indices], loop_counters(loop)
+    while pending:
+        value = pending.pop()
+        if value in seen or constant_number(value) is not None:
+            continue
+        seen.add(value)
+        if not isinstance(value.owner, Operation) or not is_foldable(value.owner):
+            return False
+        pending += value.owner.operands
+    return True
 
 
 def _before_loops(value: SSAValue) -> SSAValue:
