@@ -32,6 +32,12 @@ def test_a_fix_moves_a_parameter_together_with_its_optimizer_state() -> None:
     assert "receives as before" in finding.compared
 
 
+def test_a_fix_of_a_loop_splits_what_an_iteration_reads() -> None:
+    with capture():
+        (finding,) = sdy.lint(MISTAKES["gradients of a recurrence over a sharded sequence"].written.lowered())
+    assert 'as P("data", None, None)' in finding.cure
+
+
 UNNAMED = [name for name, mistake in MISTAKES.items() if not mistake.needs_names]
 
 

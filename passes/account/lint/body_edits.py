@@ -4,7 +4,7 @@ An edit names its target by the source line. It changes all operations of that l
 line several times.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
@@ -29,7 +29,7 @@ from sdy.passes.common.properties import element_bytes
 from sdy.passes.spmd.remat.recomputed import is_in_backward_pass, name_path
 from sdy.sharding import DimSharding, TensorSharding
 from sdy.stablehlo.checks.agreement import element_type
-from sdy.stablehlo.collectives import AllGatherOp
+from sdy.stablehlo.collectives import AllGatherOp, AllToAllOp, CollectivePermuteOp
 from sdy.stablehlo.control_flow import OptimizationBarrierOp, WhileOp
 from sdy.stablehlo.elementwise import ConvertOp
 from sdy.stablehlo.reducing_collectives import ReduceScatterOp
@@ -242,31 +242,41 @@ class GatherFirst(Edit):
         )
 
 
+MOVES: Mapping[type[Operation], str] = {
+    AllGatherOp: "all_gather",
+    AllToAllOp: "all_to_all",
+    CollectivePermuteOp: "ppermute",
+}
+"""The collectives that move elements, with the functions of `jax.lax` that write them in a `shard_map`."""
+
+
 @dataclass(frozen=True)
 class CastFirst(Edit):
-    """Cast before the all-gathers of a line in a `shard_map`, and after the sums of their gradients.
+    """Cast before the collectives of a line in a `shard_map` that move elements, and after the sums of their gradients.
 
     Attributes:
         where: The line of the casts; those in other programs are found by their type.
         type_: The wider type of a cast.
+        function: The name of the collectives in `jax.lax`.
     """
 
     where: Location | None
     type_: Attribute
+    function: str
 
     def apply(self, module: ModuleOp) -> bool:
         is_changed = False
         for op in operations_of(module, ConvertOp):
             if not _is_alike(op, _wider(op).type, self.where, self.type_):
                 continue
-            gather, users = op.operands[0].owner, [use.operation for use in op.result.uses]
-            if isinstance(gather, AllGatherOp) and op.operands[0].has_one_use():
-                cast = ConvertOp.create(operands=gather.operands, result_types=[_like(gather.operands[0], op.result)])
+            move, users = op.operands[0].owner, [use.operation for use in op.result.uses]
+            if isinstance(move, Operation) and type(move) in MOVES and op.operands[0].has_one_use():
+                cast = ConvertOp.create(operands=move.operands, result_types=[_like(move.operands[0], op.result)])
                 cast.location = op.location
-                insert(cast, InsertPoint.before(gather))
-                gather.operands[0] = cast.result
-                change_type(gather.results[0], op.result.type)
-                replace(op, [gather.results[0]])
+                insert(cast, InsertPoint.before(move))
+                move.operands[0] = cast.result
+                change_type(move.results[0], op.result.type)
+                replace(op, [move.results[0]])
                 is_changed = True
             elif len(users) == 1 and isinstance(users[0], ReduceScatterOp):
                 _sum_before(op, users[0])
@@ -274,7 +284,7 @@ class CastFirst(Edit):
 
     @property
     def text(self) -> str:
-        return f"cast before jax.lax.all_gather {_place(self.where, self.type_)}"
+        return f"cast before jax.lax.{self.function} {_place(self.where, self.type_)}"
 
 
 def _sum_before(cast: ConvertOp, sum_: ReduceScatterOp) -> None:

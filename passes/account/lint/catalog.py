@@ -146,7 +146,7 @@ _RULES = (
     _rule(misplaced_constraint, FixThresholds(share=0.05), needs_cure=True),
     _rule(conflict_by_order, FixThresholds(share=0.05, time_share=0.15, many_large=8, part=0.2, slower=0.03)),
     _rule(reshard_through_replication),
-    _rule(costly_constraint, FixThresholds(share=0.3, time_share=0.08), needs_cure=True),
+    _rule(costly_constraint, FixThresholds(share=0.3, time_share=0.08, slower=0.0), needs_cure=True),
     _rule(avoidable_reshard, FixThresholds(share=0.05, part=0.2), needs_cure=True),
     _rule(collective_in_loop),
     _rule(many_small_collectives, least="many", severity=Severity.REMARK),

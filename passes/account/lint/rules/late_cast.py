@@ -1,4 +1,4 @@
-"""A tensor is gathered in a wider type than it is used or stored in.
+"""A tensor is gathered, or moved otherwise, in a wider type than it is used or stored in.
 
 Half of the bytes are for nothing if a tensor is gathered in float32 and then cast to bfloat16, three quarters if int8
 weights are cast to float32 and then gathered. Casts and gathers commute: the narrow side of the cast is gathered,
@@ -23,7 +23,7 @@ from sdy.diagnostics import Location, location_of
 from sdy.dialect.ops import ReshardOp
 from sdy.ir.shapes import is_static_tensor
 from sdy.passes.account.collectives import Collective
-from sdy.passes.account.lint.body_edits import CastFirst, GatherFirst
+from sdy.passes.account.lint.body_edits import MOVES, CastFirst, GatherFirst
 from sdy.passes.account.lint.candidates import Candidates
 from sdy.passes.account.lint.edits import Cure, LazyCures, dims_of
 from sdy.passes.account.lint.findings import Reason, Suspicion
@@ -32,7 +32,6 @@ from sdy.passes.account.lint.program import LintedProgram, manual_computation
 from sdy.passes.account.lint.wording import quoted_axes
 from sdy.passes.common.properties import element_bytes, is_elementwise
 from sdy.rules import movement
-from sdy.stablehlo.collectives import AllGatherOp
 from sdy.stablehlo.elementwise import ConvertOp
 
 _KINDS = {"all-gather", "all-to-all", "collective-permute"}
@@ -68,7 +67,7 @@ def _suspicions(
         received = avoided = 0.0
         if is_widening == is_before:
             received = collective.bytes * (1 - narrow / wide)
-        elif collective.kind == "all-gather" and is_widening == (gather is None):
+        elif is_widening == (gather is None) and (collective.kind == "all-gather" or type(gather) in MOVES):
             avoided = collective.bytes * (wide / narrow - 1)
         else:
             continue
@@ -78,13 +77,15 @@ def _suspicions(
             where = python_line(location_of(cast))
             cause = where and (where.filename, where.line, dims)
             cures = [Cure((GatherFirst(location_of(cast), cast.result.type, dims),))]
-        elif isinstance(gather, AllGatherOp):
+        elif isinstance(gather, ReshardOp):
+            cures = candidates.of_constraint(gather)
+        elif gather is not None:
             cause = location_of(manual_computation(cast))
             edits = manual.setdefault(cause, {})
-            edits[CastFirst(location_of(cast), cast.operands[0].type)] = None
+            edits[CastFirst(location_of(cast), cast.operands[0].type, MOVES[type(gather)])] = None
             cures = LazyCures(partial(_together, edits))
         else:
-            cures = candidates.of_constraint(gather) if gather else []
+            cures = []
         order = "after its cast from" if is_widening else "before its cast to"
         yield Suspicion(
             cast,
@@ -121,10 +122,10 @@ def _together(edits: Iterable[CastFirst]) -> Sequence[Cure]:
     return [Cure(tuple(edits))]
 
 
-def _gather(program: LintedProgram, cast: ConvertOp, collective: Collective) -> ReshardOp | AllGatherOp | None:
-    """Return the constraint or the all-gather that gathers the operand of a cast over the axes of a collective."""
+def _gather(program: LintedProgram, cast: ConvertOp, collective: Collective) -> Operation | None:
+    """Return what moves the operand of a cast: a constraint that gathers it, or a collective of a `shard_map`."""
     for value in program.use_def.trace(cast.operands[0]):
-        if isinstance(value.owner, AllGatherOp):
+        if type(value.owner) in MOVES:
             return value.owner
         if isinstance(value.owner, ReshardOp):
             kept = {axis.name for axis in value.owner.sharding.data.axes()}

@@ -49,7 +49,9 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             collectives = [each for each in program.collectives if _moves(each, loop, position, sources)]
             if axes and collectives:
                 cures = [cure for value in sources for cure in _cures(candidates, value)]
-                walked = _Walked(begin, collectives, [*cures, *candidates.of_origins(begin)])
+                # An open dimension may end as a replicated one, which saves the bytes, and repeats the computation.
+                ordered = sorted([*cures, *candidates.of_origins(begin)], key=lambda cure: cure.is_open)
+                walked = _Walked(begin, collectives, ordered)
                 alike.setdefault((index, axes), []).append(walked)
         for (index, axes), together in alike.items():
             yield _suspicion(program, loop, "a loop walks over", index, axes, together)

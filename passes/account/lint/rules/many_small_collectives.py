@@ -1,9 +1,9 @@
 """Many small collectives that one collective could replace.
 
 The time of a small collective is latency, whatever its size: a thousand scalars that are summed one by one take a
-thousand times as long as one vector. The rule reports independent collectives of one source line, and hundreds of one
-kind anywhere, that take a part of the step time. XLA combines many all-reduces, so that only hundreds of them are
-reported, and no other kinds of collectives.
+thousand times as long as one vector. The rule reports independent collectives of one source line, the lines of one kind
+together, and hundreds of one kind anywhere, that take a part of the step time. XLA combines many all-reduces, so that
+only hundreds of them are reported, and no other kinds of collectives.
 
 Before::
 
@@ -63,6 +63,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
                 received=sum(each.bytes for each in together),
                 times=sum(each.times for each in together),
                 collectives=[each.op for each in together],
+                cause=(kind, axes),
             )
     others = [each for alike in kinds.values() for each in alike if each not in by_line]
     yield from _anywhere(program, others)

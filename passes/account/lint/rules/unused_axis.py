@@ -2,7 +2,7 @@
 
 Devices along the axis hold the same data and repeat the same computation: on a mesh of 4 x 2 devices whose second axis
 is unused, one half repeats the work of the other. The rule tries to split stacked parameters, such as those of an
-ensemble, and the tensors that a step generates.
+ensemble, the tensors that constraints keep whole, and those that a step generates.
 
 Before::
 
@@ -16,19 +16,20 @@ After::
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
+from itertools import chain, zip_longest
 
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from sdy.axes import AxisRef
 from sdy.diagnostics import location_of
-from sdy.dialect.ops import ManualComputationOp
+from sdy.dialect.ops import ManualComputationOp, ReshardOp
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import rank
 from sdy.ir.walking import captured_values, operations_of
-from sdy.passes.account.lint.body_edits import AddConstraint, Results
+from sdy.passes.account.lint.body_edits import AddConstraint, ChangeConstraint, Constraint, Results
 from sdy.passes.account.lint.candidates import Candidates
 from sdy.passes.account.lint.dimensions import Dimension, Origins
-from sdy.passes.account.lint.edits import Cure, Dims, LazyCures, value_dims
+from sdy.passes.account.lint.edits import Cure, Dims, LazyCures, dims_of, value_dims
 from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.common.properties import is_elementwise, num_bytes
@@ -42,6 +43,9 @@ tensors."""
 
 _MOST_ARGUMENTS = 4
 """Number of groups of arguments that are sharded."""
+
+_MOST_CONSTRAINED = 6
+"""Number of layouts of constrained tensors that are tried."""
 
 _MOST_GENERATED = 8
 """Number of generated tensors that are constrained."""
@@ -71,8 +75,9 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
 
 
 def _cures(program: LintedProgram, candidates: Candidates, axis: AxisRef) -> list[Cure]:
-    """Return layouts of arguments that use the axis, and constraints that shard the tensors that a step generates."""
-    return [*_of_arguments(program, candidates, axis), *_of_generated(program, candidates, axis)]
+    """Return layouts of arguments, of constrained tensors and of generated ones that use the axis."""
+    of_arguments = _of_arguments(program, candidates, axis)
+    return [*of_arguments, *_of_constraints(program, candidates, axis), *_of_generated(program, candidates, axis)]
 
 
 def _of_arguments(program: LintedProgram, candidates: Candidates, axis: AxisRef) -> list[Cure]:
@@ -91,6 +96,31 @@ def _mapped(product: DotGeneralOp) -> Iterator[Dimension]:
     batching = numbers.lhs_batching_dimensions, numbers.rhs_batching_dimensions
     for operand, dimensions in zip(product.operands, batching, strict=True):
         yield from (Dimension(operand, index) for index in dimensions)
+
+
+def _of_constraints(program: LintedProgram, candidates: Candidates, axis: AxisRef) -> list[Cure]:
+    """Return constraints with the axis added to a dimension: those that drop it, or else the largest tensors first."""
+    every = [op for op in program.operations if isinstance(op, ReshardOp) and op not in program.passed_on]
+    ops = [op for op in every if _drops(op, axis)] or every
+    layouts: dict[Constraint, list[Cure]] = {}
+    for op in sorted(ops, key=lambda op: -num_bytes(op.result.type)):
+        dims = dims_of(op.sharding.data, op.result)
+        constraint = Constraint.of(op, dims)
+        if constraint not in layouts:
+            extended = (new for new in candidates.extended(op.result, dims) if any(axis in own for own in new))
+            layouts[constraint] = [Cure((ChangeConstraint(constraint, new),)) for new in extended]
+    rounds = chain.from_iterable(zip_longest(*layouts.values()))
+    return [cure for cure in rounds if cure is not None][:_MOST_CONSTRAINED]
+
+
+def _drops(constraint: ReshardOp, axis: AxisRef) -> bool:
+    """Return whether a constraint drops an axis of its operand, or of the tensor that is reshaped to it."""
+    value = constraint.input
+    while not any(axis in own for own in value_dims(value)):
+        if not isinstance(value.owner, Operation) or len(value.owner.operands) != 1:
+            return False
+        (value,) = value.owner.operands
+    return True
 
 
 def _of_generated(program: LintedProgram, candidates: Candidates, axis: AxisRef) -> list[Cure]:

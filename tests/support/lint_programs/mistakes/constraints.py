@@ -59,6 +59,15 @@ def misplaced_scores(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
     return jnp.einsum("bhqs,bshk->bqhk", jax.nn.softmax(scores), v)
 
 
+def whole_tokens(embed: jax.Array, up: jax.Array, tokens: jax.Array) -> jax.Array:
+    parts = constrained(tokens.reshape(2, -1, tokens.shape[1]), P())  # mistake
+
+    def add(total: jax.Array, part: jax.Array) -> tuple[jax.Array, None]:
+        return total + jnp.sum(jnp.tanh(embed[part] @ up) ** 2), None
+
+    return lax.scan(add, jnp.zeros(()), parts)[0]
+
+
 def gathered_momentum(w: jax.Array, m: jax.Array, g: jax.Array) -> tuple[jax.Array, jax.Array]:
     m = 0.9 * m + g
     update = constrained(m, P())  # mistake
@@ -222,6 +231,14 @@ MISTAKES: dict[str, Mistake] = {
     "scores split along the queries, of queries and keys split by heads": Mistake(
         "misplaced-constraint",
         Written(misplaced_scores, (tensor(16, 512, 8, 64, split=P("data", None, "model")),) * 3),
+    ),
+    "microbatches of tokens that a constraint keeps whole": Mistake(
+        "unused-axis",
+        Written(
+            whole_tokens,
+            (tensor(8192, 1024), tensor(1024, 4096), tensor(64, 512, split=P("data"), dtype="int32")),
+            mesh=EIGHT,
+        ),
     ),
     "a momentum that is gathered whole before products of each layer": Mistake(
         "costly-constraint",

@@ -66,6 +66,28 @@ def gathered_loss(w: jax.Array, x: jax.Array) -> jax.Array:
     return jnp.mean(y.astype("float32") ** 2)
 
 
+def exchanged_loss(w: jax.Array, x: jax.Array) -> jax.Array:
+    def local(w: jax.Array, x: jax.Array) -> jax.Array:
+        x = lax.all_to_all(jnp.tanh(x.astype("float32")), "data", 0, 1, tiled=True).astype("bfloat16")  # mistake
+        return jnp.einsum("ecd,edf->ecf", x, w)
+
+    y = jax.shard_map(local, in_specs=(P("data"), P(None, "data")), out_specs=P("data"))(w, x)
+    return jnp.mean(y.astype("float32") ** 2)
+
+
+def halo_by_level(x: jax.Array) -> jax.Array:
+    """Return the differences of rows, with a row of each neighbor that is exchanged level by level."""
+
+    def local(x: jax.Array) -> jax.Array:
+        north, south = ([(index, (index + step) % 8) for index in range(8)] for step in (1, -1))
+        first = [lax.ppermute(level[-1:], "data", north) for level in x]  # mistake
+        last = [lax.ppermute(level[:1], "data", south) for level in x]
+        padded = jnp.concatenate([jnp.stack(first), x, jnp.stack(last)], 1)
+        return padded[:, 2:] - padded[:, :-2]
+
+    return jax.shard_map(local, in_specs=P(None, "data"), out_specs=P(None, "data"))(x)
+
+
 def pipelined(ws: jax.Array, xs: jax.Array) -> jax.Array:
     """Return the outputs of a pipeline, which are summed over the stages in each tick."""
 
@@ -134,6 +156,23 @@ MISTAKES: dict[str, Mistake] = {
             mesh=EIGHT,
         ),
         at=gathered_loss,
+    ),
+    "a cast of tokens after their all_to_all": Mistake(
+        "late-cast",
+        Written(
+            descend(exchanged_loss),
+            (
+                tensor(16, 1024, 512, split=P("data"), dtype="bfloat16"),
+                tensor(16, 4096, 1024, split=P(None, "data"), dtype="bfloat16"),
+            ),
+            mesh=EIGHT,
+        ),
+        at=exchanged_loss,
+    ),
+    "halos exchanged level by level": Mistake(
+        "many-small-collectives",
+        Written(halo_by_level, (tensor(64, 1024, 1024, split=P(None, "data")),), mesh=EIGHT),
+        has_cure=False,
     ),
     "shard_map with all keys, whose scores are large": Mistake(
         "manual-computation-gathers",
