@@ -1,5 +1,6 @@
 """Arguments of programs, which are read region by region: arrays in memory, files, Zarr and Dask arrays."""
 
+import math
 import mmap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +18,28 @@ Array = npt.NDArray[Any]
 
 _MAPPED_BYTES = 2**22
 """The bytes of a file that are mapped at once: pages that are read count as memory of the process."""
+
+
+_ALIGNMENT, _LARGE = 64, 2**20
+"""The alignment of arrays that XLA reads without a copy, and the bytes from which that saves memory."""
+
+
+def empty(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
+    """Return an array without initial values; XLA can read a large one in place."""
+    size = math.prod(shape) * dtype.itemsize
+    if size < _LARGE:
+        return np.empty(shape, dtype)
+    memory = np.empty(size + _ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
+    return memory[start : start + size].view(dtype).reshape(shape)
+
+
+def is_shareable(value: Any) -> bool:
+    """Return whether a value is an array that XLA can read in place, and large."""
+    if not isinstance(value, np.ndarray) or value.nbytes < _LARGE:
+        return False
+    array: Array = value
+    return array.flags.c_contiguous and array.ctypes.data % _ALIGNMENT == 0
 
 
 class ArrayReader(Protocol):
@@ -70,7 +93,7 @@ class Mapped(Whole):
     def read(self, start: Sequence[int], end: Sequence[int]) -> Array:
         """Return a copy of the elements."""
         region = self.array[tuple(map(slice, start, end))]
-        result = np.empty(region.shape, region.dtype)
+        result = empty(region.shape, region.dtype)
         self._copy(region, result)
         return result
 

@@ -1,5 +1,6 @@
 """Chunks within a memory limit: the least recently used ones are spilled to a temporary file."""
 
+import gc
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 
 from sdy.passes.blocks.arrays import Array, storage_dtype, zarr
 from sdy.passes.blocks.graph import StoredTensor
+from sdy.passes.blocks.kernel import kernel
 from sdy.passes.blocks.memory import ResidentMemory, SpillFile, return_free_memory
 
 Key = tuple[StoredTensor, int]
@@ -39,6 +41,7 @@ class ChunkStore:
         self._beside = 0
         self._kept = 0
         self._reserved = 0
+        self._compiled = 0
         self.most_bytes = 0
         self.spilled_bytes = 0
         self.loaded_bytes = 0
@@ -71,9 +74,17 @@ class ChunkStore:
         self._unmeasured = 0
         beside = self._measured()
         if beside > self._kept + max(self.limit // 16, _CODE_BYTES) and beside + self._held_bytes + size > self.limit:
+            self._collect_garbage()
             return_free_memory()
             beside = self._kept = self._measured()
         self._beside = min(max(0, beside), self.limit // 2)
+
+    def _collect_garbage(self) -> None:
+        """Free the objects of compilations since the last time, which refer to each other."""
+        compiled = kernel.cache_info().misses
+        if compiled != self._compiled:
+            self._compiled = compiled
+            gc.collect()
 
     def put(self, tensor: StoredTensor, number: int, array: Array, is_read: bool) -> None:
         """Store a chunk, for which `make_room` has made room: in the results, and in memory if shards read it."""

@@ -133,10 +133,9 @@ class Regions:
     start: Ints
     end: Ints
 
-    @cached_property
-    def bounds(self) -> tuple[list[list[int]], list[list[int]]]:
-        """The starts and the ends, as lists."""
-        return self.start.tolist(), self.end.tolist()
+    def of(self, shard: int) -> tuple[list[int], list[int]]:
+        """Return the start and the end of the region of a shard; lists of all shards would take much memory."""
+        return self.start[shard].tolist(), self.end[shard].tolist()
 
     @property
     def sizes(self) -> Ints:
@@ -292,8 +291,7 @@ def overlaps(view: TensorView, region: Box) -> Iterator[tuple[Part, Box]]:
 def regions_read(shard: Shard) -> Iterator[tuple[StoredTensor, list[int], list[int]]]:
     """Yield the regions of stored tensors that a shard reads: the tensor, the start and the end."""
     for tensor, regions in zip(shard.work.operands, shard.work.reads, strict=True):
-        starts, ends = regions.bounds
-        start, end = starts[shard.number], ends[shard.number]
+        start, end = regions.of(shard.number)
         if any(map(int.__ge__, start, end)):
             continue
         if isinstance(tensor, StoredTensor):
@@ -360,7 +358,7 @@ def shards_needed(graph: BlockGraph, stored: Mapping[StoredTensor, Collection[in
 def _mark_read(operand: Tensor, regions: Regions, chunks: Mapping[StoredTensor, Bools]) -> None:
     """Mark the chunks that regions of an operand are in."""
     open_tensors = [tensor for tensor in tensors_read(operand) if isinstance(tensor, StoredTensor)]
-    for number, (start, end) in enumerate(zip(*regions.bounds, strict=True)):
+    for number, (start, end) in enumerate(zip(regions.start.tolist(), regions.end.tolist(), strict=True)):
         if number % 16 == 0 and all(chunks[tensor].all() for tensor in open_tensors):
             return
         if any(map(int.__ge__, start, end)):

@@ -9,9 +9,9 @@ import jax
 import numpy as np
 
 from sdy.diagnostics import DiagnosticError, error
+from sdy.passes.blocks.arrays import Array, is_shareable
 from sdy.passes.blocks.graph import BlockOp, Shard, ShardProgram
 from sdy.passes.blocks.memory import return_free_memory
-from sdy.passes.blocks.reading import Array
 from sdy.passes.jax.bindings.python_callbacks import callback_problem
 from sdy.passes.jax.jax_internals import without_mesh
 from sdy.passes.jax.program.custom_calls import explain_wrong_calls
@@ -40,9 +40,17 @@ def run_shard(shard: Shard, operands: Sequence[Array]) -> list[Array]:
 
 
 def run_program(program: ShardProgram, operands: Sequence[Any]) -> list[Array]:
-    """Run the program of a shard."""
+    """Run the program of a shard. Large operands are read in place, where the alignment allows it."""
+    run = kernel(program)
     with jax.enable_x64(True):
-        return [np.asarray(result) for result in kernel(program)(*operands)]
+        device = jax.devices("cpu")[0]
+        given = [
+            jax.device_put(each, device, may_alias=True)
+            if isinstance(each, np.ndarray) and is_shareable(each)
+            else each
+            for each in operands
+        ]
+        return [np.asarray(result) for result in run(*given)]
 
 
 @lru_cache(4096)

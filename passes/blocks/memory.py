@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sdy.passes.blocks.arrays import Array
+from sdy.passes.blocks.arrays import Array, empty
 
 
 class ResidentMemory:
@@ -78,7 +78,7 @@ class SpillFile:
 
     def read(self, place: int, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> Array:
         """Return a copy of the array at a place."""
-        array = np.empty(shape, dtype)
+        array = empty(shape, dtype)
         self._file.seek(place)
         self._file.readinto(_bytes(array).data)
         return array

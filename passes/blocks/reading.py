@@ -1,16 +1,14 @@
 """Assembly of a region of a tensor from the chunks that contain it."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from sdy.blocks.projection import Projection
 from sdy.box import Box, Ints
+from sdy.passes.blocks.arrays import Array, empty
 from sdy.passes.blocks.graph import StoredTensor, Tensor, TensorView, overlaps
 
-Array = npt.NDArray[Any]
 ReadStored = Callable[[StoredTensor, Sequence[int], Sequence[int]], Array]
 """(tensor, start, end) -> elements of a stored tensor."""
 
@@ -39,7 +37,7 @@ def read_chunks(tensor: StoredTensor, start: Sequence[int], end: Sequence[int], 
     numbers = tensor.overlapping(start, end)
     if len(numbers) == 1:
         return read_chunk(tensor, numbers[0], start, end)
-    result = np.empty(tuple(map(int.__sub__, end, start)), tensor.dtype)
+    result = empty(tuple(map(int.__sub__, end, start)), tensor.dtype)
     starts, ends = tensor.bounds
     for number in numbers:
         first, last = [*map(max, starts[number], start)], [*map(min, ends[number], end)]
@@ -48,7 +46,7 @@ def read_chunks(tensor: StoredTensor, start: Sequence[int], end: Sequence[int], 
 
 
 def _read_view(view: TensorView, region: Box, read: ReadStored) -> Array:
-    result = np.empty(region.shape, view.dtype)
+    result = empty(region.shape, view.dtype)
     for part, shared in overlaps(view, region):
         needed = part.projection.image(shared)
         start, end = needed.start.tolist(), needed.end.tolist()

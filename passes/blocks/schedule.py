@@ -156,8 +156,7 @@ class _Execution:
         self._chunks.make_room(shard.nbytes)
         operands: list[Array] = []
         for tensor, regions in zip(shard.work.operands, shard.work.reads, strict=True):
-            starts, ends = regions.bounds
-            operands.append(read_region(tensor, starts[shard.number], ends[shard.number], self._read))
+            operands.append(read_region(tensor, *regions.of(shard.number), self._read))
         for tensor, array in zip(shard.work.results, run_shard(shard, operands), strict=True):
             if tensor in self._arrays:
                 write_chunk(self._arrays[tensor], tensor, shard.number, array)

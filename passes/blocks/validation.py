@@ -78,7 +78,7 @@ def _check_available(graph: BlockGraph) -> None:
 
 def _sources(operand: Tensor, regions: Regions) -> Iterator[StoredTensor]:
     """Yield the tensors with the elements of regions of an operand; a view may have others that no region reaches."""
-    for start, end in zip(*regions.bounds, strict=True):
+    for start, end in zip(regions.start.tolist(), regions.end.tolist(), strict=True):
         if all(map(int.__lt__, start, end)):
             yield from (tensor for tensor, _ in stored_regions(operand, Box.of(start, end)))
 
