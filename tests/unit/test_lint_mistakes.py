@@ -11,7 +11,7 @@ from samples import covering, sample
 from sdy.diagnostics import capture
 
 
-@pytest.mark.parametrize("name", sample(MISTAKES, one_in=3))
+@pytest.mark.parametrize("name", sample(MISTAKES, one_in=5))
 def test_mistake_is_found_once_with_its_cause_and_a_fix_that_helps(name: str) -> None:
     mistake = MISTAKES[name]
     with capture():
