@@ -36,10 +36,10 @@ def empty(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
 
 def is_shareable(value: Any) -> bool:
     """Return whether a value is an array that XLA can read in place, and large."""
-    if not isinstance(value, np.ndarray) or value.nbytes < _LARGE:
+    if not isinstance(value, np.ndarray):
         return False
-    array: Array = value
-    return array.flags.c_contiguous and array.ctypes.data % _ALIGNMENT == 0
+    array = cast(Array, value)
+    return array.nbytes >= _LARGE and array.flags.c_contiguous and array.ctypes.data % _ALIGNMENT == 0
 
 
 class ArrayReader(Protocol):

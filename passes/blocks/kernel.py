@@ -44,11 +44,8 @@ def run_program(program: ShardProgram, operands: Sequence[Any]) -> list[Array]:
     run = kernel(program)
     with jax.enable_x64(True):
         device = jax.devices("cpu")[0]
-        given = [
-            jax.device_put(each, device, may_alias=True)
-            if isinstance(each, np.ndarray) and is_shareable(each)
-            else each
-            for each in operands
+        given: list[Any] = [
+            jax.device_put(each, device, may_alias=True) if is_shareable(each) else each for each in operands
         ]
         return [np.asarray(result) for result in run(*given)]
 

@@ -46,7 +46,7 @@ def read_chunks(tensor: StoredTensor, start: Sequence[int], end: Sequence[int], 
 
 
 def _read_view(view: TensorView, region: Box, read: ReadStored) -> Array:
-    result = empty(region.shape, view.dtype)
+    result = empty(region.shape.tolist(), view.dtype)
     for part, shared in overlaps(view, region):
         needed = part.projection.image(shared)
         start, end = needed.start.tolist(), needed.end.tolist()

@@ -116,8 +116,9 @@ def _added(loop: WhileOp, before: SSAValue, after: SSAValue) -> SSAValue | None:
     if isinstance(op, AddOp):
         others = [operand for operand in op.operands if operand is not before]
         return others[0] if len(others) == 1 else None
-    is_stack = isinstance(op, DynamicUpdateSliceOp) and op.operand is before
-    return op.update if is_stack and _is_of_iteration(op.start_indices, loop) else None
+    if isinstance(op, DynamicUpdateSliceOp) and op.operand is before and _is_of_iteration(op.start_indices, loop):
+        return op.update
+    return None
 
 
 def _is_of_iteration(indices: Sequence[SSAValue], loop: WhileOp) -> bool:

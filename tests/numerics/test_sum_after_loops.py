@@ -213,9 +213,8 @@ def test_results_are_those_of_one_device(name: str, rows: int) -> None:
 
         results = sdy.jit(call)(xs)
         assert (in_loops(call, xs) == 0) == (name in MOVED)
-        if is_manual:
-            expected = jax.jit(call)(xs)
-    if not is_manual:
+        expected = jax.jit(call)(xs) if is_manual else None
+    if expected is None:
         expected = jax.jit(function)(jax.device_put(host, jax.devices()[0]))
     tolerance = 2e-2 if "mixed" in name or "narrower" in name else 1e-5
     jax.tree.map(

@@ -125,7 +125,7 @@ def _together(edits: Iterable[CastFirst]) -> Sequence[Cure]:
 def _gather(program: LintedProgram, cast: ConvertOp, collective: Collective) -> Operation | None:
     """Return what moves the operand of a cast: a constraint that gathers it, or a collective of a `shard_map`."""
     for value in program.use_def.trace(cast.operands[0]):
-        if type(value.owner) in MOVES:
+        if isinstance(value.owner, Operation) and type(value.owner) in MOVES:
             return value.owner
         if isinstance(value.owner, ReshardOp):
             kept = {axis.name for axis in value.owner.sharding.data.axes()}
