@@ -99,9 +99,10 @@ def _mapped(product: DotGeneralOp) -> Iterator[Dimension]:
 
 
 def _of_constraints(program: LintedProgram, candidates: Candidates, axis: AxisRef) -> list[Cure]:
-    """Return constraints with the axis added to a dimension: those that drop it, or else the largest tensors first."""
+    """Return constraints with the axis added to a dimension: those that drop it, or else those that replicate."""
     every = [op for op in program.operations if isinstance(op, ReshardOp) and op not in program.passed_on]
-    ops = [op for op in every if _drops(op, axis)] or every
+    dropping = [op for op in every if _drops(op, axis)]
+    ops = dropping or [op for op in every if not any(op.sharding.data.axes())]
     layouts: dict[Constraint, list[Cure]] = {}
     for op in sorted(ops, key=lambda op: -num_bytes(op.result.type)):
         dims = dims_of(op.sharding.data, op.result)
