@@ -13,7 +13,7 @@ from jax.sharding import PartitionSpec as P
 
 import sdy
 from pipelines import Training
-from samples import covering
+from samples import covering, sample
 from sdy.diagnostics import DiagnosticError
 from sdy.passes.jax.mpmd.pipeline import Pipeline
 from sdy.passes.mpmd.programs import entry_point
@@ -52,7 +52,7 @@ class WatchedPipeline(Pipeline):
 
 
 @covering
-@pytest.mark.parametrize("name", TRAININGS)
+@pytest.mark.parametrize("name", sample(TRAININGS, one_in=2))
 @pytest.mark.parametrize("donates", [False, True])
 def test_devices_hold_and_receive_the_bytes_of_the_plan(name: str, donates: bool):
     training = TRAININGS[name]

@@ -10,6 +10,7 @@ import pytest
 import pipeline_hosts
 from host_processes import run_hosts, started_hosts
 from pipelines import Training
+from samples import sample
 
 
 @pytest.mark.covering
@@ -35,7 +36,7 @@ def test_stages_in_processes_train_as_one_device(hosts: int, name: str, tmp_path
             np.testing.assert_allclose(together[f"{number}.{index}"], want, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("dying", [0, 1])
+@pytest.mark.parametrize("dying", sample([0, 1], one_in=2))
 def test_the_other_process_ends_with_an_error_if_one_dies(dying: int, tmp_path: Path):
     """Its results raise, and jax ends it after its timeout of a heartbeat."""
     program = tmp_path / "program.mlir"

@@ -9,6 +9,7 @@ from jax import lax
 from xdsl.dialects.builtin import ModuleOp
 
 from partitioned_programs import D, Program, assert_same_as_whole, constrain, ints, partitioned
+from samples import covering
 from sdy.ir.walking import operations_of
 from sdy.passes.communication.end_row_loops import num_row_loops
 from sdy.stablehlo import AllReduceOp, WhileOp
@@ -241,6 +242,7 @@ def reductions(local: ModuleOp) -> int:
     return sum(len(operations_of(loop, AllReduceOp)) for loop in operations_of(local, WhileOp))
 
 
+@covering
 @pytest.mark.parametrize("rows", ROWS)
 @pytest.mark.parametrize("name", ENDS)
 def test_a_device_ends_with_its_own_rows(name: str, rows: int) -> None:
@@ -251,6 +253,7 @@ def test_a_device_ends_with_its_own_rows(name: str, rows: int) -> None:
     assert_same_as_whole(original, local)
 
 
+@covering
 @pytest.mark.parametrize("rows", ROWS)
 @pytest.mark.parametrize("name", KEEPS)
 def test_all_devices_end_together(name: str, rows: int) -> None:

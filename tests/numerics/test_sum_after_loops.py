@@ -12,6 +12,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import sdy
+from samples import covering
 from sdy.ir.walking import operations_of
 from sdy.passes.account.partitioned_program import partitioned_program
 from sdy.stablehlo.collectives import AllGatherOp
@@ -196,6 +197,7 @@ def in_loops(function: Loop, xs: jax.Array) -> int:
     return sum(len(operations_of(loop, AllReduceOp)) for loop in operations_of(local, WhileOp))
 
 
+@covering
 @pytest.mark.parametrize("name", [*MOVED, *KEPT])
 @pytest.mark.parametrize("rows", [ROWS, ROWS - 3], ids=["even", "uneven"])
 def test_results_are_those_of_one_device(name: str, rows: int) -> None:

@@ -15,6 +15,7 @@ from jax import lax
 import sdy
 from partitioned_programs import GRID, LINE, Argument, assert_same_as_whole, constrain, partitioned, program
 from random_programs import random_program
+from samples import covering
 from sdy.ir.walking import operations_of
 from sdy.passes.communication.window_products import WindowProductsPass, window
 from sdy.passes.communication.windowed_products import windowed_products
@@ -129,6 +130,7 @@ def received_bytes(local: Any) -> float:
     return sum(each.bytes for each in sdy.account(local).received)
 
 
+@covering
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
 @pytest.mark.parametrize("axis", MESHES)
 @pytest.mark.parametrize("size", [24, 21], ids=["even", "uneven"])

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 import sdy
+from samples import covering
 from sdy.passes.mpmd.schedules import SCHEDULES, Phase, Schedule, Unit, check, schedule
 from sdy.passes.mpmd.simulation import simulate
 
@@ -49,6 +50,7 @@ def has_closed_form(name: str, p: int, m: int) -> bool:
     return m >= least.get(name, 1) and (name != "interleaved" or m % p == 0)
 
 
+@covering
 @pytest.mark.parametrize("name", SCHEDULES)
 @pytest.mark.parametrize("p", DEVICES)
 def test_closed_forms(name: str, p: int) -> None:
