@@ -24,16 +24,20 @@ from sdy.axes import is_prefix
 from sdy.dialect.ops import ReshardOp
 from sdy.ir.walking import operations_of
 from sdy.passes.account.causes import Cause, Purpose
-from sdy.passes.account.lint.body_edits import ChangeConstraint
+from sdy.passes.account.lint.body_edits import ChangeConstraint, Constraint
 from sdy.passes.account.lint.candidates import Candidates
-from sdy.passes.account.lint.edits import Cure
+from sdy.passes.account.lint.edits import Cure, dims_of
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.use_def import updates_in_place
 from sdy.passes.account.lint.wording import from_to, in_iterations, moves, spec_of
 from sdy.passes.common.loops import carried_unchanged, loop_trips
+from sdy.passes.common.properties import num_bytes
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.control_flow import ReturnOp, WhileOp
+
+_MOST_CONSTRAINTS, _MOST_LAYOUTS = 3, 3
+"""The number of constraints of the body that are changed, and of layouts that are tried for each."""
 
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
@@ -54,8 +58,23 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
                 [GivenBy(carried)],
                 received=sum(each.bytes for each in collectives),
                 collectives=[each.op for each in collectives],
-                cures=[cure for at in (carried, cause.tensor) for cure in _cures(candidates, at)],
+                cures=[cure for at in (carried, cause.tensor) for cure in _cures(candidates, at)]
+                or [*_of_constraints(program, candidates, cause)],
             )
+
+
+def _of_constraints(program: LintedProgram, candidates: Candidates, cause: Cause) -> Iterator[Cure]:
+    """Yield the fixes of the largest constraints that give tensors of the body one of the dimensions of the layout."""
+    other = cause.before if isinstance(cause.operation, ReturnOp) else cause.after
+    wanted = {(dim, axes) for dim, axes in enumerate(other.dim_axes if other else ()) if axes}
+    constraints = [op for op in program.operations if isinstance(op, ReshardOp)]
+    alike = {
+        Constraint.of(op, dims_of(op.sharding.data, op.result)): op
+        for op in sorted(constraints, key=lambda op: -num_bytes(op.result.type))
+        if not wanted.isdisjoint(enumerate(op.sharding.data.dim_axes))
+    }
+    for op in [*alike.values()][:_MOST_CONSTRAINTS]:
+        yield from candidates.of_constraint(op)[:_MOST_LAYOUTS]
 
 
 def _cures(candidates: Candidates, value: SSAValue) -> Iterator[Cure]:

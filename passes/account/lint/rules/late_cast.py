@@ -14,10 +14,11 @@ After::
     y = x @ w.astype(jnp.bfloat16)
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import TypeAlias
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from sdy.diagnostics import Location, location_of
 from sdy.dialect.ops import ReshardOp
@@ -36,11 +37,14 @@ from sdy.stablehlo.elementwise import ConvertOp
 
 _KINDS = {"all-gather", "all-to-all", "collective-permute"}
 
+ManualEdits: TypeAlias = dict[tuple[Location | Attribute, str], CastFirst]
+"""The edits of the `shard_map`s of a line: one for each line of casts, whatever their types, and each collective."""
+
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
     """Find collectives that move a tensor before it is cast to a narrower type, or after it is cast to a wider one."""
     candidates = Candidates(program)
-    manual: dict[Location | None, dict[CastFirst, None]] = {}
+    manual: dict[Location | None, ManualEdits] = {}
     for collective in program.collectives:
         if collective.kind in _KINDS:
             yield from _suspicions(program, collective, candidates, manual)
@@ -50,7 +54,7 @@ def _suspicions(
     program: LintedProgram,
     collective: Collective,
     candidates: Candidates,
-    manual: dict[Location | None, dict[CastFirst, None]],
+    manual: dict[Location | None, ManualEdits],
 ) -> Iterator[Suspicion]:
     """Yield the casts beside a collective that moves their wide side, or does so in the program as written."""
     before = _through(collective.op.operands[0], backward=True)
@@ -82,7 +86,8 @@ def _suspicions(
         elif gather is not None:
             cause = location_of(manual_computation(cast))
             edits = manual.setdefault(cause, {})
-            edits[CastFirst(location_of(cast), cast.operands[0].type, MOVES[type(gather)])] = None
+            edit = CastFirst(location_of(cast), cast.operands[0].type, MOVES[type(gather)])
+            edits.setdefault((edit.where or edit.type_, edit.function), edit)
             cures = LazyCures(partial(_together, edits))
         else:
             cures = []
@@ -117,9 +122,9 @@ def _gathered_at(program: LintedProgram, cast: ConvertOp, axes: Sequence[str]) -
                 pending += op.results
 
 
-def _together(edits: Iterable[CastFirst]) -> Sequence[Cure]:
+def _together(edits: ManualEdits) -> Sequence[Cure]:
     """Return one fix for all casts of the `shard_map`s of a line."""
-    return [Cure(tuple(edits))]
+    return [Cure(tuple(edits.values()))]
 
 
 def _gather(program: LintedProgram, cast: ConvertOp, collective: Collective) -> Operation | None:

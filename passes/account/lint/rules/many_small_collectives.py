@@ -3,7 +3,8 @@
 The time of a small collective is latency, whatever its size: a thousand scalars that are summed one by one take a
 thousand times as long as one vector. The rule reports independent collectives of one source line, the lines of one kind
 together, and hundreds of one kind anywhere, that take a part of the step time. XLA combines many all-reduces, so that
-only hundreds of them are reported, and no other kinds of collectives.
+only hundreds of them are reported, and no other kinds of collectives. Those in a loop count once for each iteration if
+no iteration needs the results of earlier ones, as in `jax.lax.map`, or if each has several of a line.
 
 Before::
 
@@ -15,22 +16,29 @@ After::
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
-from xdsl.ir import Attribute, Block, Operation
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from sdy.diagnostics import Location
 from sdy.ir.fast_access import operands_of
+from sdy.ir.walking import captured_values
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.places import python_line
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import quoted_axes
+from sdy.passes.common.loops import loop_trips
 from sdy.passes.common.properties import value_bytes
 from sdy.passes.spmd.costs.network import Network
+from sdy.stablehlo.control_flow import WhileOp
 
 _HUNDREDS = 4
 """The number of small collectives of one kind in a program that is reported, in units of `--many`."""
+
+_IN_ITERATION = 8
+"""The number of small collectives of one line in an iteration that count in each iteration."""
 
 _LEAST_TIME = 0.05
 """The part of the step time that small collectives take if they are reported."""
@@ -51,7 +59,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
     many = {
         key: alike
         for key, alike in kinds.items()
-        if len(alike) >= program.thresholds.many * (_HUNDREDS if key[0] == "all-reduce" else 1)
+        if _count(alike) >= program.thresholds.many * (_HUNDREDS if key[0] == "all-reduce" else 1)
     }
     for ((kind, axes, where, _), alike), together in zip(many.items(), _independent([*many.values()]), strict=True):
         if together and _seconds(program, together) >= _LEAST_TIME * program.costs.seconds:
@@ -67,6 +75,40 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             )
     others = [each for alike in kinds.values() for each in alike if each not in by_line]
     yield from _anywhere(program, others)
+
+
+def _count(alike: Sequence[Collective]) -> int:
+    """Return the number of collectives of one line in a block that could be one."""
+    loop = alike[0].op.parent_op()
+    trips = (loop_trips(loop) or 1) if isinstance(loop, WhileOp) else 1
+    if isinstance(loop, WhileOp) and trips > 1 and not _continues(loop.body.block, [each.op for each in alike]):
+        return len(alike) * trips
+    is_combined = alike[0].kind == "all-reduce"
+    return len(alike) * (trips if len(alike) >= _IN_ITERATION and not is_combined else 1)
+
+
+def _continues(body: Block, collectives: Sequence[Operation]) -> bool:
+    """Return whether one of these collectives of a loop's body needs the result of one in an earlier iteration."""
+    own = 1 << len(body.args)
+    needs: dict[Operation | Block, int] = {}
+    """What each operation needs: a bit for each carried value, and one for the results of the collectives."""
+
+    def needed(values: Iterable[SSAValue]) -> int:
+        bits = 0
+        for value in values:
+            is_carried = isinstance(value, BlockArgument) and value.owner is body
+            bits |= 1 << value.index if is_carried else needs.get(value.owner, 0)
+        return bits
+
+    for op in body.ops:
+        needs[op] = needed(chain(operands_of(op), captured_values(op))) | (own if op in collectives else 0)
+    end = body.last_op
+    returned = [needed([value]) for value in end.operands] if end is not None else []
+    changed, before = own, 0
+    while changed != before:
+        before = changed
+        changed |= sum(1 << index for index, bits in enumerate(returned) if bits & before)
+    return any(needed(operands_of(op)) & changed & ~own for op in collectives)
 
 
 def _anywhere(program: LintedProgram, collectives: list[Collective]) -> Iterator[Suspicion]:

@@ -32,6 +32,16 @@ def momentum_of_pairs(params: Any, state: Any, x: jax.Array) -> Any:
     return jax.tree.map(lambda p, m: p - 0.1 * m, params, state), state
 
 
+def hidden_moved(params: Any, x: jax.Array) -> jax.Array:
+    """Apply layers whose hidden rows are moved from the batch to the time."""
+
+    def layer(x: jax.Array, each: Any) -> tuple[jax.Array, None]:
+        hidden = constrained(jnp.tanh(x @ each["up"]), P(None, "data"))  # mistake
+        return x + hidden @ each["down"], None
+
+    return jnp.mean(lax.scan(jax.checkpoint(layer), constrained(x, P("data")), params)[0] ** 2)
+
+
 def over_layers(ws: jax.Array, x: jax.Array) -> jax.Array:
     return lax.scan(lambda x, w: (jnp.tanh(x @ w), None), x, ws)[0]
 
@@ -89,6 +99,15 @@ def members(ws: jax.Array, x: jax.Array) -> jax.Array:
 
 
 MISTAKES: dict[str, Mistake] = {
+    "hidden layers that are split otherwise in each layer": Mistake(
+        "carry-changes-layout",
+        Written(
+            descend(hidden_moved),
+            ({"up": tensor(6, 512, 2048), "down": tensor(6, 2048, 512)}, tensor(32, 512, 512, split=P("data"))),
+            mesh=EIGHT,
+        ),
+        at=hidden_moved,
+    ),
     "members of an ensemble one by one": Mistake(
         "loop-over-sharded-dimension",
         Written(members, (tensor(8, 1024, 1024, split=P("data")), tensor(1024, 1024)), mesh=EIGHT),

@@ -66,6 +66,20 @@ def gathered_loss(w: jax.Array, x: jax.Array) -> jax.Array:
     return jnp.mean(y.astype("float32") ** 2)
 
 
+def gathered_pair_loss(params: dict[str, jax.Array], x: jax.Array) -> jax.Array:
+    """Gather weights of two shapes in one line, and cast both afterwards."""
+
+    def gathered(w: jax.Array) -> jax.Array:
+        return lax.all_gather(w, "data", tiled=True).astype("bfloat16")  # mistake
+
+    def local(params: dict[str, jax.Array], x: jax.Array) -> jax.Array:
+        whole = jax.tree.map(gathered, params)
+        return jnp.tanh(x @ whole["up"]) @ whole["down"]
+
+    y = jax.shard_map(local, in_specs=P("data"), out_specs=P("data"))(params, x)
+    return jnp.mean(y.astype("float32") ** 2)
+
+
 def exchanged_loss(w: jax.Array, x: jax.Array) -> jax.Array:
     def local(w: jax.Array, x: jax.Array) -> jax.Array:
         x = lax.all_to_all(jnp.tanh(x.astype("float32")), "data", 0, 1, tiled=True).astype("bfloat16")  # mistake
@@ -86,6 +100,40 @@ def halo_by_level(x: jax.Array) -> jax.Array:
         return padded[:, 2:] - padded[:, :-2]
 
     return jax.shard_map(local, in_specs=P(None, "data"), out_specs=P(None, "data"))(x)
+
+
+def halo_of_species(x: jax.Array) -> jax.Array:
+    """Return the states of 12 species after 64 steps, each with a row of its neighbor that is exchanged on its own."""
+
+    def local(x: jax.Array) -> jax.Array:
+        ring = [(index, (index + 1) % 8) for index in range(8)]
+
+        def step(x: jax.Array, _: None) -> tuple[jax.Array, None]:
+            first = [lax.ppermute(each[-1:], "data", ring) for each in x]  # mistake
+            return x - 0.1 * jnp.concatenate([jnp.stack(first), x[:, :-1]], 1), None
+
+        return lax.scan(step, x, None, length=64)[0]
+
+    return jax.shard_map(local, in_specs=P(None, "data"), out_specs=P(None, "data"))(x)
+
+
+def centers_one_by_one(points: jax.Array, labels: jax.Array) -> jax.Array:
+    def local(points: jax.Array, labels: jax.Array) -> jax.Array:
+        def center(label: jax.Array) -> jax.Array:
+            own = (labels == label).astype("float32")
+            total, count = lax.psum((own @ points, own.sum()), "data")  # mistake
+            return total / jnp.maximum(count, 1)
+
+        return lax.map(center, jnp.arange(512))
+
+    return jax.shard_map(local, in_specs=P("data"), out_specs=P())(points, labels)
+
+
+def rays_on_one_axis(w: jax.Array, x: jax.Array) -> jax.Array:
+    def local(w: jax.Array, x: jax.Array) -> jax.Array:
+        return lax.pmean(jnp.mean(jnp.tanh(x @ w) ** 2), "model")
+
+    return jax.shard_map(local, in_specs=(P(), P("model")), out_specs=P())(w, x)  # mistake
 
 
 def pipelined(ws: jax.Array, xs: jax.Array) -> jax.Array:
@@ -157,6 +205,18 @@ MISTAKES: dict[str, Mistake] = {
         ),
         at=gathered_loss,
     ),
+    "a cast of weights of two shapes after their all_gather": Mistake(
+        "late-cast",
+        Written(
+            descend(gathered_pair_loss),
+            (
+                {"up": tensor(1024, 8192, split=P("data")), "down": tensor(8192, 1024, split=P("data"))},
+                tensor(8192, 1024, split=P("data"), dtype="bfloat16"),
+            ),
+            mesh=EIGHT,
+        ),
+        at=gathered_pair_loss,
+    ),
     "a cast of tokens after their all_to_all": Mistake(
         "late-cast",
         Written(
@@ -172,6 +232,25 @@ MISTAKES: dict[str, Mistake] = {
     "halos exchanged level by level": Mistake(
         "many-small-collectives",
         Written(halo_by_level, (tensor(64, 1024, 1024, split=P(None, "data")),), mesh=EIGHT),
+        has_cure=False,
+    ),
+    "halos exchanged species by species in each step": Mistake(
+        "many-small-collectives",
+        Written(halo_of_species, (tensor(12, 1024, 256, split=P(None, "data")),), mesh=EIGHT),
+        has_cure=False,
+    ),
+    "clusters summed one by one": Mistake(
+        "many-small-collectives",
+        Written(
+            centers_one_by_one,
+            (tensor(65536, 64, split=P("data")), tensor(65536, split=P("data"), dtype="int32")),
+            mesh=EIGHT,
+        ),
+        has_cure=False,
+    ),
+    "shard_map that leaves out an axis of the mesh": Mistake(
+        "unused-axis",
+        Written(rays_on_one_axis, (tensor(256, 8192), tensor(8192, 256, split=P("model")))),
         has_cure=False,
     ),
     "shard_map with all keys, whose scores are large": Mistake(
