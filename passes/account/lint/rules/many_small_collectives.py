@@ -96,8 +96,10 @@ def _continues(body: Block, collectives: Sequence[Operation]) -> bool:
     def needed(values: Iterable[SSAValue]) -> int:
         bits = 0
         for value in values:
-            is_carried = isinstance(value, BlockArgument) and value.owner is body
-            bits |= 1 << value.index if is_carried else needs.get(value.owner, 0)
+            if isinstance(value, BlockArgument) and value.owner is body:
+                bits |= 1 << value.index
+            else:
+                bits |= needs.get(value.owner, 0)
         return bits
 
     for op in body.ops:

@@ -129,9 +129,27 @@ def centers_one_by_one(points: jax.Array, labels: jax.Array) -> jax.Array:
     return jax.shard_map(local, in_specs=P("data"), out_specs=P())(points, labels)
 
 
+def best_of_all(queries: jax.Array, keys: jax.Array) -> jax.Array:
+    def local(queries: jax.Array, keys: jax.Array) -> jax.Array:
+        scores = lax.all_gather(queries @ keys.T, "data", axis=1, tiled=True)  # mistake
+        return lax.top_k(scores, 100)[0]
+
+    specs = (P(), P("data"))
+    return jax.shard_map(local, in_specs=specs, out_specs=P(), check_vma=False)(queries, keys)
+
+
+def largest_of_all(queries: jax.Array, keys: jax.Array) -> jax.Array:
+    def local(queries: jax.Array, keys: jax.Array) -> jax.Array:
+        scores = lax.all_gather(queries @ keys.T, "data", axis=1, tiled=True)  # mistake
+        return jnp.max(scores * 0.5, axis=1)
+
+    specs = (P(), P("data"))
+    return jax.shard_map(local, in_specs=specs, out_specs=P(), check_vma=False)(queries, keys)
+
+
 def rays_on_one_axis(w: jax.Array, x: jax.Array) -> jax.Array:
     def local(w: jax.Array, x: jax.Array) -> jax.Array:
-        return lax.pmean(jnp.mean(jnp.tanh(x @ w) ** 2), "model")
+        return lax.psum(jnp.mean(jnp.tanh(x @ w) ** 2), "model")
 
     return jax.shard_map(local, in_specs=(P(), P("model")), out_specs=P())(w, x)  # mistake
 
@@ -246,6 +264,18 @@ MISTAKES: dict[str, Mistake] = {
             (tensor(65536, 64, split=P("data")), tensor(65536, split=P("data"), dtype="int32")),
             mesh=EIGHT,
         ),
+        has_cure=False,
+    ),
+    "scores gathered before the best are kept": Mistake(
+        "gather-before-reduction",
+        Written(best_of_all, (tensor(256, 128), tensor(65536, 128, split=P("data"))), mesh=EIGHT),
+        at=best_of_all,
+        has_cure=False,
+    ),
+    "scores gathered before the largest is taken": Mistake(
+        "gather-before-reduction",
+        Written(largest_of_all, (tensor(256, 128), tensor(65536, 128, split=P("data"))), mesh=EIGHT),
+        at=largest_of_all,
         has_cure=False,
     ),
     "shard_map that leaves out an axis of the mesh": Mistake(
