@@ -1,4 +1,4 @@
-"""A `jax.shard_map` gathers a tensor of which it then keeps the largest elements, a sum or another reduction.
+"""A `jax.shard_map` gathers a tensor, and then keeps only its largest elements, its sum or another reduction.
 
 Each device can reduce its own part. The results are much smaller: those of all devices are gathered, or summed, and
 reduced again.
@@ -42,8 +42,8 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             axes, what = quoted_axes(collective.axes), f"the {most:,} largest elements" if most > 1 else "one element"
             yield Suspicion(
                 gather,
-                f"{program.called(gather.operands[0])} is gathered over {axes}, but devices only keep {what} of dimension "
-                f"{dim}, of {part:,} of each device",
+                f"{program.called(gather.operands[0])} is gathered over {axes}, but devices only keep {what} of "
+                f"dimension {dim}, of {part:,} of each device",
                 "reduce the part of each device first, and gather or sum the results",
                 received=collective.bytes * (1 - most / part),
                 collectives=[collective.op],

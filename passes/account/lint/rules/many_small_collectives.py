@@ -3,8 +3,8 @@
 The time of a small collective is latency, whatever its size: a thousand scalars that are summed one by one take a
 thousand times as long as one vector. The rule reports independent collectives of one source line, the lines of one kind
 together, and hundreds of one kind anywhere, that take a part of the step time. XLA combines many all-reduces, so that
-only hundreds of them are reported, and no other kinds of collectives. Those in a loop count once for each iteration if
-no iteration needs the results of earlier ones, as in `jax.lax.map`, or if each has several of a line.
+only hundreds of them are reported, and no other kinds of collectives. In a loop, collectives count once per iteration
+if no iteration needs the results of earlier ones, as in `jax.lax.map`, or if each has several of a line.
 
 Before::
 
@@ -16,7 +16,7 @@ After::
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import chain
 
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
@@ -59,7 +59,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
     many = {
         key: alike
         for key, alike in kinds.items()
-        if _count(alike) >= program.thresholds.many * (_HUNDREDS if key[0] == "all-reduce" else 1)
+        if _are_many(alike, program.thresholds.many * (_HUNDREDS if key[0] == "all-reduce" else 1))
     }
     for ((kind, axes, where, _), alike), together in zip(many.items(), _independent([*many.values()]), strict=True):
         if together and _seconds(program, together) >= _LEAST_TIME * program.costs.seconds:
@@ -77,21 +77,22 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
     yield from _anywhere(program, others)
 
 
-def _count(alike: Sequence[Collective]) -> int:
-    """Return the number of collectives of one line in a block that could be one."""
+def _are_many(alike: Sequence[Collective], least: int) -> bool:
+    """Return whether at least `least` collectives of one line could be one, those of all iterations of a loop together."""
     loop = alike[0].op.parent_op()
     trips = (loop_trips(loop) or 1) if isinstance(loop, WhileOp) else 1
-    if isinstance(loop, WhileOp) and trips > 1 and not _continues(loop.body.block, [each.op for each in alike]):
-        return len(alike) * trips
-    is_combined = alike[0].kind == "all-reduce"
-    return len(alike) * (trips if len(alike) >= _IN_ITERATION and not is_combined else 1)
+    if len(alike) >= least or len(alike) * trips < least or not isinstance(loop, WhileOp):
+        return len(alike) >= least
+    if len(alike) >= _IN_ITERATION and alike[0].kind != "all-reduce":
+        return True
+    return not _continues(loop.body.block, {each.op for each in alike})
 
 
-def _continues(body: Block, collectives: Sequence[Operation]) -> bool:
+def _continues(body: Block, collectives: Set[Operation]) -> bool:
     """Return whether one of these collectives of a loop's body needs the result of one in an earlier iteration."""
     own = 1 << len(body.args)
     needs: dict[Operation | Block, int] = {}
-    """What each operation needs: a bit for each carried value, and one for the results of the collectives."""
+    """The dependences of each operation: a bit per carried value, and one for the results of the collectives."""
 
     def needed(values: Iterable[SSAValue]) -> int:
         bits = 0
@@ -103,7 +104,8 @@ def _continues(body: Block, collectives: Sequence[Operation]) -> bool:
         return bits
 
     for op in body.ops:
-        needs[op] = needed(chain(operands_of(op), captured_values(op))) | (own if op in collectives else 0)
+        inside = captured_values(op) if op.regions else ()
+        needs[op] = needed(chain(operands_of(op), inside)) | (own if op in collectives else 0)
     end = body.last_op
     returned = [needed([value]) for value in end.operands] if end is not None else []
     changed, before = own, 0
