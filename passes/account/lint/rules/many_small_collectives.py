@@ -78,7 +78,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
 
 
 def _are_many(alike: Sequence[Collective], least: int) -> bool:
-    """Return whether at least `least` collectives of one line could be one, those of all iterations of a loop together."""
+    """Return whether at least `least` collectives of one line could be one, counted in all iterations of a loop."""
     loop = alike[0].op.parent_op()
     trips = (loop_trips(loop) or 1) if isinstance(loop, WhileOp) else 1
     if len(alike) >= least or len(alike) * trips < least or not isinstance(loop, WhileOp):
