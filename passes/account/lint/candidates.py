@@ -20,7 +20,7 @@ from sdy.passes.account.lint.body_edits import (
     Results,
     computes_gradient,
 )
-from sdy.passes.account.lint.edits import Cure, Dims, ShardArgument, dims_of, next_value, value_dims
+from sdy.passes.account.lint.edits import Cure, Dims, ShardArgument, dims_of, next_values, value_dims
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.auto.state import find_state
 from sdy.passes.common.argument_names import given_name
@@ -309,12 +309,19 @@ class Candidates:
         """Yield the arguments and the constraints that axes of a value stem from."""
         for chain in self._program.chains(value):
             origin = chain.origin
-            for argument, name in zip(self._program.main.args, self._program.names, strict=True):
-                number, result = name.partition(" (")[0], next_value(self._program.main, argument.index)
-                if origin.text.startswith((f"given to {number} ", f"given to result {result} ")):
-                    yield argument
+            yield from (argument for argument, texts in self._given.items() if origin.text.startswith(texts))
             for op in self._constraints_at.get(origin.where, ()) if len(chain.hops) <= 1 else ():
                 yield op.result
+
+    @cached_property
+    def _given(self) -> Mapping[BlockArgument, tuple[str, ...]]:
+        """The arguments with the beginnings of origins that say that their axes, or their next value's, are given."""
+        following = next_values(self._program.main)
+        named = zip(self._program.main.args, self._program.names, strict=True)
+        return {
+            argument: (f"given to {name.partition(' (')[0]} ", f"given to result {following.get(argument.index)} ")
+            for argument, name in named
+        }
 
     @cached_property
     def _constraints_at(self) -> dict[Location | None, list[ReshardOp]]:

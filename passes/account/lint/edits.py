@@ -1,7 +1,7 @@
 """Edits of the arguments and results of a program before propagation, and fixes that consist of them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, overload
@@ -65,7 +65,7 @@ class ShardArgument(Edit):
         before = func_arg_sharding(main, self.index)
         new = sharding_with(module, main.function_type.inputs.data[self.index], self.dims, before)
         set_func_arg_sharding(main, self.index, new)
-        result = next_value(main, self.index)
+        result = next_values(main).get(self.index)
         if result is not None and before and dims_of_result(main, result) == before.dim_axes:
             set_func_result_sharding(main, result, new)
         return True
@@ -75,13 +75,14 @@ class ShardArgument(Edit):
         return f"shard {self.name} as {spec(self.dims)}" if self.dims is not None else f"leave {self.name} open"
 
 
-def next_value(main: FuncOp, index: int) -> int | None:
-    """Return the result that is the next value of an argument: of its state, or the only one of its type."""
-    if index in (state := find_state(main)):
-        return state[index]
+def next_values(main: FuncOp) -> Mapping[int, int]:
+    """Return for arguments the result that is the next value: of the state, or the only one of their type."""
     inputs, results = main.function_type.inputs.data, main.function_type.outputs.data
-    alike = [number for number, type_ in enumerate(results) if type_ == inputs[index]]
-    return alike[0] if len(alike) == 1 else None
+    by_type: dict[Attribute, list[int]] = {}
+    for number, type_ in enumerate(results):
+        by_type.setdefault(type_, []).append(number)
+    alike = {index: by_type.get(type_, []) for index, type_ in enumerate(inputs)}
+    return {index: numbers[0] for index, numbers in alike.items() if len(numbers) == 1} | dict(find_state(main))
 
 
 def dims_of_result(main: FuncOp, index: int) -> Dims | None:

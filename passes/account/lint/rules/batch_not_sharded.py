@@ -24,7 +24,7 @@ from sdy.axes import AxisRef
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import is_static_tensor, shape_of
 from sdy.passes.account.lint.candidates import Candidates, tree
-from sdy.passes.account.lint.edits import Cure, Dims, next_value, value_dims
+from sdy.passes.account.lint.edits import Cure, Dims, next_values, value_dims
 from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.name_lists import several
@@ -112,11 +112,12 @@ def _factors(program: LintedProgram) -> tuple[set[str], set[str]]:
     parameters = {_tree(each) for op in forward if None in operands[op] for each in operands[op] if each}
     sizes = Counter(map(_tree, program.main.args))
     found, others = set[str](), {*parameters}
+    following = next_values(program.main)
     for arguments in operands.values():
         known = [each for each in arguments if each]
         data = [each for each in known if _tree(each) not in parameters]
         if len(known) == len(arguments):
-            kept = {each for each in known if each not in data or next_value(program.main, each.index) is not None}
+            kept = {each for each in known if each not in data or each.index in following}
             found.add(_tree(min(known, key=lambda each: (sizes[_tree(each)] > 1, each in kept))))
             others.update(map(_tree, known))
         elif arguments[0]:
