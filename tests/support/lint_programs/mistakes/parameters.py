@@ -158,6 +158,10 @@ def mixture(params: Any, x: jax.Array) -> jax.Array:
     return jnp.einsum("ebf,efd->bd", hidden, params["down"])
 
 
+def outer_loss(params: Any, x: jax.Array) -> jax.Array:
+    return layers_loss([*params["layers"], params["last"]], x)
+
+
 MISTAKES: dict[str, Mistake] = {
     "members of an ensemble on every device": Mistake(
         "unused-axis",
@@ -322,6 +326,14 @@ MISTAKES: dict[str, Mistake] = {
     ),
     "a weight with its axes exchanged": Mistake(
         "siblings-differ", Written(descend(layers_loss), (layers({"up": P("model", "data")}), DATA)), "params[2]['up']"
+    ),
+    "a layer outside of the list with its axes exchanged": Mistake(
+        "siblings-differ",
+        Written(
+            descend(outer_loss),
+            ({"layers": layers({}), "last": layers({"up": P("model", "data")}, 0, 1)[0]}, DATA),
+        ),
+        "params['last']['up']",
     ),
     "a weight that lacks an axis": Mistake(
         "siblings-differ",
