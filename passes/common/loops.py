@@ -164,6 +164,12 @@ def carry_less(loop: WhileOp) -> None:
 
 def arguments_behind(values: Iterable[SSAValue], block: Block) -> set[int]:
     """Return the numbers of the arguments of `block` that `values`, which it computes, depend on."""
+    behind = values_behind(values, block)
+    return {value.index for value in behind if isinstance(value, BlockArgument) and value.owner is block}
+
+
+def values_behind(values: Iterable[SSAValue], block: Block) -> set[SSAValue]:
+    """Return `values`, and the values that they depend on, back to those that `block` does not compute."""
     seen: set[SSAValue] = set()
     pending = [*values]
     while pending:
@@ -172,4 +178,4 @@ def arguments_behind(values: Iterable[SSAValue], block: Block) -> set[int]:
             seen.add(value)
             if isinstance(value.owner, Operation) and value.owner.parent is block:
                 pending += [*value.owner.operands, *captured_values(value.owner)]
-    return {value.index for value in seen if isinstance(value, BlockArgument) and value.owner is block}
+    return seen

@@ -189,6 +189,17 @@ LINE = {"data": 8}
 BY_HEADS_STACKED = tuple(P(None, *spec) for spec in BY_HEADS)
 FULLY_STACKED = tuple(P(None, *spec) for spec in FULLY)
 
+
+def iterated(matrix: jax.Array, x: jax.Array) -> jax.Array:
+    """Multiply a vector by a matrix hundreds of times: each sum over devices needs the last one."""
+
+    def step(x: jax.Array, _: None) -> tuple[jax.Array, None]:
+        y = jnp.dot(x, matrix)
+        return y / jnp.sqrt(jnp.sum(y * y)), None
+
+    return lax.scan(step, x, None, length=512)[0]
+
+
 PROGRAMS: dict[str, Written] = {
     "data parallel": Written(train, (weights(EVERYWHERE), rows("data")), (0,), mesh=LINE),
     "Megatron": Written(train, (weights(BY_HEADS), rows("data")), (0,), BY_HEADS),
@@ -265,6 +276,9 @@ PROGRAMS: dict[str, Written] = {
         summed_in_each_iteration,
         (tensor(8, WIDTH, WIDTH, split=P("data")), tensor(4096, WIDTH)),
         mesh=LINE,
+    ),
+    "small sums that the next iteration needs": Written(
+        iterated, (tensor(4096, 4096, split=P(None, "data")), tensor(4096, split=P("data"))), mesh=LINE
     ),
     "a buffer that is summed after a loop": Written(
         filled, (tensor(WIDTH, WIDTH, split=P("data")), tensor(64, 64, WIDTH, split=P(None, None, "data"))), mesh=LINE

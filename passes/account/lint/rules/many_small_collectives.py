@@ -16,20 +16,18 @@ After::
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence, Set
-from itertools import chain
+from collections.abc import Iterator, Sequence
 
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation
 
 from sdy.diagnostics import Location
 from sdy.ir.fast_access import operands_of
-from sdy.ir.walking import captured_values
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.places import python_line
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import quoted_axes
-from sdy.passes.common.loops import loop_trips
+from sdy.passes.common.loops import arguments_behind, loop_trips, values_behind
 from sdy.passes.common.properties import value_bytes
 from sdy.passes.spmd.costs.network import Network
 from sdy.stablehlo.control_flow import WhileOp
@@ -85,34 +83,17 @@ def _are_many(alike: Sequence[Collective], least: int) -> bool:
         return len(alike) >= least
     if len(alike) >= _IN_ITERATION and alike[0].kind != "all-reduce":
         return True
-    return not _continues(loop.body.block, {each.op for each in alike})
+    return not _continues(loop.body.block, [each.op for each in alike])
 
 
-def _continues(body: Block, collectives: Set[Operation]) -> bool:
+def _continues(body: Block, collectives: Sequence[Operation]) -> bool:
     """Return whether one of these collectives of a loop's body needs the result of one in an earlier iteration."""
-    own = 1 << len(body.args)
-    needs: dict[Operation | Block, int] = {}
-    """The dependences of each operation: a bit per carried value, and one for the results of the collectives."""
-
-    def needed(values: Iterable[SSAValue]) -> int:
-        bits = 0
-        for value in values:
-            if isinstance(value, BlockArgument) and value.owner is body:
-                bits |= 1 << value.index
-            else:
-                bits |= needs.get(value.owner, 0)
-        return bits
-
-    for op in body.ops:
-        inside = captured_values(op) if op.regions else ()
-        needs[op] = needed(chain(operands_of(op), inside)) | (own if op in collectives else 0)
-    end = body.last_op
-    returned = [needed([value]) for value in end.operands] if end is not None else []
-    changed, before = own, 0
-    while changed != before:
-        before = changed
-        changed |= sum(1 << index for index, bits in enumerate(returned) if bits & before)
-    return any(needed(operands_of(op)) & changed & ~own for op in collectives)
+    returned = operands_of(body.last_op) if body.last_op else ()
+    carried = arguments_behind([operand for op in collectives for operand in operands_of(op)], body)
+    while more := arguments_behind([returned[index] for index in carried], body) - carried:
+        carried |= more
+    next_values = values_behind([returned[index] for index in carried], body)
+    return any(result in next_values for op in collectives for result in op.results)
 
 
 def _anywhere(program: LintedProgram, collectives: list[Collective]) -> Iterator[Suspicion]:
