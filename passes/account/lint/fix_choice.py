@@ -34,6 +34,13 @@ ChosenFix = tuple[Match, Cure, Costs, Costs]
 """A match, its fix, and the costs before and after the fix."""
 
 
+def costs_before(program: LintedProgram, trials: Trials) -> Costs:
+    """Return the costs of a program without a fix, of the form of the program in which its fixes are tried."""
+    written = program.written
+    tried = trials.unchanged(written) if written and not written.is_as_linted else None
+    return tried or program.costs
+
+
 def best_cure(
     program: LintedProgram, candidates: Sequence[Match], trials: Trials, step: Costs, share: float = 1.0
 ) -> ChosenFix | None:
@@ -50,7 +57,7 @@ def best_cure(
     """
     if program.written is None:
         return None
-    before = program.costs
+    before = costs_before(program, trials)
     fixes_of = [
         (match, match.cures) for match in candidates if match.is_share(step, share * match.rule.fix.least_share)
     ]

@@ -13,7 +13,7 @@ from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.catalog import Rule
 from sdy.passes.account.lint.edits import Cure, Edit, ShardArgument, value_dims
 from sdy.passes.account.lint.findings import Below, Finding, Findings
-from sdy.passes.account.lint.fix_choice import best_cure
+from sdy.passes.account.lint.fix_choice import best_cure, costs_before
 from sdy.passes.account.lint.matches import Match, matches
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.written import Costs, Trials
@@ -61,7 +61,7 @@ class _Search:
         self, program: LintedProgram, rules: Sequence[Rule], is_wanted: Callable[[Match], bool], trials: Trials
     ) -> None:
         self._program, self._rules, self._is_wanted, self._trials = program, rules, is_wanted, trials
-        self._original, self._step = program.collectives, program.costs
+        self._original = program
         self._every = matches(program, rules)
         self._left = self._large()
         self._explained = {each.key: frozenset(each.collectives) for each in self._left}
@@ -78,12 +78,19 @@ class _Search:
         found.sort(key=lambda each: -each.cost)
         return Findings(found, _below(self._program, self._every, self._is_wanted))
 
+    @cached_property
+    def _step(self) -> Costs:
+        """The costs of a step without any fix."""
+        return costs_before(self._original, self._trials)
+
     def _large(self) -> list[Match]:
         return _wanted([each for each in self._every if each.is_large], self._is_wanted)
 
     def _report_best(self) -> bool:
         """Fix the match that a fix helps most, and return whether there was one."""
         measured = [each for each in self._left if not each.worst.avoided]
+        if not measured:
+            return False
         share = _NEXT if self._fixed else 1.0
         best = best_cure(self._program, measured, self._trials, self._step, share)
         if best is None:
@@ -114,7 +121,7 @@ class _Search:
             received=max(before.received - after.received, 0.0),
             held=max(before.memory - after.memory, 0) or _argument_bytes(match, before, after),
             removes=tuple(each.finding for each in folded),
-            collectives=_removed(self._original, self._program).intersection(
+            collectives=_removed(self._original.collectives, self._program).intersection(
                 op for each in (headline, match, *folded) for op in self._explained[each.key]
             ),
         )
@@ -198,20 +205,20 @@ def _avoiding(match: Match, program: LintedProgram, trials: Trials) -> Finding |
     if program.written is None:
         return None
     for cure in match.worst.cures if match.worst.avoided else ():
-        costs = trials.costs(program.written, cure)
-        if costs is None or costs.relative(program.costs) > program.costs.relative(program.costs):
+        before, costs = costs_before(program, trials), trials.costs(program.written, cure)
+        if costs is None or costs.relative(before) > before.relative(before):
             continue
         if match.key not in {each.key for each in matches(_cured(program, cure), [match.rule])}:
             saved = f"with it, a device receives {format_bytes(match.finding.avoided)} less as jax.jit compiles it"
-            received = max(program.costs.received - costs.received, 0.0)
-            here = f"; {costs.compared(program.costs)}" if received else ""
+            received = max(before.received - costs.received, 0.0)
+            here = f"; {costs.compared(before)}" if received else ""
             return replace(match.finding, cure=cure.text, edits=(cure.text,), compared=saved + here, received=received)
     return None
 
 
 def _is_helped(match: Match, trials: Trials) -> bool:
     """Return whether a fix saves most of the bytes of a match, and time, but less than the rule demands of a step."""
-    written, before = match.program.written, match.program.costs
+    written, before = match.program.written, costs_before(match.program, trials)
     is_demanding = match.rule.fix.time_share is not None
     tried = (trials.known(written, cure) for cure in match.cures) if written and is_demanding else ()
     return any(
@@ -265,7 +272,7 @@ def _cured(program: LintedProgram, cure: Cure) -> LintedProgram:
     written = program.written and program.written.with_cure(cure)
     assert written is not None
     with capture():
-        traced = traced_program(written.layouts())
+        traced = traced_program(written.layouts_of_trial())
     return LintedProgram(traced, program.thresholds, written, program.hardware)
 
 

@@ -16,11 +16,12 @@ from sdy.ir.walking import operations
 from sdy.passes.account.lint.constraint_helpers import at_call_lines
 from sdy.passes.account.lint.edits import Cure
 from sdy.passes.account.partitioned_program import propagated_program
-from sdy.passes.common.call_graph import main_function
+from sdy.passes.common.call_graph import calls_in, main_function
 from sdy.passes.common.inline import inline_calls
 from sdy.passes.common.properties import value_bytes
 from sdy.passes.layouts import PropagatedLayout, cheapest, is_propagated, propagated_layouts
 from sdy.passes.policy import Policy
+from sdy.passes.propagation.provenance.history import history_of
 from sdy.passes.spmd.costs.footprint import Footprint
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
 from sdy.passes.spmd.costs.host_memory import host_values
@@ -41,7 +42,11 @@ def written_program(
         DiagnosticError: The program cannot be propagated.
     """
     written = WrittenProgram.of(program)
-    layouts = written.layouts() if isinstance(program, ModuleOp) and written else linted_layouts(program)
+    if isinstance(program, ModuleOp) and written:
+        written = replace(written, is_as_linted=True)
+        layouts = written.layouts()
+    else:
+        layouts = linted_layouts(program)
     return layouts, written and written.as_tried(layouts)
 
 
@@ -69,6 +74,9 @@ class WrittenProgram:
     compare: bool = True
     differs_in_hlo: bool = False
     """True if the HLO form gets other shardings: fixes are then tried in both forms, as the costs are of the better."""
+    is_as_linted: bool = False
+    """True if the linted layouts are those of `layouts`, rather than of a module with calls, or of a program that JAX
+    has lowered, whose callbacks and memory limit trials ignore."""
 
     @classmethod
     def of(cls, program: "ModuleOp | LoweredProgram") -> "WrittenProgram | None":
@@ -76,7 +84,7 @@ class WrittenProgram:
         if not isinstance(program, ModuleOp):
             module, policy, compare = program.before_propagation()
             return cls(lambda: at_call_lines(module), policy, compare)
-        return None if is_propagated(program) else cls(partial(_inlined, program))
+        return None if is_propagated(program) else cls(partial(_inlined, program), is_as_linted=not calls_in(program))
 
     @cached_property
     def module(self) -> ModuleOp:
@@ -92,13 +100,22 @@ class WrittenProgram:
         return propagated_layouts(clone(self.module), self.policy, compare and self.compare)
 
     def as_tried(self, layouts: Sequence[PropagatedLayout]) -> "WrittenProgram":
-        """Return the program, whose fixes are tried in both forms if its layouts are of both."""
-        return replace(self, _prepare=lambda: self.module, differs_in_hlo=len(layouts) > 1)
+        """Return the program, whose fixes are tried in both forms if its layouts are of both or the better one is."""
+        is_compared = len(layouts) > 1 or history_of(layouts[0].module).choice is not None
+        return replace(self, _prepare=lambda: self.module, differs_in_hlo=is_compared)
 
     def with_cure(self, cure: Cure) -> "WrittenProgram | None":
         """Return a copy with the edits of `cure`; None if the program lacks one of their targets."""
         module = clone(self.module)
-        return replace(self, _prepare=lambda: module) if cure.apply(module) else None
+        return replace(self, _prepare=lambda: module, is_as_linted=True) if cure.apply(module) else None
+
+    def layouts_of_trial(self) -> list[PropagatedLayout]:
+        """Propagate a copy in the forms in which fixes are tried.
+
+        Raises:
+            DiagnosticError: The program cannot be propagated.
+        """
+        return self.layouts(self.differs_in_hlo)
 
     @cached_property
     def size(self) -> int:
@@ -206,6 +223,15 @@ class Trials:
             self._known[key] = self._costs(program, cure)
         return self._known[key]
 
+    def unchanged(self, program: WrittenProgram) -> Costs | None:
+        """Return the costs of `program` without a fix, as those of fixes are predicted; None if no fix may be tried."""
+        if self.is_empty:
+            return None
+        key = program, Cure(())
+        if key not in self._known:
+            self._known[key] = self._costs(*key)
+        return self._known[key]
+
     def known(self, program: WrittenProgram, cure: Cure) -> Costs | None:
         """Return the costs of `program` with `cure` if it was tried."""
         return self._known.get((program, cure))
@@ -216,7 +242,7 @@ class Trials:
                 cured = program.with_cure(cure)
                 if cured is None:
                     return None
-                local = cheapest(cured.layouts(cured.differs_in_hlo)).local
+                local = cheapest(cured.layouts_of_trial()).local
                 return Costs.of(StepTimes(local, main_mesh(local), self._hardware))
         except DiagnosticError:
             return None

@@ -89,11 +89,12 @@ def report(
     if isinstance(program, ModuleOp) and not (compiled or under) and mpmd_function(program):
         return pipeline_report(_title(program), program, device)
     was_propagated = isinstance(program, ModuleOp) and is_propagated(program)
-    traced = traced_program(linted_layouts(program), memory_limit_of(program))
+    layouts = linted_layouts(program)
+    traced = traced_program(layouts, memory_limit_of(program))
     costs = _compiled(program, traced.local) if compiled else None
     other = _under(under, program) if under else None
     written = WrittenProgram.of(program) if findings else None
-    linted = LintedProgram(traced, Thresholds(), written, device or default_hardware())
+    linted = LintedProgram(traced, Thresholds(), written and written.as_tried(layouts), device or default_hardware())
     found = findings_of(linted) if findings else None
     title, notes = _title(traced.module), _notes(traced.module, was_propagated)
     if findings and is_large(traced.module):

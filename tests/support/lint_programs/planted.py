@@ -47,6 +47,10 @@ class Written:
 
     def lowered(self) -> jax.stages.Lowered:
         """Lower the function with JAX."""
+        return self.lowered_by(jax.jit)
+
+    def lowered_by(self, jit: Callable[..., Any]) -> Any:
+        """Lower the function with `jax.jit` or `sdy.jit`."""
         mesh = jax.make_mesh(tuple(self.mesh.values()), tuple(self.mesh), axis_types=(self.axis_type,) * len(self.mesh))
         is_tensor: Callable[[Any], bool] = lambda leaf: isinstance(leaf, Tensor)  # noqa: E731
         arguments = jax.tree.map(lambda each: each.on(mesh), self.arguments, is_leaf=is_tensor)
@@ -54,7 +58,7 @@ class Written:
         if self.results is not None:
             options["out_shardings"] = jax.tree.map(lambda spec: NamedSharding(mesh, spec), self.results)
         with jax.set_mesh(mesh):
-            return jax.jit(self.function, **options).lower(*arguments)
+            return jit(self.function, **options).lower(*arguments)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,89 @@
+"""Costs before and after a fix are of one form of a program: an edit that changes nothing leaves them equal."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax.sharding import PartitionSpec as P
+
+import sdy
+from lint_programs.mistake import EIGHT, descend
+from lint_programs.planted import Written, tensor
+from sdy.passes.account.lint import linter
+from sdy.passes.account.lint.edits import Cure
+from sdy.passes.account.lint.fix_choice import ChosenFix, best_cure, costs_before
+from sdy.passes.account.lint.matches import Match
+from sdy.passes.account.lint.program import LintedProgram
+from sdy.passes.account.lint.written import Costs, Trials
+
+ROWS = P("data")
+
+
+def loss(params: Any, x: jax.Array) -> jax.Array:
+    """Mask, activation and the two picked targets are nested functions, whose constants are merged once inlined."""
+    scores = jnp.where(jnp.tril(jnp.ones((256, 256), bool)), x @ x.mT, -1e9)
+    h = jax.nn.silu(jax.nn.softmax(scores, -1) @ x @ params["up"]) @ params["down"]
+    logits = jax.nn.log_softmax(h @ params["head"], -1)
+    first, second = (jnp.take_along_axis(logits, jnp.full((16, 256, 1), target), -1) for target in (1, 2))
+    return jax.lax.with_sharding_constraint(first + second, P(None, "data")).mean()
+
+
+def deep(params: Any, x: jax.Array) -> jax.Array:
+    """Within a limit of the memory, devices compute some of the layers again."""
+    for w in params:
+        x = jnp.tanh(jnp.sin(x @ w))
+    return x.mean()
+
+
+def embedded(table: jax.Array, tokens: jax.Array, w: jax.Array) -> jax.Array:
+    """Propagated in XLA's HLO form, devices receive fewer bytes."""
+    return jnp.tanh(table[tokens] @ w)
+
+
+PARAMS = {"up": tensor(64, 4096, split=P()), "down": tensor(4096, 64, split=P()), "head": tensor(64, 8192, split=P())}
+NESTED = Written(descend(loss), (PARAMS, tensor(16, 256, 64, split=ROWS)), mesh=EIGHT)
+SQUARES = [tensor(512, 512, split=P("data")) for _ in range(4)]
+DEEP = Written(descend(deep), (SQUARES, tensor(8192, 512, split=ROWS)), mesh=EIGHT)
+TABLE, TOKENS = tensor(8192, 2048, split=ROWS), tensor(64, 256, split=ROWS, dtype="int32")
+EMBEDDED = Written(embedded, (TABLE, TOKENS, tensor(2048, 4096, split=P(None, "data"))), mesh=EIGHT)
+
+
+def lint(written: Written, jit: Callable[..., Any]) -> object:
+    return sdy.lint(written.lowered_by(jit))
+
+
+def report(written: Written, jit: Callable[..., Any]) -> object:
+    return sdy.report(written.lowered_by(jit))
+
+
+@pytest.mark.parametrize(
+    ("analyse", "written", "jit"),
+    [
+        pytest.param(lint, NESTED, jax.jit, id="lint of nested functions"),
+        pytest.param(report, NESTED, jax.jit, id="report of nested functions, which are called"),
+        pytest.param(report, DEEP, partial(sdy.jit, memory="20M"), id="report within a limit of the memory"),
+        pytest.param(lint, EMBEDDED, sdy.jit, id="lint of a program in XLA's HLO form"),
+        pytest.param(report, EMBEDDED, jax.jit, id="report of a program in XLA's HLO form"),
+    ],
+)
+def test_an_edit_that_changes_nothing_leaves_the_costs_equal(
+    analyse: Callable[[Written, Any], object], written: Written, jit: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before: list[Costs] = []
+    unchanged: list[Costs | None] = []
+
+    def compared(
+        program: LintedProgram, candidates: Sequence[Match], trials: Trials, step: Costs, share: float = 1.0
+    ) -> ChosenFix | None:
+        assert program.written is not None
+        before.append(costs_before(program, trials))
+        unchanged.append(Trials(1, program.hardware).costs(program.written, Cure(())))
+        return best_cure(program, candidates, trials, step, share)
+
+    monkeypatch.setattr(linter, "best_cure", compared)
+    analyse(written, jit)
+    assert before
+    assert before == unchanged
