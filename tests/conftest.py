@@ -8,6 +8,7 @@ import pytest
 import samples
 import virtual_devices
 from sdy.ir.walking import checked_walks
+from sdy.passes.account.lint.failures import raised_failures
 from sdy.passes.driver import checked_passes
 
 virtual_devices.set_up()
@@ -24,6 +25,13 @@ def every_edit_invalidates_walks() -> Iterator[None]:
 def no_value_is_split_along_its_manual_axes() -> Iterator[None]:
     """Fail where a pass splits a value within a manual computation along one of its manual axes."""
     with checked_passes():
+        yield
+
+
+@pytest.fixture(autouse=True)
+def no_rule_of_lint_fails() -> Iterator[None]:
+    """Fail where a rule of lint, or the trial of a fix, raises an exception: lint warns of it and goes on."""
+    with raised_failures():
         yield
 
 

@@ -4,7 +4,7 @@
 |---|---|
 | 0 | success |
 | 1 | a negative result: programs differ, results mismatch, lint has findings, or no layout fits |
-| 2 | an invalid flag, file or program |
+| 2 | an invalid flag, file or program, or a rule of lint failed |
 """
 
 import argparse

@@ -18,7 +18,7 @@ from sdy.passes.driver import read, write
 from sdy.text import parse
 from sdy.tools.arguments import add_under_option, tool_parser
 from sdy.tools.devices import check_enough, enough_devices
-from sdy.tools.entry import guarded
+from sdy.tools.entry import REFUSED, guarded
 from sdy.tools.extensions import import_modules, take_rules
 
 _DESCRIPTION = f"""\
@@ -88,12 +88,13 @@ def run(arguments: argparse.Namespace) -> int:
         check_enough(module)
         enough_devices(module)
     findings = lint(module, lint_options=options, under=arguments.under)
+    status = REFUSED if findings.failed else 0
     if arguments.write_baseline:
         write(arguments.write_baseline, Baseline.of(findings).text)
-        return 0
+        return status
     new = baseline.new(findings)
     sys.stdout.write(FORMATS[arguments.format](new))
-    return int(bool(new))
+    return status or int(bool(new))
 
 
 def _options(arguments: argparse.Namespace) -> LintOptions:

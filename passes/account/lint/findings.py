@@ -222,6 +222,8 @@ class Findings:
     """The costs of the program as sdy and as XLA partitions it, if they were asked for."""
     hint: str = ""
     """The hint if no sharding is given; empty otherwise."""
+    failed: Sequence[str] = ()
+    """The rules that failed with an exception, a fault of sdy: their findings are missing."""
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self.findings)
@@ -245,12 +247,13 @@ class Findings:
         return self._summary(str(self.below or ""))
 
     def _summary(self, below: str) -> str:
+        missing = f", without those of {joined(self.failed)}, which failed" if self.failed else ""
         if not self:
-            return f"no findings {below}" if below else "no findings"
+            return f"no findings {below}".rstrip() + missing
         number = "1 finding" if len(self) == 1 else f"{len(self):,} findings"
         cost = cost_text(self.received, self.held)
         total = f"{number}: {cost}" if cost else number
-        return f"{total}, {below}" if below else total
+        return (f"{total}, {below}" if below else total) + missing
 
     def __str__(self) -> str:
         return self._text(self.summary)

@@ -31,7 +31,7 @@ def lint(
 
     Each finding has a source line, the cost per device, the reason and a suggested fix. A program that has not been
     propagated is propagated on a copy; nothing runs on devices. The comment `# sdy: allow(RULE)`, at the end of a line
-    or on the line above, suppresses the rule there.
+    or on the line above, suppresses the rule there. A warning names a rule that fails, whose findings are missing.
 
     Args:
         program: A function (of `sdy.jit` or any other), the result of `step.lower(...)`, a program of `sdy.compiler`, a
@@ -83,6 +83,7 @@ def lint_program(linted: LintedProgram, options: LintOptions, trials: Trials | N
     # Run all rules, also those that are not selected: a collective that one rule explains is not reported by another.
     trials = Trials.of(linted.written, linted.hardware) if trials is None else trials
     found = findings(linted, [*RULES.values()], is_wanted, trials)
+    found = replace(found, failed=trials.failures.report(names))
     for finding in found:
         for note in finding.diagnostic.notes:
             if note.location is not None:

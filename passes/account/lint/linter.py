@@ -61,8 +61,8 @@ class _Search:
         self, program: LintedProgram, rules: Sequence[Rule], is_wanted: Callable[[Match], bool], trials: Trials
     ) -> None:
         self._program, self._rules, self._is_wanted, self._trials = program, rules, is_wanted, trials
-        self._original = program
-        self._every = matches(program, rules)
+        self._original, self._failures = program, trials.failures
+        self._every = matches(program, rules, self._failures)
         self._left = self._large()
         self._explained = {each.key: frozenset(each.collectives) for each in self._left}
         """The collectives of the original program that each match explains."""
@@ -98,10 +98,11 @@ class _Search:
         match, cure, before, after = best
         cured = _cured(self._program, cure)
         cure = _named(self._program, cured, cure, after, self._trials)
-        self._program, self._every = cured, matches(cured, self._rules)
+        self._program, self._every = cured, matches(cured, self._rules, self._failures)
         remaining = [each for each in self._large() if each.key in self._explained]
         kept = {each.key for each in remaining} - {match.key}
-        removed = [each for each in self._left if each.key not in kept]
+        gone = [each for each in self._left if each.key not in kept]
+        removed = [each for each in gone if each is match or each.rule.name not in self._failures.rules]
         headline = next(each for each in removed if each is match or each.has_fix_of_arguments(cure))
         self._report(match, headline, removed, cure, before)
         self._reported |= {headline.key, match.key}
@@ -208,7 +209,8 @@ def _avoiding(match: Match, program: LintedProgram, trials: Trials) -> Finding |
         before, costs = costs_before(program, trials), trials.costs(program.written, cure)
         if costs is None or costs.relative(before) > before.relative(before):
             continue
-        if match.key not in {each.key for each in matches(_cured(program, cure), [match.rule])}:
+        left = matches(_cured(program, cure), [match.rule], trials.failures)
+        if match.key not in {each.key for each in left} and match.rule.name not in trials.failures.rules:
             saved = f"with it, a device receives {format_bytes(match.finding.avoided)} less as jax.jit compiles it"
             received = max(before.received - costs.received, 0.0)
             here = f"; {costs.compared(before)}" if received else ""

@@ -1,8 +1,8 @@
 """Matches of lint rules in a program: equal ones are one match, and each is written as a finding."""
 
 from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import groupby, zip_longest
 
 from xdsl.ir import BlockArgument, Operation
@@ -10,7 +10,8 @@ from xdsl.ir import BlockArgument, Operation
 from sdy.diagnostics import Diagnostic, Location, Severity
 from sdy.ir.walking import cached_walks
 from sdy.passes.account.lint.catalog import Rule
-from sdy.passes.account.lint.edits import Cure
+from sdy.passes.account.lint.edits import Cure, LazyCures
+from sdy.passes.account.lint.failures import Failures
 from sdy.passes.account.lint.findings import Finding, GivenBy, Reason, Suspicion, without_numbers
 from sdy.passes.account.lint.places import python_line
 from sdy.passes.account.lint.program import LintedProgram
@@ -138,20 +139,33 @@ class Match:
 
 
 @cached_walks()
-def matches(program: LintedProgram, rules: Iterable[Rule]) -> list[Match]:
+def matches(program: LintedProgram, rules: Iterable[Rule], failures: Failures) -> list[Match]:
     """Return the matches of `rules`; a collective is explained by the first rule that needs no fix to explain it."""
     explained: set[Operation] = set()
     found: list[Match] = []
     for rule in rules:
         kinds: dict[object, list[Suspicion]] = {}
         is_beside = rule.needs_cure or rule.is_of_number
-        new = [each for each in rule.check(program) if is_beside or explained.isdisjoint(each.collectives)]
+        every = failures.of_rule(rule.name, partial(_suspicions, rule, program, failures))
+        new = [each for each in every if is_beside or explained.isdisjoint(each.collectives)]
         for suspicion in new:
             kinds.setdefault(_kind(suspicion, program), []).append(suspicion)
             if not is_beside:
                 explained.update(suspicion.collectives)
         found += [Match(rule, program, alike, (rule.name, kind)) for kind, alike in kinds.items()]
     return found
+
+
+def _suspicions(rule: Rule, program: LintedProgram, failures: Failures) -> list[Suspicion]:
+    """Return what a rule finds; fixes that it lists later are none if it fails then."""
+
+    def guarded(cures: Sequence[Cure]) -> Sequence[Cure]:
+        return LazyCures(lambda: failures.of_rule(rule.name, lambda: [*cures]))
+
+    return [
+        replace(each, cures=guarded(each.cures)) if isinstance(each.cures, LazyCures) else each
+        for each in rule.check(program)
+    ]
 
 
 def _kind(suspicion: Suspicion, program: LintedProgram) -> object:

@@ -15,6 +15,7 @@ from sdy.ir.companions import clone
 from sdy.ir.walking import operations
 from sdy.passes.account.lint.constraint_helpers import at_call_lines
 from sdy.passes.account.lint.edits import Cure
+from sdy.passes.account.lint.failures import Failures
 from sdy.passes.account.partitioned_program import propagated_program
 from sdy.passes.common.call_graph import calls_in, main_function
 from sdy.passes.common.inline import inline_calls
@@ -210,6 +211,8 @@ class Trials:
         """True if no fix may be tried."""
         self.skipped = 0
         """The number of fixes that were not tried."""
+        self.failures = Failures()
+        """The rules and trials that failed."""
         self._known: dict[tuple[WrittenProgram, Cure], Costs | None] = {}
 
     def costs(self, program: WrittenProgram, cure: Cure) -> Costs | None:
@@ -245,4 +248,7 @@ class Trials:
                 local = cheapest(cured.layouts_of_trial()).local
                 return Costs.of(StepTimes(local, main_mesh(local), self._hardware))
         except DiagnosticError:
+            return None
+        except Exception as problem:
+            self.failures.add_fix(cure.text or "change nothing", problem)
             return None
