@@ -43,12 +43,21 @@ def embedded(table: jax.Array, tokens: jax.Array, w: jax.Array) -> jax.Array:
     return jnp.tanh(table[tokens] @ w)
 
 
+def beside(table: jax.Array, tokens: jax.Array, w: jax.Array, x: jax.Array, up: jax.Array, down: jax.Array) -> Any:
+    """Beside that, a constraint is one of columns, though that of rows is kept."""
+    y = jax.lax.with_sharding_constraint(jnp.sin(x @ up), P(None, "data"))
+    return embedded(table, tokens, w), jax.lax.with_sharding_constraint(y @ down, ROWS)
+
+
 PARAMS = {"up": tensor(64, 4096, split=P()), "down": tensor(4096, 64, split=P()), "head": tensor(64, 8192, split=P())}
 NESTED = Written(descend(loss), (PARAMS, tensor(16, 256, 64, split=ROWS)), mesh=EIGHT)
 SQUARES = [tensor(512, 512, split=P("data")) for _ in range(4)]
 DEEP = Written(descend(deep), (SQUARES, tensor(8192, 512, split=ROWS)), mesh=EIGHT)
 TABLE, TOKENS = tensor(8192, 2048, split=ROWS), tensor(64, 256, split=ROWS, dtype="int32")
-EMBEDDED = Written(embedded, (TABLE, TOKENS, tensor(2048, 4096, split=P(None, "data"))), mesh=EIGHT)
+COLUMNS = tensor(2048, 4096, split=P(None, "data"))
+EMBEDDED = Written(embedded, (TABLE, TOKENS, COLUMNS), mesh=EIGHT)
+UP, DOWN = (tensor(*shape, split=P(None, "data")) for shape in ((1024, 4096), (4096, 1024)))
+BESIDE = Written(beside, (TABLE, TOKENS, COLUMNS, tensor(8192, 1024, split=ROWS), UP, DOWN), mesh=EIGHT)
 
 
 def lint(written: Written, jit: Callable[..., Any]) -> object:
@@ -87,3 +96,10 @@ def test_an_edit_that_changes_nothing_leaves_the_costs_equal(
     analyse(written, jit)
     assert before
     assert before == unchanged
+
+
+@pytest.mark.parametrize("jit", [jax.jit, sdy.jit])
+def test_a_mistake_is_found_where_the_form_of_hlo_is_better(jit: Callable[..., Any]) -> None:
+    (finding,) = sdy.lint(BESIDE.lowered_by(jit))
+    assert finding.rule == "lost-constraint"
+    assert "receives 112 MiB instead of 140 MiB" in finding.compared

@@ -141,21 +141,22 @@ class Candidates:
 
     def _elsewhere(self, value: SSAValue, before: Dims, given: Dims) -> Iterator[Dims]:
         """Yield layouts that split another, whole dimension over the axes of its operand that a constraint drops."""
-        used = {axis.name for axes in before for axis in axes}
         for axes in given:
-            if axes and used.isdisjoint(axis.name for axis in axes):
+            if axes:
                 added = self.with_axes(value, before, axes)
                 yield from (dims for dims in added if axes in dims and dims.index(axes) != given.index(axes))
 
     def extended(self, value: SSAValue, before: Dims) -> Iterator[Dims]:
         """Yield layouts that split a dimension of a value over one more axis."""
-        used = {axis.name for axes in before for axis in axes}
-        free = [AxisRef(name) for name, size in self._program.mesh.axes if size > 1 and name not in used]
-        for axis in free:
-            yield from self.with_axes(value, before, [axis])
+        for name, size in self._program.mesh.axes:
+            if size > 1:
+                yield from self.with_axes(value, before, [AxisRef(name)])
 
     def with_axes(self, value: SSAValue, before: Dims, axes: Sequence[AxisRef]) -> Iterator[Dims]:
-        """Yield layouts that split a dimension of a value over more axes."""
+        """Yield layouts that split a dimension of a value over more axes; none if one of them splits it already."""
+        used = {axis.name for own in before for axis in own}
+        if not used.isdisjoint(axis.name for axis in axes):
+            return
         for target in range(len(before)):
             added = [[*each] for each in before]
             added[target] += axes

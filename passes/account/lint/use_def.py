@@ -1,14 +1,15 @@
-"""Use-def chains through data movement: traces a cast or sliced parameter back to the parameter."""
+"""Walks along uses and definitions: from a cast or a slice of a parameter back to it, and from a value to its users."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp
-from xdsl.ir import BlockArgument, OpResult, SSAValue, Use
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue, Use
 
 from sdy.dialect.ops import ReshardOp
 from sdy.passes.common.call_graph import calls_in
 from sdy.passes.common.loops import carried_unchanged
+from sdy.passes.common.properties import is_elementwise
 from sdy.stablehlo.control_flow import OptimizationBarrierOp, WhileOp
 from sdy.stablehlo.elementwise import ConvertOp
 from sdy.stablehlo.scatter import ScatterOp
@@ -31,6 +32,25 @@ def updates_in_place(use: Use) -> bool:
 def _changes(use: Use) -> bool:
     op = use.operation
     return isinstance(op, WhileOp) and op.body.block.args[use.index] not in carried_unchanged(op)
+
+
+def elementwise_results(op: Operation) -> Sequence[SSAValue]:
+    """Return the results of an elementwise operation, and none of another one."""
+    return op.results if is_elementwise(op) else ()
+
+
+def users_through(
+    value: SSAValue, followed: Callable[[Operation], Iterable[SSAValue]] = elementwise_results
+) -> Iterator[Operation]:
+    """Yield the users of a value, each once, and those of the results that `followed` returns for each of them."""
+    seen: set[Operation] = set()
+    pending = [value]
+    while pending:
+        for use in pending.pop().uses:
+            if use.operation not in seen:
+                seen.add(use.operation)
+                yield use.operation
+                pending += followed(use.operation)
 
 
 class UseDefChains:

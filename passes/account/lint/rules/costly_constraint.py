@@ -13,10 +13,10 @@ After::
     h = jax.lax.with_sharding_constraint(jnp.tanh(x @ w), P("data"))
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
-from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Operation, OpResult
 
 from sdy.diagnostics import Location, location_of
 from sdy.dialect.axis_syntax import format_dims
@@ -29,11 +29,9 @@ from sdy.passes.account.lint.edits import Cure, Dims, dims_of, value_dims
 from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.places import python_line
 from sdy.passes.account.lint.program import LintedProgram
+from sdy.passes.account.lint.use_def import users_through
 from sdy.passes.common.properties import is_elementwise
 from sdy.sharding import TensorSharding
-
-_Step = Callable[[SSAValue], Iterator[tuple[Operation, list[SSAValue]]]]
-"""Yields the operations beside a value, each with the values on its other side."""
 
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
@@ -117,27 +115,13 @@ def _is_reshard_of(collective: Collective, near: set[Operation]) -> bool:
 def _around(constraint: ReshardOp) -> Iterator[Operation]:
     """Yield a constraint, the elementwise operations before and after it, and the operations at their ends."""
     yield constraint
-    yield from _closure([constraint.input], _before)
-    yield from _closure([constraint.result], _after)
-
-
-def _closure(values: list[SSAValue], step: _Step) -> Iterator[Operation]:
+    yield from users_through(constraint.result)
     seen: set[Operation] = set()
-    pending = [*values]
+    pending = [constraint.input]
     while pending:
-        for op, further in step(pending.pop()):
-            if op not in seen:
-                seen.add(op)
-                yield op
-                if is_elementwise(op):
-                    pending += further
-
-
-def _before(value: SSAValue) -> Iterator[tuple[Operation, list[SSAValue]]]:
-    if isinstance(value, OpResult):
-        yield value.op, [*value.op.operands]
-
-
-def _after(value: SSAValue) -> Iterator[tuple[Operation, list[SSAValue]]]:
-    for use in value.uses:
-        yield use.operation, [*use.operation.results]
+        op = pending.pop().owner
+        if isinstance(op, Operation) and op not in seen:
+            seen.add(op)
+            yield op
+            if is_elementwise(op):
+                pending += op.operands

@@ -16,11 +16,12 @@ After::
 
 from collections.abc import Iterator
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 
 from sdy.ir.shapes import rank, shape_of
 from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
+from sdy.passes.account.lint.use_def import users_through
 from sdy.passes.account.lint.wording import quoted_axes
 from sdy.passes.common.properties import is_elementwise
 from sdy.stablehlo.chlo.creation import TopKOp
@@ -36,7 +37,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             continue
         dim = gather.all_gather_dim.value.data
         part = shape_of(gather.operands[0])[dim]
-        kept = [_kept(op, dim) for op in _ends(gather.results[0])]
+        kept = [_kept(op, dim) for op in users_through(gather.results[0]) if not is_elementwise(op)]
         most = max((count or part for count in kept), default=part)
         if most < part:
             axes, what = quoted_axes(collective.axes), f"the {most:,} largest elements" if most > 1 else "one element"
@@ -48,21 +49,6 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
                 received=collective.bytes * (1 - most / part),
                 collectives=[collective.op],
             )
-
-
-def _ends(value: SSAValue) -> Iterator[Operation]:
-    """Yield the users of a value, and of what elementwise operations compute from it, that are not elementwise."""
-    seen: set[Operation] = set()
-    pending = [value]
-    while pending:
-        for op in dict.fromkeys(use.operation for use in pending.pop().uses):
-            if op in seen:
-                continue
-            seen.add(op)
-            if is_elementwise(op):
-                pending += op.results
-            else:
-                yield op
 
 
 def _kept(op: Operation, dim: int) -> int | None:

@@ -30,8 +30,9 @@ from sdy.passes.account.lint.edits import Cure, LazyCures, dims_of
 from sdy.passes.account.lint.findings import Reason, Suspicion
 from sdy.passes.account.lint.places import python_line
 from sdy.passes.account.lint.program import LintedProgram, manual_computation
+from sdy.passes.account.lint.use_def import users_through
 from sdy.passes.account.lint.wording import quoted_axes
-from sdy.passes.common.properties import element_bytes, is_elementwise
+from sdy.passes.common.properties import element_bytes
 from sdy.rules import movement
 from sdy.stablehlo.elementwise import ConvertOp
 
@@ -109,17 +110,11 @@ def _suspicions(
 
 def _gathered_at(program: LintedProgram, cast: ConvertOp, axes: Sequence[str]) -> Iterator[Reason]:
     """Yield the line of the constraint that gathers the result of a cast, or what elementwise operations make of it."""
-    seen: set[Operation] = set()
-    pending = [cast.result]
-    while pending:
-        for op in {use.operation: None for use in pending.pop().uses}:
-            if isinstance(op, ReshardOp) and {each.name for each in op.sharding.data.axes()}.isdisjoint(axes):
-                if program.place(op) != program.place(cast):
-                    yield program.place(op), "this constraint gathers it after the cast"
-                return
-            if op not in seen and is_elementwise(op):
-                seen.add(op)
-                pending += op.results
+    for op in users_through(cast.result):
+        if isinstance(op, ReshardOp) and {each.name for each in op.sharding.data.axes()}.isdisjoint(axes):
+            if program.place(op) != program.place(cast):
+                yield program.place(op), "this constraint gathers it after the cast"
+            return
 
 
 def _together(edits: ManualEdits) -> Sequence[Cure]:

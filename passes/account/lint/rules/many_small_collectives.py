@@ -78,12 +78,12 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
 def _are_many(alike: Sequence[Collective], least: int) -> bool:
     """Return whether at least `least` collectives of one line could be one, counted in all iterations of a loop."""
     loop = alike[0].op.parent_op()
-    trips = (loop_trips(loop) or 1) if isinstance(loop, WhileOp) else 1
-    if len(alike) >= least or len(alike) * trips < least or not isinstance(loop, WhileOp):
-        return len(alike) >= least
-    if len(alike) >= _IN_ITERATION and alike[0].kind != "all-reduce":
+    if len(alike) >= least:
         return True
-    return not _continues(loop.body.block, [each.op for each in alike])
+    if not isinstance(loop, WhileOp) or len(alike) * (loop_trips(loop) or 1) < least:
+        return False
+    are_several = len(alike) >= _IN_ITERATION and alike[0].kind != "all-reduce"
+    return are_several or not _continues(loop.body.block, [each.op for each in alike])
 
 
 def _continues(body: Block, collectives: Sequence[Operation]) -> bool:

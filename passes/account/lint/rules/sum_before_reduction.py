@@ -22,6 +22,7 @@ from xdsl.ir import SSAValue
 from sdy.ir.shapes import rank
 from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
+from sdy.passes.account.lint.use_def import users_through
 from sdy.passes.account.lint.wording import quoted_axes
 from sdy.passes.common.properties import is_pure, uniform_number, value_bytes
 from sdy.stablehlo.broadcast import BroadcastInDimOp
@@ -79,18 +80,9 @@ def _moved(value: SSAValue) -> SSAValue:
 
 def _reduced(value: SSAValue, most: float) -> list[SSAValue]:
     """Return the first values of at most these bytes on each path from a value; none if a path has none."""
-    found: dict[SSAValue, None] = {}
-    seen: set[SSAValue] = {value}
-    pending = [value]
-    while pending:
-        for use in pending.pop().uses:
-            op = use.operation
-            if not op.results or (op.regions and not is_pure(op)):
-                return []
-            for result in op.results:
-                if value_bytes(result) <= most:
-                    found[result] = None
-                elif result not in seen:
-                    seen.add(result)
-                    pending.append(result)
-    return [*found]
+    found: list[SSAValue] = []
+    for op in users_through(value, lambda op: [each for each in op.results if value_bytes(each) > most]):
+        if not op.results or (op.regions and not is_pure(op)):
+            return []
+        found += [each for each in op.results if value_bytes(each) <= most]
+    return found

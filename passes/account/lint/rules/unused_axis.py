@@ -133,7 +133,7 @@ def _of_constraints(program: LintedProgram, candidates: Candidates, axis: AxisRe
         dims = dims_of(op.sharding.data, op.result)
         constraint = Constraint.of(op, dims)
         if constraint not in layouts:
-            extended = (new for new in candidates.extended(op.result, dims) if any(axis in own for own in new))
+            extended = candidates.with_axes(op.result, dims, [axis])
             layouts[constraint] = [Cure((ChangeConstraint(constraint, new),)) for new in extended]
     rounds = chain.from_iterable(zip_longest(*layouts.values()))
     return [cure for cure in rounds if cure is not None][:_MOST_CONSTRAINED]
@@ -154,7 +154,7 @@ def _of_generated(program: LintedProgram, candidates: Candidates, axis: AxisRef)
     layouts: dict[Results, Dims] = {}
     for each in _generated(program):
         results = Results.of(each)
-        extended = (dims for dims in candidates.extended(each, value_dims(each)) if any(axis in own for own in dims))
+        extended = candidates.with_axes(each, value_dims(each), [axis])
         if results is not None and (dims := next(extended, None)):
             layouts.setdefault(results, dims)
     return [Cure((AddConstraint(results, dims),)) for results, dims in [*layouts.items()][:_MOST_GENERATED]]
