@@ -179,10 +179,11 @@ def _run(program: "CompiledProgram", inputs: Sequence[Any]) -> "tuple[jax.Array,
 
 def _costs(layout: PartitionedLayout, program: "CompiledProgram", original: ModuleOp, under: str | None) -> "Account":
     from sdy.passes.account.account import Account, Compiled, costs_under
+    from sdy.passes.jax.device_hardware import backend_of
 
     with _xla_errors_as_diagnostics():
         other = costs_under(under, original) if under else None
-    return Account.of(layout, lambda: Compiled.of_program(program), other)
+    return Account.of(layout, lambda: Compiled.of_program(program), other, backend_of(program.devices))
 
 
 def _compare(

@@ -32,6 +32,7 @@ from sdy.passes.account.unsharded import unsharded_hint
 from sdy.passes.common.argument_names import given_name
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.jax.api.compile import CompiledProgram, compile, partitioned_by_xla
+from sdy.passes.jax.device_hardware import backend_of
 from sdy.passes.jax.device_mesh import Device
 from sdy.passes.jax.hlo_collectives import Traffic, collectives
 from sdy.passes.jax.hlo_received import received_collectives
@@ -39,6 +40,7 @@ from sdy.passes.jax.memory_limit import peak_bytes_of
 from sdy.passes.jax.stages import Lowered, LoweredProgram
 from sdy.passes.layouts import PartitionedLayout
 from sdy.passes.propagation.provenance.history import LayoutChoice
+from sdy.passes.spmd.costs.backend import Backend
 from sdy.passes.spmd.costs.communication import received
 from sdy.passes.spmd.costs.footprint import host_bytes, peak_bytes
 from sdy.passes.spmd.remat.recomputed import describe_recomputed
@@ -107,8 +109,12 @@ class Account:
         layout: PartitionedLayout,
         compile: Callable[[], Compiled | None],  # noqa: A002
         under: Compiled | None = None,
+        backend: Backend = Backend.CPU,
     ) -> "Account":
-        """Build the account of a partitioned program; `compile` runs on the first access to `compiled`."""
+        """Build the account of a partitioned program, with the memory that it needs if `backend` compiles it.
+
+        `compile` runs on the first access to `compiled`.
+        """
         local = layout.local
         names = {given_name(argument) for argument in main_function(local).args}
         found = (
@@ -121,7 +127,7 @@ class Account:
             )
             for each in received(local)
         )
-        memory, host = peak_bytes(local), host_bytes(local)
+        memory, host = peak_bytes(local, backend), host_bytes(local, backend)
         recomputed = describe_recomputed(local)
         meshes, hint = named_meshes(local), unsharded_hint(layout.module)
         return cls(layout.choice, meshes, by_line(found), memory, compile, host, under, recomputed, hint)
@@ -170,8 +176,12 @@ def account(program: Program, *args: Any, under: str | None = None, **kwargs: An
     stage = program_of(program, *args, **kwargs)
     layout = partitioned_program(stage)
     compiled_by_jax = costs_under(under, stage) if under else None
+    devices = jax.devices() if isinstance(stage, ModuleOp) else stage.program.devices
     return Account.of(
-        layout, lambda: compiled_costs(layout.local if isinstance(stage, ModuleOp) else stage), compiled_by_jax
+        layout,
+        lambda: compiled_costs(layout.local if isinstance(stage, ModuleOp) else stage),
+        compiled_by_jax,
+        backend_of(devices),
     )
 
 

@@ -12,6 +12,7 @@ from xdsl.ir import SSAValue
 from sdy.box import Ints
 from sdy.passes.auto.overlap import Floats
 from sdy.passes.common.properties import value_bytes
+from sdy.passes.spmd.costs.backend import Backend
 from sdy.passes.spmd.costs.buffers import allocate, bytes_over_time
 from sdy.passes.spmd.costs.host_memory import host_values
 from sdy.passes.spmd.costs.result_buffers import outside_results
@@ -46,9 +47,9 @@ def peak_candidates(
 ) -> LiveCounts:
     """Return the live values at each time that can be the memory peak.
 
-    The buffers are those of `peak_bytes`, without values on the host. Temporaries use the buffers of results as their
-    unpartitioned sizes allow. For each class of equal operations, the result has the time at which the unpartitioned
-    live values take the most bytes.
+    The buffers are those of `peak_bytes` for accelerators, without values on the host. Temporaries use the buffers of
+    results as their unpartitioned sizes allow. For each class of equal operations, the result has the time at which
+    the unpartitioned live values take the most bytes.
 
     Args:
         module: The module.
@@ -57,7 +58,7 @@ def peak_candidates(
         places: The positions of the operations that run, by their `id`; others are skipped.
     """
     host = host_values(module)
-    allocation = allocate(module, host, lambda op: id(op) in places, copies=False)
+    allocation = allocate(module, host, Backend.ACCELERATOR, lambda op: id(op) in places, copies=False)
     always = [each.value for each in (*allocation.arguments, *allocation.results) if each.value not in host]
     temporaries = [each for each in outside_results(allocation, value_bytes) if each.value not in host]
     bytes_ = bytes_over_time(temporaries, value_bytes, len(allocation.operations))

@@ -32,6 +32,7 @@ from sdy.passes.partitioning.convert_global_to_local import ConvertGlobalToLocal
 from sdy.passes.partitioning.pad_for_divisibility import PadForDivisibilityPass
 from sdy.passes.pipelines import PartitionPipeline, insert_reshards
 from sdy.passes.spmd import planner_of
+from sdy.passes.spmd.costs.backend import Backend
 from sdy.passes.spmd.costs.communication import received
 from sdy.passes.spmd.costs.footprint import peak_bytes
 from sdy.passes.spmd.costs.fusion import FusedValues
@@ -324,7 +325,7 @@ class OperationCosts:
                     (communication if operand is None else sent[operand])[axes] += seconds
                     bytes_of[operand] += traffic.bytes
         reshards = tuple([_reshard(index, steps[index], seconds, bytes_of[index]) for index, seconds in sent.items()])
-        scratch = max(_temporary_bytes(local) - sum(each.bytes for each in reshards), 0)
+        scratch = max(_temporary_bytes(local, self._hardware.backend) - sum(each.bytes for each in reshards), 0)
         arguments = main_function(local).args
         compute = compute_seconds(
             local, self._hardware, FusedValues([arguments[index] for index in fused], is_whole=False)
@@ -370,7 +371,7 @@ def _full_shards(size: int, count: int) -> float:
     return size / -(-size // count) if size else 1.0
 
 
-def _temporary_bytes(local: ModuleOp) -> int:
+def _temporary_bytes(local: ModuleOp, backend: Backend) -> int:
     """Return the peak bytes of a per-device program besides its arguments and results.
 
     Its arguments have the required orders of dimensions: most are results of other operations, which write them so.
@@ -378,7 +379,7 @@ def _temporary_bytes(local: ModuleOp) -> int:
     main = main_function(local)
     terminator = main.get_return_op()
     assert terminator is not None
-    return peak_bytes(local, copies=False) - sum(map(value_bytes, {*main.args, *terminator.operands}))
+    return peak_bytes(local, backend, copies=False) - sum(map(value_bytes, {*main.args, *terminator.operands}))
 
 
 def _reshard(operand: int, steps: Sequence[Operation], seconds: Seconds, received_bytes: float) -> OperandReshard:

@@ -66,7 +66,8 @@ class WindowProductsPass(AnalysisPreservingPass):
             if seconds < best * (1 - _GAIN):
                 chosen.append(kind)
                 best = seconds
-        if chosen and peak_bytes(window(clone(op), chosen)) <= _MEMORY * peak_bytes(op):
+        backend = hardware.backend
+        if chosen and peak_bytes(window(clone(op), chosen), backend) <= _MEMORY * peak_bytes(op, backend):
             window(op, chosen)
 
 

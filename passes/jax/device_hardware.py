@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from sdy.passes.jax.compiler_context import CPU_OPTIONS
 from sdy.passes.jax.device_mesh import Device
+from sdy.passes.spmd.costs.backend import Backend
 from sdy.passes.spmd.costs.hardware import hardware_of
 from sdy.passes.spmd.costs.host_memory import HOST
 
@@ -37,6 +38,11 @@ def offloading_hardware(devices: Sequence[Device]) -> str:
     memories = devices[0].addressable_memories()
     has_host_memory = not memories or any(memory.kind == HOST for memory in memories)
     return preset if preset and has_host_memory and hardware_of(preset).host is not None else ""
+
+
+def backend_of(devices: Sequence[Device]) -> Backend:
+    """Return the back end of XLA that compiles for `devices`; for none, that of CPUs."""
+    return Backend.ACCELERATOR if devices and devices[0].platform != "cpu" else Backend.CPU
 
 
 def limited_memory_options(devices: Sequence[Device], limit: int) -> Mapping[str, str]:

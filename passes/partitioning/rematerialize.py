@@ -11,6 +11,7 @@ from sdy.formatting import format_bytes, parse_bytes
 from sdy.ir.companions import companion
 from sdy.ir.editing import AnalysisPreservingPass
 from sdy.passes.common.call_graph import main_function
+from sdy.passes.spmd.costs.backend import Backend
 from sdy.passes.spmd.costs.footprint import peak_bytes
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
 from sdy.passes.spmd.remat.program import rematerialize
@@ -80,7 +81,7 @@ class RematerializePass(AnalysisPreservingPass):
         op.attributes.pop(HARDWARE, None)
         if limit is None:
             return
-        before = peak_bytes(op)
+        before = peak_bytes(op, Backend.ACCELERATOR)
         result = rematerialize(op, limit, hardware)
         recomputed = companion(op, Recomputed)
         recomputed.values, recomputed.offloaded, recomputed.saved = result.values, result.offloaded, result.saved

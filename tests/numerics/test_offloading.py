@@ -15,6 +15,7 @@ import sdy
 from sdy.ir.companions import clone_alone
 from sdy.mesh import Mesh
 from sdy.passes.jax.device_hardware import offloading_hardware
+from sdy.passes.spmd.costs.backend import Backend
 from sdy.passes.spmd.costs.footprint import host_bytes, peak_bytes
 from sdy.passes.spmd.costs.hardware import Hardware, Link, hardware_of
 from sdy.passes.spmd.costs.step_time import StepTimes
@@ -58,10 +59,10 @@ def local_program(loss: Any) -> ModuleOp:
 def test_offloaded_values_use_no_device_memory_and_do_not_change(loss: Any) -> None:
     free = local_program(loss)
     limited = clone_alone(free)
-    needed = peak_bytes(free)
+    needed = peak_bytes(free, Backend.ACCELERATOR)
     result = rematerialize(limited, int(0.5 * needed), FAST)
     limited.verify()
-    assert result.memory == peak_bytes(limited) <= 0.5 * needed
+    assert result.memory == peak_bytes(limited, Backend.ACCELERATOR) <= 0.5 * needed
     assert sum(each.bytes for each in result.offloaded) >= host_bytes(limited) > 0
     leaves = jax.tree.leaves(arguments())
     expected = jax.tree.leaves(jax.grad(loss)(*arguments()))
@@ -74,7 +75,7 @@ def test_offloaded_values_use_no_device_memory_and_do_not_change(loss: Any) -> N
 @pytest.mark.parametrize("loss", [unrolled, scanned])
 def test_values_are_recomputed_where_transfers_cost_more(loss: Any, hardware: Hardware) -> None:
     module = local_program(loss)
-    result = rematerialize(module, int(0.7 * peak_bytes(module)), hardware)
+    result = rematerialize(module, int(0.7 * peak_bytes(module, Backend.ACCELERATOR)), hardware)
     assert result.values
     assert not result.offloaded
     assert not host_bytes(module)
@@ -83,7 +84,7 @@ def test_values_are_recomputed_where_transfers_cost_more(loss: Any, hardware: Ha
 @pytest.mark.parametrize("loss", [unrolled, scanned])
 def test_computation_waits_for_values_from_the_host_on_some_hardware(loss: Any) -> None:
     module = local_program(loss)
-    rematerialize(module, int(0.5 * peak_bytes(module)), FAST)
+    rematerialize(module, int(0.5 * peak_bytes(module, Backend.ACCELERATOR)), FAST)
     hidden, exposed = (
         StepTimes(module, Mesh.of({"data": 1}), replace(FAST, host=Link(1e9, 1e-9), host_waits=waits)).cost().seconds
         for waits in (False, True)
@@ -111,7 +112,7 @@ def test_a_plan_names_offloaded_values_and_its_policy_offloads_them(tmp_path: Pa
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), found, expected)
     sdy.propagate(module)
     sdy.partition(module)
-    assert peak_bytes(module) == plan.cost.memory
+    assert peak_bytes(module, Backend.ACCELERATOR) == plan.cost.memory
 
 
 def test_devices_of_the_cpu_recompute_instead() -> None:

@@ -148,7 +148,7 @@ def test_all_tools_tell_the_same_bytes(name: str) -> None:
     account = sdy.account(stage)
     with capture():
         report = sdy.report(stage)
-        plan = sdy.auto(sdy.parse(sdy.format(stage.module)), hardware="h100-8", time_limit=5)
+        plan = sdy.auto(sdy.parse(sdy.format(stage.module)), hardware="cpu-8", time_limit=5)
     memory = report.data["memory"]
     assert memory["outside"] + max(memory["bytes"]) == account.memory
     assert f"The host keeps {format_bytes(account.host_memory)} for each device." in report.headline[-1]

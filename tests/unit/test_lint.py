@@ -41,7 +41,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # pyri
 
 
 SUMMARY = (
-    "1 finding: each device receives 1 MiB more and needs 6.5 MiB more memory\n"
+    "1 finding: each device receives 1 MiB more and needs 4.5 MiB more memory\n"
     "partitioned by sdy, not by XLA as under jax.jit"
 )
 NONE = "no findings\npartitioned by sdy, not by XLA as under jax.jit\n"

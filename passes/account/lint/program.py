@@ -135,7 +135,7 @@ class LintedProgram:
     @cached_property
     def footprint(self) -> Footprint:
         """The memory of a device over time."""
-        return footprint(self.local)
+        return footprint(self.local, self.hardware.backend)
 
     @cached_property
     def host_values(self) -> Set[SSAValue]:

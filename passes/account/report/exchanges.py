@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from sdy.formatting import escape_line, format_bytes
@@ -15,8 +14,6 @@ from sdy.passes.account.lint.findings import Findings
 from sdy.passes.account.report.badges import Arguments, badge_of
 from sdy.passes.account.report.listing import Listing
 from sdy.passes.account.report.numbering import NONE, Json, Numbers
-from sdy.passes.spmd.costs.communication import bytes_received
-from sdy.passes.spmd.costs.footprint import peak_bytes
 from sdy.passes.spmd.costs.network import Network
 
 if TYPE_CHECKING:
@@ -63,9 +60,9 @@ def groups_as_json(
     ]
 
 
-def under_as_json(under: "Compiled", local: ModuleOp, numbers: Numbers) -> Json:
-    """Serialize the costs of a program as XLA partitions it; `local` is its program of one device by sdy."""
-    by_sdy = f"{format_bytes(bytes_received(local))} and {format_bytes(peak_bytes(local))} by sdy"
+def under_as_json(under: "Compiled", received_by_sdy: float, needed_by_sdy: int, numbers: Numbers) -> Json:
+    """Serialize the costs of a program as XLA partitions it, beside the bytes received and needed by sdy."""
+    by_sdy = f"{format_bytes(received_by_sdy)} and {format_bytes(needed_by_sdy)} by sdy"
     memory = "unknown" if under.memory is None else format_bytes(under.memory)
     received = format_bytes(under.bytes_received)
     return {

@@ -41,6 +41,8 @@ from sdy.passes.propagation.provenance.explain import Explainer
 from sdy.passes.propagation.provenance.history import history_of
 from sdy.passes.propagation.provenance.present_names import PresentNames
 from sdy.passes.python.program import to_python
+from sdy.passes.spmd.costs.communication import bytes_received
+from sdy.passes.spmd.costs.footprint import footprint
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
 from sdy.passes.spmd.costs.network import Network
 from sdy.passes.spmd.costs.step_time import StepTimes
@@ -128,7 +130,8 @@ def _page_data(
     notes: Sequence[str],
     found: Findings | None,
 ) -> Json:
-    traced, module, main, memory = linted.traced, linted.module, linted.main, linted.footprint
+    traced, module, main = linted.traced, linted.module, linted.main
+    memory = linted.footprint if hardware else footprint(traced.local)
     numbers = Numbers(module)
     explainer = linted.explainer
     listing = Listing(module, explainer.names if explainer else PresentNames(module, main), numbers)
@@ -160,7 +163,7 @@ def _page_data(
         "hardware": hardware and escape_line(hardware.name),
         "compiled": compiled and {"received": compiled.bytes_received, "memory": compiled.memory},
         "partitioned": f"Partitioned {BESIDE if under else ALONE}.",
-        "under": under and under_as_json(under, traced.local, numbers),
+        "under": under and under_as_json(under, bytes_received(traced.local), memory.bytes, numbers),
     }
     sources = source_lines(numbers.places())
     return {**data, **numbers.as_json(), "sources": sources}

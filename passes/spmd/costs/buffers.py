@@ -14,6 +14,7 @@ A value that cannot be computed in the buffer where it has to be is copied there
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
@@ -26,11 +27,14 @@ from sdy.ir.shapes import shape_of
 from sdy.passes.common.call_graph import callee, main_function
 from sdy.passes.common.donations import aliases
 from sdy.passes.common.symbols import Symbols
-from sdy.passes.spmd.costs.in_place import in_place, overwritable, passed_on, views
+from sdy.passes.spmd.costs.backend import Backend
+from sdy.passes.spmd.costs.copy_kernels import with_copies
+from sdy.passes.spmd.costs.in_place import in_place, overwritable, passed_on, returned_by_branches, views
 from sdy.passes.spmd.costs.kernel_dependences import Dependences, inputs_of
-from sdy.passes.spmd.costs.kernel_order import scheduled
-from sdy.passes.spmd.costs.kernels import Kernel, kernels_of, source
+from sdy.passes.spmd.costs.kernel_order import has_ordering_barriers, scheduled
+from sdy.passes.spmd.costs.kernels import Copy, Kernel, kernels_of, source
 from sdy.passes.spmd.costs.layout_copies import layout_copies
+from sdy.passes.spmd.costs.widening import WIDTH, is_wide
 from sdy.stablehlo.control_flow import CaseOp, IfOp, WhileOp
 from sdy.stablehlo.windows import ReduceWindowOp, SelectAndScatterOp
 
@@ -49,12 +53,16 @@ class Buffer:
 
     Attributes:
         value: The value for which the buffer was allocated.
+        scale: The bytes of the buffer relative to those of the value.
         ranges: The live ranges of the values, in order of time.
+        successor: The buffer that the last reader of this one writes element by element, so that they can share memory.
     """
 
-    def __init__(self, value: SSAValue) -> None:
+    def __init__(self, value: SSAValue, scale: int = 1) -> None:
         self.value = value
+        self.scale = scale
         self.ranges: list[LiveRange] = []
+        self.successor: Buffer | None = None
 
     def write(self, value: SSAValue, time: int) -> None:
         """Replace the content of the buffer by `value`."""
@@ -98,6 +106,7 @@ class Allocation:
 def allocate(
     module: ModuleOp,
     host: Set[SSAValue],
+    backend: Backend,
     runs: Callable[[Operation], bool] = lambda op: True,
     *,
     in_order: bool = False,
@@ -108,18 +117,19 @@ def allocate(
     Args:
         module: The module.
         host: The values in host memory; all values of a buffer are in one memory.
+        backend: The back end that compiles the program; one with ordering barriers is compiled as for accelerators.
         runs: Returns whether an operation is part of the program.
         in_order: Run the kernels of the main function in their order in the module, not in XLA's order.
         copies: Whether operands and results are copied where an operation requires another order of dimensions.
     """
-    return _Allocator(module, host, runs, in_order, copies).allocation()
+    return _Allocator(module, host, backend, runs, in_order, copies).allocation()
 
 
 def bytes_over_time(buffers: Iterable[Buffer], bytes_of: Callable[[SSAValue], int], num_times: int) -> Ints:
     """Return the bytes of the buffers in use at each time."""
     changes = np.zeros(num_times + 1, np.int64)
     for buffer in buffers:
-        size = bytes_of(buffer.value)
+        size = bytes_of(buffer.value) * buffer.scale
         for each in buffer.ranges:
             changes[each.begin] += size
             changes[each.end + 1] -= size
@@ -128,14 +138,25 @@ def bytes_over_time(buffers: Iterable[Buffer], bytes_of: Callable[[SSAValue], in
 
 class _Allocator:
     def __init__(
-        self, module: ModuleOp, host: Set[SSAValue], runs: Callable[[Operation], bool], in_order: bool, copies: bool
+        self,
+        module: ModuleOp,
+        host: Set[SSAValue],
+        backend: Backend,
+        runs: Callable[[Operation], bool],
+        in_order: bool,
+        copies: bool,
     ) -> None:
+        self._backend = Backend.ACCELERATOR if has_ordering_barriers(module) else backend
         self._main = main_function(module)
         self._in_order = self._main.body.block if in_order else None
         self._symbols = Symbols(module)
         self._host = host
         self._runs = runs
-        self._copies: Callable[[Operation], Iterable[SSAValue]] = layout_copies if copies else lambda op: ()
+        self._copies: Callable[[Operation], Iterable[SSAValue]] = (
+            partial(layout_copies, backend=self._backend) if copies else lambda op: ()
+        )
+        self._copies_early = copies and self._backend is Backend.CPU
+        self._copy_buffers: dict[Copy, Buffer] = {}
         self._kernels: dict[Block, Sequence[Kernel]] = {}
         self._buffer_of: dict[SSAValue, Buffer] = {}
         self._donated: Mapping[Buffer, SSAValue] = {}
@@ -189,7 +210,8 @@ class _Allocator:
             expiring = {value for value in kernel.reads if value in owned and last_read[value] == index}
             self._read(kernel)
             self._allocate(kernel, expiring, goals)
-            self._read(kernel)
+            if kernel.operation.regions or isinstance(kernel.operation, CallOp):
+                self._read(kernel)
         for value, target in zip(kernels[-1].operation.operands, targets, strict=False):
             if self._buffer_of.get(source(value)) is not target:
                 target.write(value, self._now)
@@ -207,8 +229,10 @@ class _Allocator:
 
     def _scheduled(self, block: Block) -> Sequence[Kernel]:
         if block not in self._kernels:
-            kernels = kernels_of([op for op in block.ops if self._runs(op)])
-            self._kernels[block] = kernels if block is self._in_order else scheduled(kernels)
+            kernels = kernels_of([op for op in block.ops if self._runs(op)], self._backend)
+            if self._copies_early:
+                kernels = [*with_copies(kernels)]
+            self._kernels[block] = kernels if block is self._in_order else scheduled(kernels, self._backend)
         return self._kernels[block]
 
     def _goals(
@@ -223,7 +247,10 @@ class _Allocator:
             their buffer is overwritten: XLA decides this before it orders the kernels (`copy_insertion.cc`).
         """
         copied: set[SSAValue] = set()
-        donated: Mapping[Buffer, SSAValue] = self._donated if block is self._main.body.block else {}
+        is_main = block is self._main.body.block
+        donated: Mapping[Buffer, SSAValue] = self._donated
+        if not is_main:
+            donated = {self._buffer_of[each]: each for each in block.args if self._buffer_of[each] in targets}
         readers = _readers(kernels, donated.values())
         selected = {index for each in readers.values() for index in each}
         dependences = Dependences(selected, inputs_of(kernels) if selected else ())
@@ -231,12 +258,15 @@ class _Allocator:
         for value, target in zip(kernels[-1].operation.operands, targets, strict=False):
             goals.setdefault(source(value), target)
         occupied: dict[Buffer, int] = {}
-        for argument in block.args:
-            buffer = self._buffer_of.get(argument)
+        computed = {result for kernel in kernels for result in kernel.results}
+        for value in (*block.args, *(each for each in last_read if each not in computed)):
+            buffer = self._buffer_of.get(value)
             if buffer is not None:
-                occupied[buffer] = max(occupied.get(buffer, -1), last_read.get(argument, -1))
+                occupied[buffer] = max(occupied.get(buffer, -1), last_read.get(value, -1))
         for index in reversed(range(len(kernels))):
             kernel = kernels[index]
+            if kernel.makes:
+                continue
             op = kernel.operation
             for result in op.results:
                 goal = goals.get(result)
@@ -251,11 +281,11 @@ class _Allocator:
                 others = [reader for reader in readers.get(argument, ()) if reader != index] if argument else ()
                 is_last = block is self._in_order or dependences.follows_all(index, dependences.bits(others))
                 if until > index or (until == index and not overwrites) or not is_last:
-                    if argument is None:
+                    if argument is None or (is_last and not is_main):
                         del goals[result]
                     else:
                         copied.add(argument)
-            for operand, result in (*views(kernel), *in_place(op)):
+            for operand, result in (*views(kernel), *in_place(op), *returned_by_branches(op)):
                 value = source(operand)
                 if (
                     result in goals
@@ -275,15 +305,24 @@ class _Allocator:
             goals: Buffers for some values.
         """
         op = kernel.operation
+        if kernel.makes:
+            self._make(kernel.makes)
+            return
+        for copy in kernel.copies:
+            self._copy_buffers[copy].read(self._now)
         self._allocate_scratch(op)
         begin = self._now
         viewed = {result: self._buffer_of[value] for value, result in views(kernel)}
         overwritten = self._overwritten(kernel, expiring)
         buffers: list[Buffer] = []
         for result in op.results:
-            buffer = viewed.get(result) or goals.get(result) or overwritten.get(result)
-            if buffer is None:
-                buffer = self._temporary(result)
+            scale = self._scale(result)
+            overwrites = overwritten.get(result)
+            buffer = viewed.get(result) or goals.get(result) or overwrites or self._temporary(result, scale)
+            if buffer.scale < scale:
+                self._temporary(result, scale).write(result, begin)
+            if overwrites and overwrites is not buffer:
+                overwrites.successor = buffer
             if result not in viewed and not isinstance(op, IfOp | CaseOp):
                 buffer.write(result, begin)
             self._buffer_of[result] = buffer
@@ -306,7 +345,8 @@ class _Allocator:
 
     def _allocate_scratch(self, op: Operation) -> None:
         """Allocate the copies of operands in other layouts, and results that are then copied to their own buffers."""
-        begin, copied = self._now, [*self._copies(op)]
+        begin = self._now
+        copied = [value for value in self._copies(op) if value.owner is op or not self._copies_early]
         results = [self._temporary(value) for value in copied if value.owner is op]
         for buffer in (*results, *map(self._temporary, (value for value in copied if value.owner is not op))):
             buffer.write(buffer.value, begin)
@@ -317,8 +357,15 @@ class _Allocator:
         for value in _scratch_of(op):
             self._temporary(value).write(value, self._now)
 
-    def _temporary(self, value: SSAValue) -> Buffer:
-        buffer = Buffer(value)
+    def _scale(self, value: SSAValue) -> int:
+        return WIDTH if self._backend is Backend.CPU and is_wide(value) else 1
+
+    def _make(self, copy: Copy) -> None:
+        buffer = self._copy_buffers[copy] = self._temporary(copy.operand, copy.scale)
+        buffer.write(copy.operand, self._now)
+
+    def _temporary(self, value: SSAValue, scale: int = 1) -> Buffer:
+        buffer = Buffer(value, scale)
         self._temporaries.append(buffer)
         return buffer
 
@@ -326,12 +373,19 @@ class _Allocator:
         """Return the buffers that results of a kernel take over from values that expire, by result."""
         overwritten: dict[SSAValue, Buffer] = {}
         left = {*expiring}
-        for operand, result in (*in_place(kernel.operation), *overwritable(kernel)):
+        op = kernel.operation
+        for operand, result in (*in_place(op), *overwritable(kernel), *returned_by_branches(op)):
             value = source(operand)
-            if value in left and result not in overwritten and (value in self._host) is (result in self._host):
+            if (
+                value in left
+                and result not in overwritten
+                and (value in self._host) is (result in self._host)
+                and self._buffer_of[value].scale == self._scale(result)
+            ):
                 left.discard(value)
                 overwritten[result] = self._buffer_of[value]
-        return overwritten
+        copies = {copy.operand: self._copy_buffers[copy] for copy in kernel.copies}
+        return overwritten | {result: copies[operand] for operand, result in in_place(op) if operand in copies}
 
     def _loop(self, loop: WhileOp, buffers: Sequence[Buffer]) -> None:
         for region in loop.regions:

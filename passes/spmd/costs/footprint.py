@@ -9,6 +9,7 @@ from xdsl.ir import Operation, SSAValue
 
 from sdy.box import Ints
 from sdy.passes.common.properties import value_bytes
+from sdy.passes.spmd.costs.backend import Backend
 from sdy.passes.spmd.costs.buffers import allocate, bytes_over_time
 from sdy.passes.spmd.costs.host_memory import host_values, takes_host_memory
 from sdy.passes.spmd.costs.result_buffers import outside_results
@@ -58,37 +59,46 @@ class Footprint:
         return max(self.moments, key=lambda moment: moment.bytes, default=None)
 
 
-def peak_bytes(module: ModuleOp, *, copies: bool = True) -> int:
+def peak_bytes(module: ModuleOp, backend: Backend = Backend.CPU, *, copies: bool = True) -> int:
     """Return the peak memory of one device in bytes: arguments, results and the most temporaries live at once.
 
     Args:
         module: The partitioned program.
+        backend: The back end that compiles it.
         copies: Whether copies of operands and results in other orders of their dimensions count.
     """
-    return _Memory(module, host_values(module), copies=copies).peak_bytes()
+    return _Memory(module, host_values(module), backend, copies=copies).peak_bytes()
 
 
-def host_bytes(module: ModuleOp) -> int:
+def host_bytes(module: ModuleOp, backend: Backend = Backend.CPU) -> int:
     """Return the peak bytes of one device's values in host memory: arguments, results and offloaded values."""
     host = host_values(module)
-    return _Memory(module, host, counts_host=True).peak_bytes() if host else 0
+    return _Memory(module, host, backend, counts_host=True).peak_bytes() if host else 0
 
 
-def footprint(module: ModuleOp) -> Footprint:
-    """Return the memory use of one device over a run of the partitioned `module`."""
+def footprint(module: ModuleOp, backend: Backend = Backend.CPU) -> Footprint:
+    """Return the memory use of one device over a run of the partitioned `module`, compiled by `backend`."""
     host = host_values(module)
-    memory = _Memory(module, host)
+    memory = _Memory(module, host, backend)
     outside = [value for value in memory.outside if value not in host]
-    return Footprint(outside, [*memory.moments()], memory.at_peak(), host_bytes(module))
+    return Footprint(outside, [*memory.moments()], memory.at_peak(), host_bytes(module, backend))
 
 
 class _Memory:
     """The bytes of a program's values in one memory: device memory or, with `counts_host`, host memory."""
 
-    def __init__(self, module: ModuleOp, host: Set[SSAValue], *, counts_host: bool = False, copies: bool = True):
+    def __init__(
+        self,
+        module: ModuleOp,
+        host: Set[SSAValue],
+        backend: Backend,
+        *,
+        counts_host: bool = False,
+        copies: bool = True,
+    ):
         self._host = host
         self._counts_host = counts_host
-        allocation = allocate(module, host, copies=copies)
+        allocation = allocate(module, host, backend, copies=copies)
         self._operations, self._begins = allocation.operations, allocation.begins
         self._buffers = outside_results(allocation, self._size)
         self.outside = [buffer.value for buffer in (*allocation.arguments, *allocation.results)]
@@ -107,8 +117,13 @@ class _Memory:
     def at_peak(self) -> list[SSAValue]:
         """Return the temporaries that are live at the peak."""
         peak = int(self._bytes.argmax()) if len(self._bytes) else 0
-        ranges = [each for buffer in self._buffers for each in buffer.ranges if each.begin <= peak <= each.end]
-        return [each.value for each in ranges if self._size(each.value)]
+        live = (
+            [each.value] * buffer.scale
+            for buffer in self._buffers
+            for each in buffer.ranges
+            if each.begin <= peak <= each.end and self._size(each.value)
+        )
+        return [value for values in live for value in values]
 
     def _size(self, value: SSAValue) -> int:
         """Return the bytes of `value` in this memory."""

@@ -27,7 +27,8 @@ A hardware file is TOML; `presets/` contains several, selected by their file nam
     bytes = [4096, 65536]       # that a device receives
     seconds = [2e-5, 6e-5]
 
-`launch = 2e-5` is the seconds in which the host starts a program. `asynchronous = ["all_gather", "all_reduce"]` lists
+`launch = 2e-5` is the seconds in which the host starts a program. `backend = "cpu"` predicts memory as XLA for CPUs
+needs it, instead of for GPUs and TPUs. `asynchronous = ["all_gather", "all_reduce"]` lists
 the kinds of collectives that run beside computation; by default, all kinds do.
 
 A link is a switch, which connects each device to all others, or a torus with `torus = [16, 16]`, the largest size of
@@ -49,6 +50,7 @@ from sdy.diagnostics import Location, error
 from sdy.formatting import parse_bytes
 from sdy.mesh import Mesh
 from sdy.operators.work import Work
+from sdy.passes.spmd.costs.backend import Backend
 from sdy.type_helpers import is_dict, is_list
 
 _PRESETS = Path(__file__).with_name("presets")
@@ -138,6 +140,8 @@ class Hardware:
     """The measured times of kinds of collectives, by the number of devices of a group."""
     launch: float = 0.0
     """Seconds in which the host starts a program."""
+    backend: Backend = Backend.ACCELERATOR
+    """The back end of XLA, for which memory is predicted."""
     host_waits: bool = False
     """True if computation waits for values that come back from the host; transfers there run beside it."""
 
@@ -220,7 +224,7 @@ def hardware_of(name: str) -> Hardware:
 
 
 _REQUIRED = {"name", "memory", "memory_bandwidth", "peak", "links"}
-_KEYS = _REQUIRED | {"axes", "reached", "asynchronous", "host", "curves", "launch"}
+_KEYS = _REQUIRED | {"axes", "reached", "asynchronous", "backend", "host", "curves", "launch"}
 _REACHED_KEYS = {"products", "memory", "tile", "overhead"}
 _HOST_KEYS = {"bandwidth", "latency", "waits"}
 _CURVE_KEYS = ("bytes", "seconds")
@@ -262,6 +266,7 @@ class _Reader:
             self._host(),
             {key: self._curve(*key, table) for key, table in self._curves()},
             self._number(self._table["launch"], "launch") if "launch" in self._table else 0.0,
+            self._backend(),
             self._host_waits(),
         )
 
@@ -294,6 +299,13 @@ class _Reader:
         bandwidth, latency = (self._number(table.get(key), f"host.{key}") for key in ("bandwidth", "latency"))
         self._check_keys(table, _HOST_KEYS, "host.")
         return Link(bandwidth, latency)
+
+    def _backend(self) -> Backend:
+        known = {each.value: each for each in Backend}
+        backend = self._table.get("backend", Backend.ACCELERATOR.value)
+        if backend not in known:
+            self._fail(f"'backend' must be one of {', '.join(known)}")
+        return known[backend]
 
     def _host_waits(self) -> bool:
         waits = self._table.get("host", {}).get("waits", False)

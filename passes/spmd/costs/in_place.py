@@ -7,7 +7,8 @@ from xdsl.ir import Operation, SSAValue
 from sdy.ir.shapes import shape_of
 from sdy.passes.common.properties import value_bytes
 from sdy.passes.spmd.costs.kernels import Kernel, source, uses_of
-from sdy.stablehlo.control_flow import WhileOp
+from sdy.passes.spmd.costs.layout_copies import is_in_another_order
+from sdy.stablehlo.control_flow import CaseOp, IfOp, WhileOp
 from sdy.stablehlo.convolution import ConvolutionOp
 from sdy.stablehlo.custom_call import CustomCallOp
 from sdy.stablehlo.dot import DotGeneralOp, DotOp
@@ -55,17 +56,18 @@ def overwritable(kernel: Kernel) -> Pairs:
         (value, result)
         for result in kernel.operation.results[:1]
         for value in kernel.elementwise
-        if value.type == result.type and _is_reshaped(value) is _is_reshaped(result)
+        if value.type == result.type and _is_reshaped(value) is _is_reshaped(result) and not is_in_another_order(value)
     ]
 
 
 def _is_reshaped(value: SSAValue) -> bool:
     """Return whether `value` has another shape in a product, or as the updates of a scatter."""
     operations = [value.owner, *(use.operation for use in uses_of(value))]
-    return any(_reshapes(op, value) for op in operations if isinstance(op, Operation))
+    return any(is_reshaped_for(op, value) for op in operations if isinstance(op, Operation))
 
 
-def _reshapes(op: Operation, value: SSAValue) -> bool:
+def is_reshaped_for(op: Operation, value: SSAValue) -> bool:
+    """Return whether `op` needs its operand or result `value` in another shape."""
     if isinstance(op, ScatterOp):
         return value in op.updates and bool(op.scatter_dimension_numbers.data.inserted_window_dims)
     if not isinstance(op, DotGeneralOp):
@@ -102,7 +104,25 @@ def _is_absorbed(transpose: TransposeOp) -> bool:
     shape = shape_of(transpose.operand)
     order = [dim for dim in transpose.permutation.get_values() if shape[dim] != 1]
     users = [use.operation for use in uses_of(transpose.result)]
-    return order == sorted(order) or all(isinstance(op, DotOp | DotGeneralOp | ConvolutionOp) for op in users)
+    return (
+        order == sorted(order)
+        or all(isinstance(op, DotOp | DotGeneralOp | ConvolutionOp) for op in users)
+        or _is_product_of_matrices(transpose.operand)
+    )
+
+
+def _is_product_of_matrices(value: SSAValue) -> bool:
+    """Return whether `value` is a product that nothing else reads, which can be computed in both orders."""
+    is_matrix = isinstance(value.owner, DotOp | DotGeneralOp) and len(shape_of(value)) == _MATRIX
+    return is_matrix and len([*uses_of(value)]) == 1
+
+
+def returned_by_branches(op: Operation) -> Pairs:
+    """Return the pairs of a value that a branch of `op` returns and a result: the branches write it to one buffer."""
+    if not isinstance(op, IfOp | CaseOp):
+        return ()
+    ends = [region.block.last_op for region in op.regions]
+    return [pair for end in ends if end is not None for pair in zip(end.operands, op.results, strict=True)]
 
 
 def passed_on(loop: WhileOp) -> list[bool]:

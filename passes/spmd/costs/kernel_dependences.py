@@ -4,18 +4,21 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from xdsl.ir import Block, Operation
 
-from sdy.passes.spmd.costs.kernels import Kernel
+from sdy.passes.spmd.costs.kernels import Copy, Kernel
+
+_Source = Operation | Block | Copy
+"""The source of a value that a kernel reads."""
 
 
 def inputs_of(kernels: Sequence[Kernel]) -> list[list[int]]:
     """Return for each kernel the indices of those whose results it needs, or waits for because of a barrier."""
-    number: dict[Operation | Block, int] = {kernel.operation: index for index, kernel in enumerate(kernels)}
+    number: dict[_Source, int] = {kernel.makes or kernel.operation: index for index, kernel in enumerate(kernels)}
     return [_inputs(kernel, number) for kernel in kernels]
 
 
-def _inputs(kernel: Kernel, number: Mapping[Operation | Block, int]) -> list[int]:
-    owners = [value.owner for value in (*kernel.reads, *kernel.follows)]
-    return [*dict.fromkeys([number[owner] for owner in owners if owner in number])]
+def _inputs(kernel: Kernel, number: Mapping[_Source, int]) -> list[int]:
+    sources = (*kernel.copies, *(value.owner for value in (*kernel.reads, *kernel.follows)))
+    return [*dict.fromkeys([number[each] for each in sources if each in number])]
 
 
 class Dependences:

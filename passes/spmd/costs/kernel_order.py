@@ -1,26 +1,42 @@
-"""The order in which XLA runs the kernels of a block: a depth-first search from the results.
+"""The order in which XLA runs the kernels of a block.
 
-The inputs of a kernel with the most other users come first, then those that need the most memory, as in XLA's
-`DFSMemoryScheduler` (`hlo_memory_scheduler.cc`). XLA on CPU by default takes a breadth-first order instead, which
-computes more at the same time and needs more memory, unless `--xla_cpu_enable_concurrency_optimized_scheduler=false`.
-A kernel that reads through an ordering barrier runs after the kernels that compute the operands of the barrier; with
-such barriers, the order of a list scheduler is taken if it needs less memory, as in `DefaultMemoryScheduler`. Combined
-all-reduces run one after the other, and keep their operands until all have run.
+On CPUs, XLA runs them breadth-first: what becomes ready first runs first (`BFScheduler` in
+`hlo_memory_scheduler.cc`), which computes more at the same time and needs more memory.
+
+On other devices, and on CPUs for a program with ordering barriers, the order is that of a depth-first search from the
+results. The inputs of a kernel with the most other users come first, then those that need the most memory, as in
+`DFSMemoryScheduler`. A kernel that reads through an ordering barrier runs after the kernels that compute the operands
+of the barrier; with such barriers, the order of a list scheduler is taken if it needs less memory, as in
+`DefaultMemoryScheduler`.
+
+Combined all-reduces run one after the other, and keep their operands until all have run.
 """
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from xdsl.dialects.builtin import ModuleOp
+
+from sdy.dialect.attributes import ORDERS
+from sdy.ir.walking import operations_of
 from sdy.passes.common.properties import value_bytes
+from sdy.passes.spmd.costs.backend import Backend
 from sdy.passes.spmd.costs.combined_reductions import combined_reductions
 from sdy.passes.spmd.costs.kernel_dependences import inputs_of
 from sdy.passes.spmd.costs.kernels import Kernel
 from sdy.passes.spmd.costs.layout_copies import layout_copies
 from sdy.passes.spmd.costs.list_order import by_freed_memory, peak_of
+from sdy.stablehlo.control_flow import OptimizationBarrierOp
 
 
-def scheduled(kernels: Sequence[Kernel]) -> list[Kernel]:
-    """Return the kernels of a block, the last one being the terminator, in the order in which they run."""
+def scheduled(kernels: Sequence[Kernel], backend: Backend) -> list[Kernel]:
+    """Return the kernels of a block in the order in which they run.
+
+    Args:
+        kernels: The kernels, the last one being the terminator.
+        backend: The back end that compiles them.
+    """
     inputs = inputs_of(kernels)
     users = [0] * len(kernels)
     for index in (index for each in inputs for index in each):
@@ -31,11 +47,36 @@ def scheduled(kernels: Sequence[Kernel]) -> list[Kernel]:
         together = [*dict.fromkeys(each for index in group for each in inputs[index])]
         for index in group:
             combined[index], inputs[index] = group, together
+    if backend is Backend.CPU:
+        return _in_order(_breadth_first(inputs), kernels, combined)
     unused = [index for index in range(len(kernels) - 1) if not users[index]]
     depth_first = _in_order(_depth_first([*unused, *range(len(kernels))[-1:]], inputs, priority), kernels, combined)
     if not any(kernel.follows for kernel in kernels):
         return depth_first
     return min(depth_first, _in_order(by_freed_memory(kernels, inputs), kernels, combined), key=peak_of)
+
+
+def has_ordering_barriers(module: ModuleOp) -> bool:
+    """Return whether `module` has barriers that say in which order its kernels run."""
+    return any(ORDERS in op.attributes for op in operations_of(module, OptimizationBarrierOp))
+
+
+def _breadth_first(inputs: Sequence[Sequence[int]]) -> Iterable[int]:
+    """Yield the indices of the kernels in the order in which they become ready, the terminator last."""
+    users: list[list[int]] = [[] for _ in inputs]
+    for index, each in enumerate(inputs):
+        for other in each:
+            users[other].append(index)
+    missing = [len(each) for each in inputs]
+    terminator = len(inputs) - 1
+    ready = deque(index for index in range(terminator) if not missing[index])
+    while ready:
+        yield (index := ready.popleft())
+        for user in users[index]:
+            missing[user] -= 1
+            if not missing[user] and user != terminator:
+                ready.append(user)
+    yield terminator
 
 
 def _depth_first(

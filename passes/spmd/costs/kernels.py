@@ -1,12 +1,14 @@
 """Kernels: the operations of a block grouped as XLA fuses them, and the values that each group reads from memory.
 
 A value is materialized, that is written to memory by its own kernel, if a user cannot compute it inside its own kernel,
-or if several kernels would compute it and that is expensive or reads more than the value itself. Other values are
-computed inside the kernels of their users. These are the rules of XLA's `InstructionFusion` (`instruction_fusion.cc`,
-`cpu_instruction_fusion.cc`); the cost models of other back ends decide similarly.
+or if several kernels would compute it and that is expensive, or reads more than the value itself while one of them
+depends on another. Other values are computed inside the kernels of their users. These are the rules of XLA's
+`InstructionFusion` (`instruction_fusion.cc`, `cpu_instruction_fusion.cc`); the cost models of other back ends decide
+similarly.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +17,14 @@ from xdsl.ir import Block, Operation, SSAValue, Use
 from sdy.dialect.attributes import ORDERS
 from sdy.dialect.ops import DataFlowEdgeOp, PropagationBarrierOp, ReshardOp, ShardingConstraintOp
 from sdy.ir.shapes import shape_of
+from sdy.passes.spmd.costs.backend import Backend
+from sdy.passes.spmd.costs.cpu_reductions import is_computed_by_library, is_in_steps, is_library_reduction
+from sdy.passes.spmd.value_numbers import ValueNumbers
 from sdy.rules import movement
 from sdy.rules.elementwise import POINTWISE
 from sdy.rules.other_dialects import CHLO
 from sdy.stablehlo.control_flow import OptimizationBarrierOp
+from sdy.stablehlo.dot import DotGeneralOp
 from sdy.stablehlo.reduction import ReduceOp
 from sdy.stablehlo.shape import ConcatenateOp
 
@@ -70,20 +76,49 @@ class Kernel:
     """The values in `reads` from which elementwise operations alone compute the result."""
     follows: Sequence[SSAValue] = ()
     """The values that are computed before the kernel starts, because of the barriers that it reads through."""
+    copies: Sequence["Copy"] = ()
+    """The copies of operands that the kernel reads."""
+    makes: "Copy | None" = None
+    """The copy that the kernel makes for the operation, if it has no results."""
+
+    @property
+    def results(self) -> Sequence[SSAValue]:
+        """The values that the kernel writes to memory."""
+        return () if self.makes else self.operation.results
 
 
-def kernels_of(operations: Sequence[Operation]) -> list[Kernel]:
+@dataclass(frozen=True, eq=False, slots=True)
+class Copy:
+    """A copy of an operand in another order of dimensions, or of a larger element type."""
+
+    operand: SSAValue
+    scale: int
+    """The bytes of the copy relative to those of the operand."""
+
+
+def kernels_of(operations: Sequence[Operation], backend: Backend) -> list[Kernel]:
     """Group the operations of one block into kernels, in the order of the operations that write results."""
-    return _Fusion(operations).kernels()
+    return _Fusion(operations, backend).kernels()
 
 
 class _Fusion:
-    def __init__(self, operations: Sequence[Operation]) -> None:
+    def __init__(self, operations: Sequence[Operation], backend: Backend) -> None:
         self._operations = operations
+        self._backend = backend
+        self._in_library = [
+            backend is Backend.CPU and is_library_reduction(op) and not can_be_fused(op) for op in operations
+        ]
+        """For each operation, true for a reduction by a library, or an operation that is computed with one."""
+        self._equal = _equal_operations(operations) if any(self._in_library) else {}
+        """For each operation that XLA merges with equal ones, the first of them."""
+        self._for_library: set[Operation] = set()
+        """The operations that are materialized since a library reads their results, or those of equal ones."""
         self._index = {op: index for index, op in enumerate(operations)}
         self._block = operations[0].parent if operations else None
         self._is_materialized = [False] * len(operations)
         self._is_cheap = [_is_cheap(op) for op in operations]
+        self._after: list[int] = [0] * len(operations)
+        """For each operation, the set of bits of the kernels that depend on it."""
         self._kernels_of: list[Sequence[int]] = [()] * len(operations)
         """For each operation, the indices of the operations in whose kernels it is computed."""
         self._elementwise: set[tuple[int, int]] = set()
@@ -100,7 +135,8 @@ class _Fusion:
             if not (kernels := self._kernels_of[index]):
                 continue
             op = self._operations[index]
-            read = [value for use, position in _uses(op) if self._reads(op, value := source(use), position)]
+            used = [(self._merged(op, source(use)), position) for use, position in _uses(op)]
+            read = [value for value, position in used if self._reads(op, value, position)]
             barred = [value for use, _ in _uses(op) for value in _barred(use)]
             for kernel in kernels:
                 follows[kernel] += barred
@@ -137,17 +173,26 @@ class _Fusion:
         op = self._operations[index]
         if op.name == "stablehlo.constant" or is_identity(op):
             return
+        self._after[index] = self._kernels_after(op)
+        if self._joins_library(op):
+            self._in_library[index] = True
+            self._kernels_of[index] = self._kernels_of[self._index[next(uses_of(op.results[0])).operation]]
+            return
         users: dict[int, None] = {}
-        is_materialized = not can_be_fused(op)
+        is_materialized = not can_be_fused(op) or op in self._for_library
         for use in (use for result in op.results for use in uses_of(result)):
             user = self._index.get(self._ancestor(use.operation))
             if user is None:
                 continue
-            if _can_fuse(use.operation, use.index) and self._operations[user] is use.operation:
+            if self._in_library[user] and op in self._equal:
+                self._for_library.add(self._equal[op])
+                continue
+            if self._can_fuse(user, use):
                 users.update(dict.fromkeys(self._kernels_of[user]))
             elif self._kernels_of[user]:
                 is_materialized = True
-        is_materialized |= len(users) > 1 and not self._is_cheap[index]
+        if len(users) > 1 and not self._is_cheap[index]:
+            is_materialized |= op.name in _EXPENSIVE or self._depend(users)
         self._is_materialized[index] = is_materialized
         if not is_materialized:
             self._kernels_of[index] = [*users]
@@ -155,6 +200,22 @@ class _Fusion:
             self._kernels_of[index] = [index, *users]
         else:
             self._kernels_of[index] = [index]
+
+    def _kernels_after(self, op: Operation) -> int:
+        """Return the set of bits of the kernels that depend on `op`, after its users."""
+        after = 0
+        for use in (use for result in op.results for use in uses_of(result)):
+            user = self._index.get(self._ancestor(use.operation))
+            if user is not None:
+                after |= self._after[user] | (self._is_materialized[user] << user)
+        return after
+
+    def _depend(self, kernels: Iterable[int]) -> bool:
+        """Return whether one of `kernels` depends on another one, or may do so on other devices than CPUs."""
+        if self._backend is not Backend.CPU:
+            return True
+        bits = sum(1 << kernel for kernel in kernels)
+        return any(self._after[kernel] & bits for kernel in kernels)
 
     def _reads(self, user: Operation, value: SSAValue, position: int | None) -> bool:
         """Return whether `user` reads its operand `value` from memory."""
@@ -166,14 +227,49 @@ class _Fusion:
         index = self._index.get(owner)
         if index is None:
             return owner.parent is not self._block
-        fuses = position is not None and _can_fuse(user, position)
+        fuses = position is not None and _can_fuse(user, position) and not self._reads_operands(user)
         return self._is_materialized[index] and not (fuses and self._is_cheap[index])
+
+    def _can_fuse(self, user: int, use: Use) -> bool:
+        """Return whether the operation `user`, or one inside of it, can compute the operand of `use` in its kernel."""
+        is_nested = self._operations[user] is not use.operation
+        return not is_nested and not self._reads_operands(use.operation) and _can_fuse(use.operation, use.index)
+
+    def _reads_operands(self, op: Operation) -> bool:
+        """Return whether `op` reads its operands from memory, since it is not computed by a kernel of XLA's own."""
+        return self._is_computed_by_library(op) or (self._backend is Backend.CPU and is_in_steps(op))
+
+    def _is_computed_by_library(self, op: Operation) -> bool:
+        return (index := self._index.get(op)) is not None and self._in_library[index]
+
+    def _merged(self, user: Operation, value: SSAValue) -> SSAValue:
+        """Return the value that `user` reads: if a library does, that of the first equal operation."""
+        first = self._equal.get(value.owner) if isinstance(value.owner, Operation) else None
+        return first.results[0] if first is not None and self._is_computed_by_library(user) else value
+
+    def _joins_library(self, op: Operation) -> bool:
+        """Return whether a library computes `op` together with its only user."""
+        if op in self._equal or not is_computed_by_library(op):
+            return False
+        users = {use.operation for use in uses_of(op.results[0])}
+        return len(users) == 1 and all(map(self._is_computed_by_library, users))
 
     def _ancestor(self, op: Operation) -> Operation:
         """Return the operation of the block in which `op` is nested."""
         while op.parent is not self._block and (parent := op.parent_op()) is not None:
             op = parent
         return op
+
+
+def _equal_operations(operations: Sequence[Operation]) -> dict[Operation, Operation]:
+    """Return the first equal operation of each one that can be fused and has equal ones, those included."""
+    numbers = ValueNumbers()
+    equal: defaultdict[Hashable, list[Operation]] = defaultdict(list)
+    for op in operations:
+        numbers.number(op)
+        if op.results and can_be_fused(op):
+            equal[numbers.number_of(op.results[0])].append(op)
+    return {op: group[0] for group in equal.values() if len(group) > 1 for op in group}
 
 
 def _uses(op: Operation) -> list[tuple[SSAValue, int | None]]:
@@ -211,11 +307,16 @@ def _rank(value: SSAValue) -> int:
     return sum(size > 1 for size in shape_of(value))
 
 
+def can_be_computed_again(op: Operation) -> bool:
+    """Return whether several kernels may compute `op` element by element."""
+    return op.name in ELEMENTWISE - _EXPENSIVE
+
+
 def can_be_fused(op: Operation) -> bool:
     """Return whether a kernel of a user can compute `op`.
 
-    A reduction of dimensions of size 1 is a reshape. A concatenation of rows is not fused, as it would branch for each
-    element.
+    A reduction of dimensions of size 1 is a reshape, and a product that sums over one element is elementwise. A
+    concatenation of rows is not fused, as it would branch for each element.
     """
     fused_if = _FUSED_IF.get(type(op))
     return fused_if(op) if fused_if else op.name in _FUSED or movement(op.name) is not None
@@ -230,9 +331,16 @@ def _joins_short_rows(op: ConcatenateOp) -> bool:
     return op.dimension.value.data < len(sizes) - 1 or len(sizes) == 1 or sizes[-1] < _LONG
 
 
+def _sums_nothing(op: DotGeneralOp) -> bool:
+    """Return whether a product is one of elements, such as the outer product of two vectors."""
+    numbers = op.dot_dimension_numbers.data
+    return all(shape_of(op.lhs)[dim] == 1 for dim in numbers.lhs_contracting_dimensions)
+
+
 _FUSED_IF: Mapping[type[Operation], Callable[[Any], bool]] = {
-    ReduceOp: _reduces_nothing,
     ConcatenateOp: _joins_short_rows,
+    DotGeneralOp: _sums_nothing,
+    ReduceOp: _reduces_nothing,
 }
 """Operations that a kernel of a user computes under a condition."""
 

@@ -7,6 +7,7 @@ buffer that is large enough and free whenever the temporary is in use.
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from xdsl.ir import SSAValue
 
@@ -15,16 +16,16 @@ from sdy.passes.spmd.costs.buffers import Allocation, Buffer, LiveRange
 
 def outside_results(allocation: Allocation, bytes_of: Callable[[SSAValue], int]) -> list[Buffer]:
     """Return the temporary buffers that fit in no buffer of a result."""
-    slots: dict[int, list[Sequence[LiveRange]]] = defaultdict(list)
+    slots: dict[int, list[Buffer]] = defaultdict(list)
     for each in (*allocation.results, *allocation.aliased):
-        slots[bytes_of(each.value)].append(each.ranges)
+        slots[bytes_of(each.value) * each.scale].append(each)
     sizes = sorted(slots)
     sized_slots = [_Slots(slots[size], len(allocation.operations)) for size in sizes]
     outside: list[Buffer] = []
-    sized = [(bytes_of(buffer.value), buffer) for buffer in allocation.temporaries]
+    sized = [(bytes_of(buffer.value) * buffer.scale, buffer) for buffer in allocation.temporaries]
     for size, buffer in sorted(sized, key=lambda each: -each[0]):
         fitting = sized_slots[bisect_left(sizes, size) :] if size else ()
-        if not any(slots.take(buffer.ranges) for slots in fitting):
+        if not any(slots.take(buffer) for slots in fitting):
             outside.append(buffer)
     return outside
 
@@ -36,30 +37,43 @@ class _Slots:
     bits, in a segment tree over the times: one search answers for all buffers.
 
     Args:
-        ranges: The live ranges of each buffer.
+        buffers: The buffers.
         num_times: The number of times.
     """
 
-    def __init__(self, ranges: Sequence[Sequence[LiveRange]], num_times: int) -> None:
-        self._all = (1 << len(ranges)) - 1
+    def __init__(self, buffers: Sequence[Buffer], num_times: int) -> None:
+        self._all = (1 << len(buffers)) - 1
+        self._bits = {buffer: 1 << index for index, buffer in enumerate(buffers)}
         self._leaves = num_times
         self._in_all = [0] * (2 * num_times)
         """The buffers that are in use at all times of each node, and not of the node above it."""
         self._in_some = [0] * (2 * num_times)
         """The buffers that are in use at some time of each node, and not at all times of a node above it."""
-        for index, of_buffer in enumerate(ranges):
-            self._use(1 << index, of_buffer)
+        for buffer, bit in self._bits.items():
+            self._use(bit, buffer.ranges)
 
-    def take(self, ranges: Sequence[LiveRange]) -> bool:
-        """Use the first buffer that is free during all `ranges`; return whether one was."""
+    def take(self, temporary: Buffer) -> bool:
+        """Use the first buffer that is free whenever `temporary` is in use; return whether one was.
+
+        Its successor need not be free at the time when both are in use.
+        """
+        free = self._free(temporary.ranges)
+        if temporary.successor is not None and (bit := self._bits.get(temporary.successor)):
+            *before, last = temporary.ranges
+            if last.end > last.begin:
+                before.append(replace(last, end=last.end - 1))
+            free |= self._free(before) & bit
+        self._use(free & -free, temporary.ranges)
+        return bool(free)
+
+    def _free(self, ranges: Sequence[LiveRange]) -> int:
+        """Return the buffers that are free during all `ranges`."""
         in_use = 0
         for node in self._nodes(ranges):
             in_use |= self._in_some[node]
             while node := node // 2:
                 in_use |= self._in_all[node]
-        free = self._all & ~in_use
-        self._use(free & -free, ranges)
-        return bool(free)
+        return self._all & ~in_use
 
     def _use(self, buffer: int, ranges: Sequence[LiveRange]) -> None:
         """Let a buffer, which is one bit, be in use during `ranges`."""

@@ -119,8 +119,8 @@ class StepTimes:
         """Return the cost of the step; `memory` is the footprint of the program if it is known."""
         compute, communication = _total(self._runs), sum(self._communication.values())
         overlap = min(max(compute + communication - self.seconds, 0.0), communication)
-        needed = memory.bytes if memory else peak_bytes(self.local)
-        host = memory.host_bytes if memory else host_bytes(self.local)
+        needed = memory.bytes if memory else peak_bytes(self.local, self.hardware.backend)
+        host = memory.host_bytes if memory else host_bytes(self.local, self.hardware.backend)
         return StepCost(compute, dict(self._communication), needed, host, overlap, self._received)
 
     def timeline(self) -> dict[Row, list[Slice]]:

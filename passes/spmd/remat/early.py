@@ -16,6 +16,7 @@ from sdy.ir.editing import reorder
 from sdy.ir.walking import captured_values
 from sdy.passes.common.donations import aliases
 from sdy.passes.common.properties import value_bytes
+from sdy.passes.spmd.costs.backend import Backend
 from sdy.passes.spmd.costs.kernel_dependences import inputs_of
 from sdy.passes.spmd.costs.kernels import Kernel, kernels_of, source
 from sdy.passes.spmd.costs.list_order import ReadsLeft
@@ -31,7 +32,7 @@ def run_early(function: FuncOp) -> Sequence[int]:
         The times of the kernels before, in the order in which they run afterwards.
     """
     block = function.body.block
-    kernels = kernels_of([*block.ops])
+    kernels = kernels_of([*block.ops], Backend.ACCELERATOR)
     order = [*_early_order(function, kernels)]
     *roots, end = (kernels[index].operation for index in order)
     reorder(block, [*_with_operands([*roots, *(op for op in block.ops if op is not end), end], {*block.ops})])

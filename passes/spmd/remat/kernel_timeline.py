@@ -13,6 +13,7 @@ from sdy.dialect.meshes import device_count, named_meshes
 from sdy.interpreter.grid import Grid
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.properties import value_bytes
+from sdy.passes.spmd.costs.backend import Backend
 from sdy.passes.spmd.costs.buffers import Allocation, allocate, bytes_over_time
 from sdy.passes.spmd.costs.communication import received
 from sdy.passes.spmd.costs.hardware import Hardware
@@ -42,7 +43,7 @@ class KernelTimeline:
 
     def __init__(self, module: ModuleOp) -> None:
         host = host_values(module)
-        allocation = allocate(module, host, in_order=True)
+        allocation = allocate(module, host, Backend.ACCELERATOR, in_order=True)
         begins = allocation.begins
         self._block = main_function(module).body.block
 

@@ -18,6 +18,7 @@ from xdsl.rewriter import InsertPoint
 
 from sdy.dialect.attributes import ORDERS
 from sdy.ir.editing import insert
+from sdy.passes.spmd.costs.backend import Backend
 from sdy.passes.spmd.costs.host_memory import leaves_device
 from sdy.passes.spmd.costs.in_place import is_placement
 from sdy.passes.spmd.costs.kernels import Kernel, kernels_of, source
@@ -39,7 +40,7 @@ def order(
         most_beside: The number of segments beside which a collective runs, and all that depends on it, at most; None
             for no limit.
     """
-    kernels = kernels_of([*block.ops])
+    kernels = kernels_of([*block.ops], Backend.ACCELERATOR)
     segments = _segments(kernels[:-1], starts, length)
     number: dict[Operation | Block, int] = {
         kernel.operation: index for index, segment in enumerate(segments) for kernel in segment

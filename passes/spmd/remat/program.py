@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from sdy.ir.companions import clone_alone
 from sdy.ir.walking import operations
 from sdy.passes.common.properties import value_bytes
+from sdy.passes.spmd.costs.backend import Backend
 from sdy.passes.spmd.costs.footprint import peak_bytes
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.local_module import Channels, first_free_channel
@@ -31,7 +32,7 @@ def rematerialize(module: ModuleOp, limit: int, hardware: Hardware) -> Remateria
         limit: The most bytes that a device may use.
         hardware: The hardware, for the time of recomputation; values are offloaded over its link to the host.
     """
-    before = peak_bytes(module)
+    before = peak_bytes(module, Backend.ACCELERATOR)
     if before <= limit:
         return Rematerialized(before)
     has_stacks = any(stack.reads for stack in stacks_of(module))
@@ -103,4 +104,4 @@ def _dropped(module: ModuleOp, stacks: Sequence[Stack], order: Sequence[DroppedS
     channels = Channels(first_free_channel(operations(module)))
     offload(offloaded)
     drop(of_module, dropped, channels)
-    return peak_bytes(module)
+    return peak_bytes(module, Backend.ACCELERATOR)

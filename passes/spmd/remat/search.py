@@ -16,6 +16,7 @@ from sdy.dialect.attributes import RECOMPUTES
 from sdy.ir.companions import clone_alone
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.properties import value_bytes
+from sdy.passes.spmd.costs.backend import Backend
 from sdy.passes.spmd.costs.footprint import peak_bytes
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.kernels import source
@@ -196,7 +197,7 @@ class _Draft:
         order(editor, block, starts, self._order.length, self._order.most_beside)
         editor.erase_dead()
         seconds = sum(each.seconds for each in plan.dropped.values())
-        return Rematerialized(peak_bytes(self._module), values, offloaded, saved, seconds)
+        return Rematerialized(peak_bytes(self._module, Backend.ACCELERATOR), values, offloaded, saved, seconds)
 
     def _saved(self) -> Iterator[SSAValue]:
         """Yield the temporaries of the forward pass that the backward pass reads."""
