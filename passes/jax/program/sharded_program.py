@@ -16,10 +16,9 @@ from xdsl.dialects.builtin import ModuleOp
 
 from sdy import gc_control
 from sdy.diagnostics import DiagnosticError, error, op_error
-from sdy.dialect.attributes import ORDERS
 from sdy.dialect.meshes import device_count, named_meshes
 from sdy.ir.companions import clone_alone
-from sdy.ir.walking import operations, operations_of
+from sdy.ir.walking import operations
 from sdy.mesh import Mesh
 from sdy.passes.driver import partition, run_passes
 from sdy.passes.for_xla.renumber_devices import RenumberDevicesPass
@@ -32,9 +31,9 @@ from sdy.passes.jax.program.local_program import LocalProgram
 from sdy.passes.jax.program.plain_module import drop_shardings, for_xla, without_shardings
 from sdy.passes.pipelines import ForXlaPipeline
 from sdy.passes.spmd.costs.footprint import peak_bytes
+from sdy.passes.spmd.costs.kernel_order import has_ordering_barriers
 from sdy.passes.spmd.local_module import is_local
 from sdy.plugins import plugin_dialect
-from sdy.stablehlo.control_flow import OptimizationBarrierOp
 from sdy.type_helpers import is_tuple
 
 _ONE_DEVICE = Mesh.of({"device": 1})
@@ -79,8 +78,7 @@ class ShardedProgram(WithPorts):
         local = clone_alone(module)
         _, interface, grid = make_local(local, jax.devices() if devices is None else devices, like, tokens)
         run_passes(local, [RenumberDevicesPass()])
-        is_ordered = any(ORDERS in op.attributes for op in operations_of(local, OptimizationBarrierOp))
-        memory_limit = peak_bytes(local) if is_ordered else 0
+        memory_limit = peak_bytes(local) if has_ordering_barriers(local) else 0
         drop_shardings(local)
         return replace(cls._of(local, interface, grid), memory_limit=memory_limit)
 
