@@ -64,6 +64,10 @@ class Buffer:
         self.ranges: list[LiveRange] = []
         self.successor: Buffer | None = None
 
+    def size(self, bytes_of: Callable[[SSAValue], int]) -> int:
+        """Return the bytes of the buffer, given those of values."""
+        return bytes_of(self.value) * self.scale
+
     def write(self, value: SSAValue, time: int) -> None:
         """Replace the content of the buffer by `value`."""
         if self.ranges and self.ranges[-1].end >= time:
@@ -129,7 +133,7 @@ def bytes_over_time(buffers: Iterable[Buffer], bytes_of: Callable[[SSAValue], in
     """Return the bytes of the buffers in use at each time."""
     changes = np.zeros(num_times + 1, np.int64)
     for buffer in buffers:
-        size = bytes_of(buffer.value) * buffer.scale
+        size = buffer.size(bytes_of)
         for each in buffer.ranges:
             changes[each.begin] += size
             changes[each.end + 1] -= size
@@ -197,7 +201,7 @@ class _Allocator:
         kernels = self._scheduled(block)
         if not kernels:
             return
-        owned = {*owned, *(result for kernel in kernels for result in kernel.operation.results)}
+        owned = {*owned, *(result for kernel in kernels for result in kernel.results)}
         last_read = _last_reads(kernels)
         goals, copied = self._goals(block, kernels, last_read, targets)
         for index, kernel in enumerate(kernels):
@@ -243,15 +247,16 @@ class _Allocator:
         These are the returned values, and the values that are changed in place to become returned values.
 
         Returns:
-            Values with the buffers, and the donated arguments that are copied because some kernel may read them when
-            their buffer is overwritten: XLA decides this before it orders the kernels (`copy_insertion.cc`).
+            Values with the buffers, and the arguments, donated ones or those of a loop, that are copied because some
+            kernel may read them when their buffer is overwritten: XLA decides this before it orders the kernels
+            (`copy_insertion.cc`).
         """
         copied: set[SSAValue] = set()
         is_main = block is self._main.body.block
-        donated: Mapping[Buffer, SSAValue] = self._donated
+        replaced: Mapping[Buffer, SSAValue] = self._donated
         if not is_main:
-            donated = {self._buffer_of[each]: each for each in block.args if self._buffer_of[each] in targets}
-        readers = _readers(kernels, donated.values())
+            replaced = {self._buffer_of[each]: each for each in block.args if self._buffer_of[each] in targets}
+        readers = _readers(kernels, replaced.values())
         selected = {index for each in readers.values() for index in each}
         dependences = Dependences(selected, inputs_of(kernels) if selected else ())
         goals: dict[SSAValue, Buffer] = {}
@@ -277,7 +282,7 @@ class _Allocator:
                 overwrites = any(
                     self._buffer_of.get(source(value)) is goal for value in (*overwritten, *self._copies(op))
                 )
-                argument = donated.get(goal)
+                argument = replaced.get(goal)
                 others = [reader for reader in readers.get(argument, ()) if reader != index] if argument else ()
                 is_last = block is self._in_order or dependences.follows_all(index, dependences.bits(others))
                 if until > index or (until == index and not overwrites) or not is_last:

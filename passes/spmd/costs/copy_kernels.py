@@ -57,7 +57,7 @@ def _copying(copy: Copy, op: Operation, kernel_of: Mapping[Operation | Block, Ke
         return Kernel(op, [value], (), makes=copy)
     if not all(is_reshaped_for(use.operation, value) for use in uses_of(value)):
         return Kernel(op, [value], (), makes=copy)
-    return Kernel(op, first.reads, (), first.follows, first.copies, makes=copy)
+    return Kernel(op, first.reads, (), first.follows, makes=copy)
 
 
 def _reading(kernel: Kernel, copies: Sequence[Copy]) -> Kernel:

@@ -21,6 +21,15 @@ def _inputs(kernel: Kernel, number: Mapping[_Source, int]) -> list[int]:
     return [*dict.fromkeys([number[each] for each in sources if each in number])]
 
 
+def users_of_kernels(inputs: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Return for each kernel the indices of those that need it, given the indices of those that each one needs."""
+    users: list[list[int]] = [[] for _ in inputs]
+    for index, each in enumerate(inputs):
+        for other in each:
+            users[other].append(index)
+    return users
+
+
 class Dependences:
     """The kernels of a selection that each kernel of a block depends on, as sets of bits.
 

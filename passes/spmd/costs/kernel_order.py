@@ -23,7 +23,7 @@ from sdy.ir.walking import operations_of
 from sdy.passes.common.properties import value_bytes
 from sdy.passes.spmd.costs.backend import Backend
 from sdy.passes.spmd.costs.combined_reductions import combined_reductions
-from sdy.passes.spmd.costs.kernel_dependences import inputs_of
+from sdy.passes.spmd.costs.kernel_dependences import inputs_of, users_of_kernels
 from sdy.passes.spmd.costs.kernels import Kernel
 from sdy.passes.spmd.costs.layout_copies import layout_copies
 from sdy.passes.spmd.costs.list_order import by_freed_memory, peak_of
@@ -38,22 +38,29 @@ def scheduled(kernels: Sequence[Kernel], backend: Backend) -> list[Kernel]:
         backend: The back end that compiles them.
     """
     inputs = inputs_of(kernels)
-    users = [0] * len(kernels)
-    for index in (index for each in inputs for index in each):
-        users[index] += 1
-    priority = _priorities(kernels, inputs, users)
-    combined: dict[int, Sequence[int]] = {}
-    for group in combined_reductions(kernels, inputs):
-        together = [*dict.fromkeys(each for index in group for each in inputs[index])]
-        for index in group:
-            combined[index], inputs[index] = group, together
+    combined, waits = _combined(kernels, inputs)
     if backend is Backend.CPU:
-        return _in_order(_breadth_first(inputs), kernels, combined)
-    unused = [index for index in range(len(kernels) - 1) if not users[index]]
-    depth_first = _in_order(_depth_first([*unused, *range(len(kernels))[-1:]], inputs, priority), kernels, combined)
+        return _in_order(_breadth_first(waits), kernels, combined)
+    users = [*map(len, users_of_kernels(inputs))]
+    roots = [*(index for index in range(len(kernels) - 1) if not users[index]), *range(len(kernels))[-1:]]
+    priority = _priorities(kernels, inputs, users)
+    depth_first = _in_order(_depth_first(roots, waits, priority), kernels, combined)
     if not any(kernel.follows for kernel in kernels):
         return depth_first
-    return min(depth_first, _in_order(by_freed_memory(kernels, inputs), kernels, combined), key=peak_of)
+    return min(depth_first, _in_order(by_freed_memory(kernels, waits), kernels, combined), key=peak_of)
+
+
+def _combined(
+    kernels: Sequence[Kernel], inputs: Sequence[Sequence[int]]
+) -> tuple[dict[int, Sequence[int]], Sequence[Sequence[int]]]:
+    """Return the combined all-reduces that each one is part of, and the kernels that each kernel then waits for."""
+    combined: dict[int, Sequence[int]] = {}
+    waits = [*inputs]
+    for group in combined_reductions(kernels, inputs):
+        together = [*dict.fromkeys(each for index in group for each in waits[index])]
+        for index in group:
+            combined[index], waits[index] = group, together
+    return combined, waits
 
 
 def has_ordering_barriers(module: ModuleOp) -> bool:
@@ -63,10 +70,7 @@ def has_ordering_barriers(module: ModuleOp) -> bool:
 
 def _breadth_first(inputs: Sequence[Sequence[int]]) -> Iterable[int]:
     """Yield the indices of the kernels in the order in which they become ready, the terminator last."""
-    users: list[list[int]] = [[] for _ in inputs]
-    for index, each in enumerate(inputs):
-        for other in each:
-            users[other].append(index)
+    users = users_of_kernels(inputs)
     missing = [len(each) for each in inputs]
     terminator = len(inputs) - 1
     ready = deque(index for index in range(terminator) if not missing[index])

@@ -118,7 +118,7 @@ class _Fusion:
         self._is_materialized = [False] * len(operations)
         self._is_cheap = [_is_cheap(op) for op in operations]
         self._after: list[int] = [0] * len(operations)
-        """For each operation, the set of bits of the kernels that depend on it."""
+        """For each operation, the set of bits of the kernels that depend on it, if the back end is that of CPUs."""
         self._kernels_of: list[Sequence[int]] = [()] * len(operations)
         """For each operation, the indices of the operations in whose kernels it is computed."""
         self._elementwise: set[tuple[int, int]] = set()
@@ -173,7 +173,8 @@ class _Fusion:
         op = self._operations[index]
         if op.name == "stablehlo.constant" or is_identity(op):
             return
-        self._after[index] = self._kernels_after(op)
+        if self._backend is Backend.CPU:
+            self._after[index] = self._kernels_after(op)
         if self._joins_library(op):
             self._in_library[index] = True
             self._kernels_of[index] = self._kernels_of[self._index[next(uses_of(op.results[0])).operation]]
@@ -192,7 +193,7 @@ class _Fusion:
             elif self._kernels_of[user]:
                 is_materialized = True
         if len(users) > 1 and not self._is_cheap[index]:
-            is_materialized |= op.name in _EXPENSIVE or self._depend(users)
+            is_materialized |= op.name in _EXPENSIVE or not self._are_independent(users)
         self._is_materialized[index] = is_materialized
         if not is_materialized:
             self._kernels_of[index] = [*users]
@@ -210,12 +211,10 @@ class _Fusion:
                 after |= self._after[user] | (self._is_materialized[user] << user)
         return after
 
-    def _depend(self, kernels: Iterable[int]) -> bool:
-        """Return whether one of `kernels` depends on another one, or may do so on other devices than CPUs."""
-        if self._backend is not Backend.CPU:
-            return True
+    def _are_independent(self, kernels: Iterable[int]) -> bool:
+        """Return whether the back end is that of CPUs, and none of `kernels` depends on another one."""
         bits = sum(1 << kernel for kernel in kernels)
-        return any(self._after[kernel] & bits for kernel in kernels)
+        return self._backend is Backend.CPU and not any(self._after[kernel] & bits for kernel in kernels)
 
     def _reads(self, user: Operation, value: SSAValue, position: int | None) -> bool:
         """Return whether `user` reads its operand `value` from memory."""

@@ -100,8 +100,10 @@ def reads_transposed_matrix(op: DotGeneralOp) -> bool:
     """Return whether XLA for CPUs computes a product of two matrices and reads one transposed."""
     if op.dot_dimension_numbers.data.lhs_batching_dimensions:
         return False
-    orders = [(operand, needed) for operand, (needed, _) in _orders_of_factors(op)]
-    return any(len(shape_of(operand)) <= _MATRIX and not _is_in_order(operand, needed) for operand, needed in orders)
+    return any(
+        len(shape_of(operand)) <= _MATRIX and not _is_in_order(operand, needed)
+        for operand, (needed, _) in _orders_of_factors(op)
+    )
 
 
 def _orders_of_factors(op: DotGeneralOp) -> Iterator[tuple[SSAValue, tuple[Sequence[int], Sequence[int]]]]:

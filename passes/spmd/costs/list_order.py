@@ -12,6 +12,7 @@ from xdsl.ir import SSAValue
 
 from sdy.passes.common.properties import value_bytes
 from sdy.passes.spmd.costs.in_place import views
+from sdy.passes.spmd.costs.kernel_dependences import users_of_kernels
 from sdy.passes.spmd.costs.kernels import Kernel
 
 _Priority = tuple[int, int, int]
@@ -26,10 +27,7 @@ def by_freed_memory(kernels: Sequence[Kernel], inputs: Sequence[Sequence[int]]) 
         inputs: For each kernel, the indices of those that it waits for.
     """
     reads = ReadsLeft(kernels)
-    users: list[list[int]] = [[] for _ in kernels]
-    for index, each in enumerate(inputs):
-        for other in each:
-            users[other].append(index)
+    users = users_of_kernels(inputs)
     missing = [len(each) for each in inputs]
     terminator = len(kernels) - 1
     ready: list[_Priority] = []

@@ -18,11 +18,11 @@ def outside_results(allocation: Allocation, bytes_of: Callable[[SSAValue], int])
     """Return the temporary buffers that fit in no buffer of a result."""
     slots: dict[int, list[Buffer]] = defaultdict(list)
     for each in (*allocation.results, *allocation.aliased):
-        slots[bytes_of(each.value) * each.scale].append(each)
+        slots[each.size(bytes_of)].append(each)
     sizes = sorted(slots)
     sized_slots = [_Slots(slots[size], len(allocation.operations)) for size in sizes]
     outside: list[Buffer] = []
-    sized = [(bytes_of(buffer.value) * buffer.scale, buffer) for buffer in allocation.temporaries]
+    sized = [(buffer.size(bytes_of), buffer) for buffer in allocation.temporaries]
     for size, buffer in sorted(sized, key=lambda each: -each[0]):
         fitting = sized_slots[bisect_left(sizes, size) :] if size else ()
         if not any(slots.take(buffer) for slots in fitting):
