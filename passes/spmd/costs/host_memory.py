@@ -6,6 +6,7 @@ JAX marks an argument or result with the attribute `mhlo.memory_kind`, and moves
 such a value, for example the stacked results of a scan.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Set
 
 from xdsl.dialects.builtin import ArrayAttr, BoolAttr, DictionaryAttr, ModuleOp, StringAttr
@@ -128,7 +129,8 @@ class _Placement:
     def reached(self, marked: Iterable[SSAValue]) -> Set[SSAValue]:
         """Return all values on the host: those that `marked` flow to, and the initial values of buffers there."""
         self._follow(marked)
-        self._host.update(*(self._initial_values(op) for op in operations(self._module)))
+        reused = Counter(value for op in operations(self._module) for value in self._initial_values(op))
+        self._host.update(value for value, uses in reused.items() if uses == len([*value.uses]))
         return self._host
 
     def _follow(self, marked: Iterable[SSAValue]) -> None:
@@ -167,7 +169,7 @@ class _Placement:
         return loop.cond.block.args[index], loop.body.block.args[index], loop.results[index]
 
     def _initial_values(self, op: Operation) -> Iterator[SSAValue]:
-        """Yield the computed operands without other uses whose buffers `op` reuses for a value on the host."""
+        """Yield the computed operands whose buffers `op` reuses for a value on the host, once for each use."""
         for operand, result in () if is_placement(op) else in_place(op):
-            if result in self._host and isinstance(operand.owner, Operation) and len([*operand.uses]) == 1:
+            if result in self._host and isinstance(operand.owner, Operation):
                 yield operand
