@@ -31,6 +31,7 @@ from placed import fully_sharded
 from sdy.formatting import format_bytes
 from sdy.passes.jax.hlo_collectives import collectives, total
 from sdy.passes.jax.hlo_received import bytes_received
+from sdy.passes.spmd.costs.backend import Backend
 from sdy.passes.spmd.costs.communication import bytes_received as predicted_bytes
 from sdy.passes.spmd.costs.footprint import peak_bytes
 
@@ -65,7 +66,7 @@ def _row(name: str, without: str, local: ModuleOp, hosts: int) -> str:
         format_bytes(received),
         f"{max(expected, 1) / max(received, 1):.2f}",
         format_bytes(needed),
-        f"{peak_bytes(local) / max(needed, 1):.2f}",
+        f"{peak_bytes(local, Backend.ACCELERATOR) / max(needed, 1):.2f}",
     ]
     return f"| {name} | {without} | {' | '.join(figures)} |"
 

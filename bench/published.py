@@ -1,4 +1,4 @@
-"""Predicted step times of published training runs, compared with what the publications report.
+"""Predicted step times and memory of published training runs, compared with what the publications report.
 
     python bench/published.py [--only TEXT]
 
@@ -23,15 +23,13 @@ os.environ["JAX_PLATFORMS"] = "cpu"
 import jax
 import jax.numpy as jnp
 from jax.ad_checkpoint import checkpoint_name, checkpoint_policies
+from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from xdsl.rewriter import InsertPoint
 
 import sdy
-from sdy.dialect.ops import MeshOp
 from sdy.formatting import format_bytes
-from sdy.ir.editing import insert
 from sdy.ir.shapes import shape_of
 from sdy.passes.auto.truth import LayoutOfModule, truth_of
 from sdy.passes.common.argument_names import argument_names
@@ -92,7 +90,11 @@ class Run:
     causal: float = 1.0
     """The part of attention that counts in `tflops`: a half where the source leaves out what the mask removes."""
     tensor: str = ""
-    """The axis of tensor parallelism."""
+    """The dimension of a layer's input that tensor parallelism splits over "tp": "sequence" or "embedding"."""
+    one_hot: bool = True
+    """Whether the loss multiplies logits by one-hot labels, which stay in a fusion, or reads the labels' logits."""
+    memory: float = 0.0
+    """The published peak memory of a device in GiB; 0 if only its capacity is known."""
     is_fitted: bool = False
     """True if its hardware file is fitted on the run."""
 
@@ -105,15 +107,26 @@ class Run:
         return per_device * self.model.operations(self.sequence, self.causal) / (self.tflops * 1e12)
 
 
+def _offloaded(*names: str) -> Policy:
+    """Return the policy that moves the activations of these names to the host, and saves no others."""
+    return checkpoint_policies.save_and_offload_only_these_names(
+        names_which_can_be_saved=[],
+        names_which_can_be_offloaded=names,
+        offload_src="device",
+        offload_dst="pinned_host",
+    )
+
+
 _NAMED = checkpoint_policies.save_only_these_names
 _POLICIES: dict[str, Policy] = {
     "nothing": None,
     "products": checkpoint_policies.dots_with_no_batch_dims_saveable,
     "products and attention": _NAMED("query", "key", "value", "attention", "out", "gate", "up", "down"),
-    "projections": _NAMED("query", "key", "value"),
-    "attention": _NAMED("query", "key", "value", "attention", "out"),
-    "every second product": _NAMED("attention", "key", "out", "up"),
-    "products but those of the first half of the MLP": _NAMED("query", "key", "value", "attention", "out", "down"),
+    "every second product": _NAMED("query", "value", "attention", "gate", "down"),
+    "products but those of the first half of the MLP": _NAMED("query", "key", "value", "out", "down"),
+    "projections on the host": _offloaded("query", "key", "value"),
+    "inputs and projections on the host": _offloaded("input", "query", "key", "value"),
+    "inputs, projections and out on the host": _offloaded("input", "query", "key", "value", "out"),
 }
 
 _LLAMA_8B = Model(32, 4096, 32, 8, 128, 14336, 128256)
@@ -139,33 +152,33 @@ MaxText, by the figures of Shah et al., "FlashAttention-3" (2024); half of the p
 _POD = {"fsdp": 256}
 RUNS: Sequence[Run] = (
     Run("torchtitan 8B, 8 H100", _TITAN, _LLAMA_8B, _500_WATTS, {"fsdp": 8}, 16, 8192, "every second product",
-        tokens=6667, is_fitted=True),
+        tokens=6667, memory=77.0, one_hot=False, is_fitted=True),
     Run("torchtitan 8B, 128 H100", _TITAN, _LLAMA_8B, _500_WATTS, {"fsdp": 128}, 256, 8192, "every second product",
-        tokens=6514),
+        tokens=6514, memory=62.0, one_hot=False),
     Run("torchtitan 8B, 64 H100, TP 8", _TITAN_TP, _LLAMA_8B, _500_WATTS, {"fsdp": 8, "tp": 8}, 96, 8192,
-        "every second product", tokens=4378, tensor="tp"),
+        "every second product", tokens=4378, one_hot=False, tensor="sequence"),
     Run("torchtitan 70B, 256 H100, TP 8", _TITAN_TP, _LLAMA_70B, _500_WATTS, {"fsdp": 32, "tp": 8}, 512, 8192,
-        "nothing", tokens=597.3, tensor="tp"),
+        "nothing", tokens=597.3, one_hot=False, tensor="sequence"),
     Run("MaxText 7B, 8 H100", _A3, _LLAMA2_7B, "h100", {"fsdp": 8}, 4 * 8, 4096, "products and attention", tflops=492,
         is_fitted=True),
     Run("MaxText 16B, 256 v5e", _MAXTEXT, _SCALE_16, "tpu-v5e", _POD, 6 * 256, 2048, "nothing", tflops=120,
         is_fitted=True),
     Run("MaxText 32B, 256 v5e", _MAXTEXT, _SCALE_32, "tpu-v5e", _POD, 4 * 256, 2048, "nothing", tflops=132),
     Run("MaxText 64B, 256 v5e", _MAXTEXT, _SCALE_64, "tpu-v5e", _POD, 2 * 256, 2048, "nothing", tflops=118),
-    Run("MaxText 70B, 256 v5e", _MAXTEXT_V5E, _LLAMA2_70B, "tpu-v5e", _POD, 2 * 256, 4096, "projections",
-        tflops=0.57 * 197),
+    Run("MaxText 70B, 256 v5e", _MAXTEXT_V5E, _LLAMA2_70B, "tpu-v5e", _POD, 2 * 256, 4096,
+        "projections on the host", tflops=0.57 * 197),
     Run("MaxText 32B, 64 v5p, TP 4", _MAXTEXT, _SCALE_32, "tpu-v5p", {"fsdp": 16, "tp": 4}, 6 * 64, 2048, "products",
-        tflops=328, tensor="tp", is_fitted=True),
+        tflops=328, tensor="embedding", is_fitted=True),
     Run("MaxText 64B, 64 v5p, TP 4", _MAXTEXT, _SCALE_64, "tpu-v5p", {"fsdp": 16, "tp": 4}, 3 * 64, 2048, "products",
-        tflops=323, tensor="tp"),
+        tflops=323, tensor="embedding"),
     Run("MaxText 70B, 512 v5p", _TIERS, _LLAMA2_70B, "tpu-v5p", {"fsdp": 512}, 4 * 512, 4096,
         "products but those of the first half of the MLP", tokens=692),
-    Run("MaxText 8B, 256 v6e", _TIERS, _LLAMA_8B, "tpu-v6e", _POD, 4 * 256, 8192, "attention", tokens=7207,
-        is_fitted=True),
-    Run("MaxText 70B (Llama 3.1), 256 v6e", _TIERS, _LLAMA_70B, "tpu-v6e", _POD, 2 * 256, 8192, "projections",
-        tokens=960),
-    Run("MaxText 70B (Llama 2), 256 v6e", _TIERS, _LLAMA2_70B, "tpu-v6e", _POD, 3 * 256, 4096, "projections",
-        tokens=900),
+    Run("MaxText 8B, 256 v6e", _TIERS, _LLAMA_8B, "tpu-v6e", _POD, 4 * 256, 8192,
+        "inputs, projections and out on the host", tokens=7207, is_fitted=True),
+    Run("MaxText 70B (Llama 3.1), 256 v6e", _TIERS, _LLAMA_70B, "tpu-v6e", _POD, 5 * 256, 8192,
+        "inputs and projections on the host", tokens=960),
+    Run("MaxText 70B (Llama 2), 256 v6e", _TIERS, _LLAMA2_70B, "tpu-v6e", _POD, 3 * 256, 4096,
+        "projections on the host", tokens=900),
 )  # fmt: skip
 
 
@@ -198,34 +211,48 @@ def _norm(x: jax.Array, scale: jax.Array) -> jax.Array:
     return x * jax.lax.rsqrt(mean + 1e-5).astype(x.dtype) * scale
 
 
-def _layer(x: jax.Array, weights: Any, model: Model) -> jax.Array:
-    w = jax.tree.map(lambda array: array.astype(_BF16), weights)
+def _layer(x: jax.Array, weights: Any, run: Run) -> jax.Array:
+    model, w = run.model, jax.tree.map(lambda array: array.astype(_BF16), weights)
+    x = checkpoint_name(_split(x, run, run.tensor), "input")
     batch, sequence, _ = x.shape
     y = _norm(x, w["norm"])
 
-    def heads(name: str) -> jax.Array:
-        product = checkpoint_name(y @ w[name], name)
-        return product.reshape(batch, sequence, -1, model.head_size)
+    def columns(name: str) -> jax.Array:
+        return checkpoint_name(_split(y @ w[name], run, "embedding"), name)
 
-    query, key, value = _rotated(heads("query")), _rotated(heads("key")), heads("value")
-    key, value = (jnp.repeat(each, model.heads // model.key_heads, 2) for each in (key, value))
-    attended = checkpoint_name(attention(query, key, value), "attention").reshape(batch, sequence, -1)
-    x = x + checkpoint_name(attended @ w["out"], "out")
+    def rows(value: jax.Array, name: str) -> jax.Array:
+        return checkpoint_name(_split(value @ w[name], run, run.tensor), name)
+
+    query, key, value = (
+        columns(name).reshape(batch, sequence, -1, model.head_size) for name in ("query", "key", "value")
+    )
+    key, value = (jnp.repeat(each, model.heads // model.key_heads, 2) for each in (_rotated(key), value))
+    attended = checkpoint_name(attention(_rotated(query), key, value), "attention")
+    x = x + rows(attended.reshape(batch, sequence, -1), "out")
     y = _norm(x, w["norm"])
-    hidden = jax.nn.silu(checkpoint_name(y @ w["gate"], "gate")) * checkpoint_name(y @ w["up"], "up")
-    return x + checkpoint_name(hidden @ w["down"], "down")
+    return x + rows(jax.nn.silu(columns("gate")) * columns("up"), "down")
+
+
+def _split(x: jax.Array, run: Run, dim: str) -> jax.Array:
+    """Constrain activations: the batch over "fsdp", and a dimension over "tp", if that is an axis of the run's mesh."""
+    tensor = ("tp" if run.tensor and name == dim else None for name in ("sequence", "embedding"))
+    mesh = AbstractMesh(tuple(run.mesh.values()), tuple(run.mesh))
+    return jax.lax.with_sharding_constraint(x, NamedSharding(mesh, PartitionSpec("fsdp", *tensor)))
 
 
 def program(run: Run) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """Return the training step of a run with AdamW, and the shapes of its arguments."""
     model, policy = run.model, _POLICIES[run.saved]
-    layer = jax.checkpoint(partial(_layer, model=model), policy=policy)
+    layer = jax.checkpoint(partial(_layer, run=run), policy=policy)
 
     def loss(params: Any, tokens: jax.Array, labels: jax.Array) -> jax.Array:
         x = params["embedding"].astype(_BF16)[tokens]
         x, _ = jax.lax.scan(lambda x, w: (layer(x, w), None), x, params["layers"])
         logits = (_norm(x, params["norm"].astype(_BF16)) @ params["head"].astype(_BF16)).astype(_F32)
-        chosen = jnp.take_along_axis(logits, labels[..., None], -1)[..., 0]
+        if run.one_hot:
+            chosen = jnp.sum(logits * jax.nn.one_hot(labels, model.vocabulary), -1)
+        else:
+            chosen = jnp.take_along_axis(logits, labels[..., None], -1)[..., 0]
         return jnp.mean(jax.nn.logsumexp(logits, -1) - chosen)
 
     def step(params: Any, mean: Any, square: Any, tokens: jax.Array, labels: jax.Array) -> Any:
@@ -251,27 +278,22 @@ def program(run: Run) -> tuple[Callable[..., Any], tuple[Any, ...]]:
 
 
 def _sharding(name: str, rank: int, run: Run) -> sdy.Sharding:
-    """Return the published sharding of an argument: data and parameters over "fsdp", products over the tensor axis.
-
-    Parameters have a later priority than data, so that they are gathered where both are sharded over one axis.
-    """
-    tensor = run.tensor or None
+    """Return the published sharding of an argument: data and parameters over "fsdp", products over the tensor axis."""
+    tensor = "tp" if run.tensor else None
     keys = re.findall(r"\['(\w+)'\]", name)
     if not keys:
         return sdy.Sharding.of("fsdp", None)
     key = keys[-1]
     columns, rows = {"query", "key", "value", "gate", "up", "head"}, {"out", "down", "embedding"}
     matrix = ["fsdp", tensor] if key in columns else [tensor, "fsdp"] if key in rows else ["fsdp"]
-    sharding = sdy.Sharding.of(*[None] * (rank - len(matrix)), *matrix)
-    dims = [replace(dim, priority=1) if dim.axes else dim for dim in sharding.dims]
-    return replace(sharding, dims=tuple(dims))
+    return sdy.Sharding.of(*[None] * (rank - len(matrix)), *matrix)
 
 
 def cost(run: Run) -> StepCost:
     """Predict the cost of a step of a run in its published layout."""
     function, arguments = program(run)
-    module = sdy.from_jax(function, *arguments)
-    insert(MeshOp("mesh", sdy.Mesh.of(run.mesh)), InsertPoint.at_start(module.body.block))
+    traced = jax.jit(function, donate_argnums=(0, 1, 2)).trace(*arguments)
+    module = sdy.from_jax(traced.lower(lowering_platforms=("tpu",)))
     main = main_function(module)
     names = zip(argument_names(main), main.args, strict=True)
     layout = {index: _sharding(name, len(shape_of(value)), run) for index, (name, value) in enumerate(names)}
@@ -284,20 +306,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Compare predicted step times with those of published training runs.")
     parser.add_argument("--only", default="", metavar="TEXT", help="runs whose name contains TEXT")
     runs = [run for run in RUNS if parser.parse_args().only in run.name]
-    table = Table(title="seconds of a step", title_justify="left")
-    for heading in ("run", "published", "predicted", "compute", "exposed", "memory", "ratio"):
+    table = Table(title="seconds of a step, and memory of a device", title_justify="left")
+    for heading in ("run", "published", "predicted", "compute", "exposed", "ratio", "memory", "of"):
         table.add_column(heading, justify="left" if heading == "run" else "right")
-    within = 0
+    within = fitting = 0
     for run in track(runs, "predicting", console=Console(stderr=True), transient=True):
-        predicted = cost(run)
+        predicted, capacity = cost(run), hardware_of(run.hardware).memory
         ratio = predicted.seconds / run.seconds
         within += _LOWEST <= ratio <= _HIGHEST
-        seconds = (run.seconds, predicted.seconds, predicted.compute, predicted.seconds - predicted.compute)
-        figures = [f"{each:.2f}" for each in seconds]
+        fitting += predicted.memory <= capacity
+        seconds = (run.seconds, predicted.seconds, predicted.compute, predicted.seconds - predicted.compute, ratio)
+        published = f"{run.memory} GiB published" if run.memory else format_bytes(capacity)
         name = f"{run.name} (fitted)" if run.is_fitted else run.name
-        table.add_row(name, *figures, format_bytes(predicted.memory), f"{ratio:.2f}")
+        table.add_row(name, *(f"{each:.2f}" for each in seconds), format_bytes(predicted.memory), published)
     Console(width=140).print(table)
-    print(f"{within} of {len(runs)} from {_LOWEST} to {_HIGHEST}")
+    print(f"{within} of {len(runs)} from {_LOWEST} to {_HIGHEST}; {fitting} of {len(runs)} fit into memory")
     return 0
 
 
