@@ -92,7 +92,7 @@ class Run:
     tensor: str = ""
     """The dimension of a layer's input that tensor parallelism splits over "tp": "sequence" or "embedding"."""
     one_hot: bool = True
-    """Whether the loss multiplies logits by one-hot labels, which stay in a fusion, or reads the labels' logits."""
+    """True if the loss multiplies logits by one-hot labels, which stay in a fusion; False if it reads their logits."""
     memory: float = 0.0
     """The published peak memory of a device in GiB; 0 if only its capacity is known."""
     is_fitted: bool = False

@@ -62,6 +62,9 @@ _FAR_OFF = 1.25
 """An expert layout, or any of a small program, is partitioned unless its estimate is slower by this factor, since
 estimates have errors."""
 
+_AS_FAST = 1.0001
+"""Of layouts whose step times differ by at most this factor, the one with the least memory is chosen."""
+
 _USUAL_ERROR = 1.03
 """Any other layout is partitioned unless its estimate is slower by this factor, by which most estimates are right."""
 
@@ -203,13 +206,14 @@ def _best_when_partitioned(
     """Partition up to `most` promising candidates until the deadline, or none after an interrupt.
 
     Returns:
-        The best one, and the partitioned programs by the estimates of their costs.
+        The best one, with the least memory of those that are as fast, and the partitioned programs by the estimates of
+        their costs.
     """
     fastest = sorted([*candidates, *search.front()], key=lambda each: each.cost.seconds)
     almost_fit = [each for each in fastest if each.cost.memory <= _ALMOST_FITS * limit]
     least = search.different([*search.front(), *candidates])
     promising = [*search.different(candidates)[:most], expert, *(almost_fit or least)[:most]]
-    best, truths = promising[0], dict[StepCost, PartitionedCost]()
+    best, partitioned, truths = promising[0], list[Candidate](), dict[StepCost, PartitionedCost]()
 
     def rank(candidate: Candidate, slower: float = 1.0) -> Rank:
         return search.rank_of(truths[candidate.cost].cost, slower)
@@ -222,8 +226,16 @@ def _best_when_partitioned(
             possible = replace(each.cost, memory=min(each.cost.memory, int(less)))
             if each.cost not in truths and (not truths or search.rank_of(possible) < rank(best, slower)):
                 truths[each.cost] = in_truth(each)
-                best = min((best, each), key=rank)
-    return best, truths
+                partitioned.append(each)
+                best = min(partitioned, key=rank)
+
+    def memory(candidate: Candidate) -> int:
+        return truths[candidate.cost].cost.memory
+
+    as_fast = [
+        each for each in partitioned if truths[each.cost].cost.seconds <= _AS_FAST * truths[best.cost].cost.seconds
+    ]
+    return min(as_fast, key=memory, default=best), truths
 
 
 def _best_with_recomputation(
