@@ -1,5 +1,6 @@
 """The driver of all tools and the Python API: read and write files, run passes and the main pipelines."""
 
+import errno
 import os
 import sys
 import time
@@ -62,7 +63,7 @@ def write(path: str, content: str | bytes) -> None:
         if target.exists() and not target.is_file():
             target.write_bytes(data)  # a device or a pipe, such as /dev/null
             return
-        partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+        partial = _partial(target)
         try:
             partial.write_bytes(data)
             partial.replace(target)
@@ -70,6 +71,28 @@ def write(path: str, content: str | bytes) -> None:
             partial.unlink(missing_ok=True)
     except OSError as problem:
         raise _cannot("write", path, problem) from None
+
+
+def check_writable(*paths: str | None) -> None:
+    """Raise the error of `write` for a file that cannot be written, before what it is to contain is computed."""
+    for path in paths:
+        if path is None or path == STANDARD_STREAM:
+            continue
+        target = Path(path)
+        try:
+            if target.is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            if target.is_file() or not target.exists():
+                partial = _partial(target)
+                partial.touch()
+                partial.unlink()
+        except OSError as problem:
+            raise _cannot("write", path, problem) from None
+
+
+def _partial(target: Path) -> Path:
+    """Return the path at which a file is written before it takes its place."""
+    return target.with_name(f".{target.name}.{os.getpid()}.partial")
 
 
 _OTHER_FILES = {".py": "a Python file", ".ipynb": "a notebook", ".html": "a page"}

@@ -13,7 +13,7 @@ from sdy.mesh import Mesh
 from sdy.passes.auto.auto import auto
 from sdy.passes.auto.plan import Plan, shown_mesh
 from sdy.passes.auto.search import Candidate
-from sdy.passes.driver import STANDARD_STREAM, read, write
+from sdy.passes.driver import STANDARD_STREAM, check_writable, read, write
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
 from sdy.progress import current_reporter, report_to, task
 from sdy.text import format, parse
@@ -108,6 +108,7 @@ def measure(output: str | None) -> int:
     # Imported lazily: planning does not import JAX.
     from sdy.passes.jax.measured_hardware import measured_hardware
 
+    check_writable(output)
     with progress(), task("measure the devices"):
         text = measured_hardware()
     write(output or STANDARD_STREAM, text)
@@ -120,6 +121,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         DiagnosticError: The program or the hardware is invalid.
     """
+    check_writable(arguments.output, arguments.emit_python, arguments.front)
     import_modules(arguments.imports)
     take_rules(arguments.custom_call_rules)
     source = read(arguments.file)

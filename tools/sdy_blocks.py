@@ -15,7 +15,7 @@ from sdy.ir.companions import clone
 from sdy.passes.blocks.block_shapes import within
 from sdy.passes.blocks.graph import BlockGraph
 from sdy.passes.blocks.split_reductions import SplitReductionsPass
-from sdy.passes.driver import read, run_passes, write
+from sdy.passes.driver import check_writable, read, run_passes, write
 from sdy.passes.jax.program.inputs import NumpyArray, arrange_inputs, random_files, read_arrays
 from sdy.progress import task
 from sdy.text import parse
@@ -112,6 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
     from sdy.passes.blocks.temporary_folder import temporary_folder
     from sdy.passes.blocks.validation import validate
 
+    check_writable(arguments.dot, arguments.json)
     import_modules(arguments.imports)
     take_rules(arguments.custom_call_rules)
     source = read(arguments.file)

@@ -9,7 +9,7 @@ from sdy.passes.account.diff import summary_of
 from sdy.passes.account.difference import Difference
 from sdy.passes.account.golden import golden_text
 from sdy.passes.account.summary import Summary
-from sdy.passes.driver import write
+from sdy.passes.driver import check_writable, write
 from sdy.progress import task
 from sdy.tools.arguments import tool_parser
 from sdy.tools.entry import guarded
@@ -50,6 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         DiagnosticError: A program or a golden layout is invalid.
     """
+    check_writable(arguments.golden)
     import_modules(arguments.imports)
     take_rules(arguments.custom_call_rules)
     paths = [path for path in (arguments.before, arguments.after) if path is not None]

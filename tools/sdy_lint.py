@@ -14,7 +14,7 @@ from sdy.passes.account.lint.formats import FORMATS
 from sdy.passes.account.lint.lint import lint
 from sdy.passes.account.lint.options import LintOptions, check_names, threshold
 from sdy.passes.account.lint.thresholds import Thresholds
-from sdy.passes.driver import read, write
+from sdy.passes.driver import check_writable, read, write
 from sdy.text import parse
 from sdy.tools.arguments import add_under_option, tool_parser
 from sdy.tools.devices import check_enough, enough_devices
@@ -78,6 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
         check_names([arguments.explain])
         sys.stdout.write(_page(RULES[arguments.explain]))
         return 0
+    check_writable(arguments.write_baseline)
     import_modules(arguments.imports)
     take_rules(arguments.custom_call_rules)
     options = _options(arguments)

@@ -14,7 +14,18 @@ from xdsl.passes import ModulePass
 from sdy.diagnostics import DiagnosticError, capture, error, report
 from sdy.formatting import escape_lines
 from sdy.passes.catalog import PASSES, summary
-from sdy.passes.driver import SEPARATOR, STANDARD_STREAM, Observer, Source, Timing, read, run_passes, split, write
+from sdy.passes.driver import (
+    SEPARATOR,
+    STANDARD_STREAM,
+    Observer,
+    Source,
+    Timing,
+    check_writable,
+    read,
+    run_passes,
+    split,
+    write,
+)
 from sdy.passes.options import BOOLEANS, create_pass, nearest
 from sdy.text import context, format, parse, to_bytecode, verify
 from sdy.tools.entry import REFUSED, guarded
@@ -334,6 +345,7 @@ def run(arguments: Arguments) -> int:
         from sdy.tools.extensions import take_rules
 
         take_rules(arguments.custom_call_rules)
+    check_writable(arguments.output)
     source = read(arguments.file)
     parts = split(source) if arguments.split_input_file else [source]
     timing = Timing()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sdy.passes.account.report.html_report import check_replaceable
 from sdy.passes.account.report.report import report
-from sdy.passes.driver import STANDARD_STREAM, read
+from sdy.passes.driver import STANDARD_STREAM, check_writable, read
 from sdy.text import parse
 from sdy.tools.arguments import PROGRAM, add_hardware_option, add_under_option, tool_parser
 from sdy.tools.devices import check_enough, enough_devices
@@ -56,6 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     output: str = arguments.output or f"{Path(arguments.file).stem.strip('-') or 'report'}.html"
     if not arguments.force:
         check_replaceable(output)
+    check_writable(output, arguments.perfetto)
     import_modules(arguments.imports)
     take_rules(arguments.custom_call_rules)
     source = read(arguments.file)

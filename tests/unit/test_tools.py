@@ -180,3 +180,36 @@ def test_the_exit_status_says_whether_the_answer_is_no(
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     assert import_module(f"sdy.tools.sdy_{words[0]}").main(words[1:]) == status
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("opt", "-o"),
+        ("report", "-o"),
+        ("report", "--hardware=h100-8", "--perfetto"),
+        ("auto", "-o"),
+        ("auto", "--emit-python"),
+        ("auto", "--front"),
+        ("auto", "--measure", "-o"),
+        ("lint", "--write-baseline"),
+        ("diff", "--golden"),
+        ("blocks", "--dot"),
+        ("blocks", "--json"),
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("output", ["no/such/folder/file", "."])
+def test_a_file_that_cannot_be_written_is_found_before_the_work(
+    words: tuple[str, ...],
+    output: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name, *options = words
+    program = [] if "--measure" in options else ["/no/such/file.mlir"]
+    assert import_module(f"sdy.tools.sdy_{name}").main([*program, *options, output]) == 2
+    assert "cannot write the file" in capsys.readouterr().err
+    assert not [*tmp_path.iterdir()]
