@@ -5,11 +5,12 @@
 from collections.abc import Callable, Container, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from inspect import isfunction
 from typing import Any, NamedTuple, Protocol, cast
 
+import jax
 from jax._src import compilation_cache, config, core, dispatch, dtypes, sharding_impls
 from jax._src import mesh as mesh_lib
 from jax._src.custom_partitioning import _ShardingCallbackInfo
@@ -124,11 +125,18 @@ def custom_partitionings(kept: Sequence[Any]) -> dict[str, _ShardingCallbackInfo
 def lower_with_placements(traced: Any, **options: Any) -> Any:
     """Lower a `jax.stages.Traced` with its transfers between host and device memory.
 
-    For a CPU, which has one memory, jax lowers `jax.device_put` to nothing; an analysis of the program needs it.
+    For a CPU, which has one memory, jax lowers `jax.device_put` to nothing; an analysis of the program needs it. A
+    program on abstract meshes alone, which jax lowers for named platforms only, is lowered for the local devices'.
     """
     rule = cast(Any, dispatch._tpu_gpu_device_put_lowering)  # pyright: ignore[reportUnknownMemberType]
     rules = ((dispatch.device_put_p, rule),)
-    return traced.lower(_private_parameters=lowering.LoweringParameters(override_lowering_rules=rules), **options)
+    lower = partial(traced.lower, _private_parameters=lowering.LoweringParameters(override_lowering_rules=rules))
+    try:
+        return lower(**options)
+    except ValueError as problem:
+        if "only AbstractMesh exists" not in str(problem):
+            raise
+    return lower(lowering_platforms=(jax.default_backend(),), **options)
 
 
 def function_of(jaxpr: Any) -> Callable[..., Any]:

@@ -17,7 +17,7 @@ from sdy.passes.jax.bindings.call_trees import CallTrees, call_trees_of
 from sdy.passes.jax.bindings.from_jax import from_jax
 from sdy.passes.jax.compilation import Compilation, PropagatedProgram, inner_compilers
 from sdy.passes.jax.compiler_context import Compiler, compares_layouts, memory_of, policy_of, use_compilers
-from sdy.passes.jax.device_mesh import AnyMesh, refuse_abstract
+from sdy.passes.jax.device_mesh import refuse_abstract
 from sdy.passes.jax.jax_internals import ToCompile, lower_with_placements, with_module
 from sdy.passes.jax.memory_limit import rematerialization_limit
 from sdy.passes.jax.program.sharded_program import ShardedProgram
@@ -203,7 +203,6 @@ class Traced:
 
     _in_jax: jax.stages.Traced
     _compilers: tuple[Compiler, ...]
-    _meshes: tuple[AnyMesh, ...]
 
     args_info = _AsInJax()
     closure_convert = _AsInJax()
@@ -234,7 +233,7 @@ class Traced:
         if "lowering_platforms" in for_export:
             return self._lower_for_export(**for_export)
         with use_compilers(self._compilers), explain_refused_kernels(lambda: self.jaxpr):
-            lowered = lower_with_placements(self._in_jax, lowering_platforms=self._platforms, **for_export)
+            lowered = lower_with_placements(self._in_jax, **for_export)
         return Lowered(self.fun_name, lowered, self._compilers)
 
     def _lower_for_export(self, *, lowering_platforms: tuple[str, ...], **options: Any) -> jax.stages.Lowered:
@@ -253,13 +252,6 @@ class Traced:
         return (
             with_module(saved, compilation.manual(mlir.make_ir_context()).module) if compilation.is_sharded else saved
         )
-
-    @property
-    def _platforms(self) -> tuple[str, ...] | None:
-        """The platform to lower for if the mesh is abstract: that of the local devices."""
-        of_context = jax.sharding.get_abstract_mesh()
-        meshes = self._meshes or (() if of_context.empty else (of_context,))
-        return (jax.default_backend(),) if meshes and isinstance(meshes[0], AbstractMesh) else None
 
 
 JaxProgram = LoweredProgram | jax.stages.Lowered | Function[Any]

@@ -1,5 +1,6 @@
 """Programs that use several meshes for the same devices, or a mesh without axes."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -201,6 +202,38 @@ def test_a_function_is_lowered_for_more_devices_than_there_are(options: dict[str
     assert bytes_received(local) == 2 * (2 * 32 * 4) / 2
     with pytest.raises(ValueError, match=r"abstract mesh of 512 devices \(x=256, y=2\); jax has 8"):
         lowered.compile()
+
+
+def with_constraint(mesh: Any, *types: Any) -> Any:
+    def function(u: jax.Array, v: jax.Array) -> jax.Array:
+        return jnp.tanh(constrained(u @ v, mesh, "x"))
+
+    return jax.jit(function), *types
+
+
+def in_a_loop(mesh: Any, *types: Any) -> Any:
+    def function(u: jax.Array, v: jax.Array) -> Any:
+        return jax.lax.scan(lambda c, _: (constrained(c + 1, mesh, "y"), None), u @ v, length=3)
+
+    return function, *types
+
+
+BY_JAX: dict[str, Callable[[Any], Any]] = {
+    "arguments": lambda mesh: (jax.jit(product), *typed(mesh)),
+    "in_shardings": lambda mesh: (jax.jit(product, in_shardings=tuple(on(mesh, *spec) for spec in SPECS)), *TYPES),
+    "constraint": lambda mesh: with_constraint(mesh, *TYPES),
+    "constraint and arguments": lambda mesh: with_constraint(mesh, *typed(mesh)),
+    "loop": lambda mesh: in_a_loop(mesh, *typed(mesh)),
+}
+
+
+@pytest.mark.parametrize("program", BY_JAX.values(), ids=BY_JAX)
+def test_a_function_of_jax_is_imported_on_an_abstract_mesh_as_on_its_devices(program: Callable[[Any], Any]):
+    abstract, concrete = (sdy.from_jax(*program(mesh)) for mesh in (GRID.abstract_mesh, GRID))
+    # jax counts one partition if only constraints are on the abstract mesh.
+    assert sdy.format(abstract).replace("num_partitions = 1", "num_partitions = 8") == sdy.format(concrete)
+    assert "x=256, y=2" in str(sdy.account(*program(MANY)))
+    assert str(sdy.lint(*program(GRID.abstract_mesh))) == str(sdy.lint(*program(GRID)))
 
 
 def test_a_function_on_an_abstract_mesh_says_that_it_cannot_be_run():

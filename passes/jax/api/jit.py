@@ -18,7 +18,6 @@ from weakref import ref
 import jax
 from jax.core import eval_context
 from jax.extend.core import get_opaque_trace_state
-from jax.sharding import NamedSharding
 from jax.tree_util import tree_leaves
 
 from sdy.mesh import Mesh
@@ -167,9 +166,7 @@ class Jitted(Lowerable):
         compilers = (*active_compilers(), self._compiler)
         with use_compilers(compilers), self._devices():
             traced = self._by_jax.trace(*args, **kwargs)
-        shardings = [getattr(leaf, "sharding", None) for leaf in tree_leaves((args, kwargs))]
-        meshes = [self._given.mesh, *(sharding.mesh for sharding in shardings if isinstance(sharding, NamedSharding))]
-        return Traced(traced, compilers, tuple(filter(None, meshes)))
+        return Traced(traced, compilers)
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """Lower the function for arguments of these types, arrays or `jax.ShapeDtypeStruct`s."""
