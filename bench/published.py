@@ -316,9 +316,9 @@ def main() -> int:
         within += _LOWEST <= ratio <= _HIGHEST
         fitting += predicted.memory <= capacity
         seconds = (run.seconds, predicted.seconds, predicted.compute, predicted.seconds - predicted.compute, ratio)
-        published = f"{run.memory} GiB published" if run.memory else format_bytes(capacity)
+        available = f"{run.memory} GiB published" if run.memory else format_bytes(capacity)
         name = f"{run.name} (fitted)" if run.is_fitted else run.name
-        table.add_row(name, *(f"{each:.2f}" for each in seconds), format_bytes(predicted.memory), published)
+        table.add_row(name, *(f"{each:.2f}" for each in seconds), format_bytes(predicted.memory), available)
     Console(width=140).print(table)
     print(f"{within} of {len(runs)} from {_LOWEST} to {_HIGHEST}; {fitting} of {len(runs)} fit into memory")
     return 0

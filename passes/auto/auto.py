@@ -215,8 +215,11 @@ def _best_when_partitioned(
     promising = [*search.different(candidates)[:most], expert, *(almost_fit or least)[:most]]
     best, partitioned, truths = promising[0], list[Candidate](), dict[StepCost, PartitionedCost]()
 
+    def true_cost(candidate: Candidate) -> StepCost:
+        return truths[candidate.cost].cost
+
     def rank(candidate: Candidate, slower: float = 1.0) -> Rank:
-        return search.rank_of(truths[candidate.cost].cost, slower)
+        return search.rank_of(true_cost(candidate), slower)
 
     # The reports of the passes are the points at which the deadline ends them.
     with limits.obeyed(), report_to(lambda _: limits.check_deadline()):
@@ -229,13 +232,8 @@ def _best_when_partitioned(
                 partitioned.append(each)
                 best = min(partitioned, key=rank)
 
-    def memory(candidate: Candidate) -> int:
-        return truths[candidate.cost].cost.memory
-
-    as_fast = [
-        each for each in partitioned if truths[each.cost].cost.seconds <= _AS_FAST * truths[best.cost].cost.seconds
-    ]
-    return min(as_fast, key=memory, default=best), truths
+    as_fast = [each for each in partitioned if true_cost(each).seconds <= _AS_FAST * true_cost(best).seconds]
+    return min(as_fast, key=lambda each: true_cost(each).memory, default=best), truths
 
 
 def _best_with_recomputation(

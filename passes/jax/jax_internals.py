@@ -126,7 +126,8 @@ def lower_with_placements(traced: Any, **options: Any) -> Any:
     """Lower a `jax.stages.Traced` with its transfers between host and device memory.
 
     For a CPU, which has one memory, jax lowers `jax.device_put` to nothing; an analysis of the program needs it. A
-    program on abstract meshes alone, which jax lowers for named platforms only, is lowered for the local devices'.
+    program on abstract meshes alone, for which jax needs the name of a platform, is lowered for that of the local
+    devices.
     """
     rule = cast(Any, dispatch._tpu_gpu_device_put_lowering)  # pyright: ignore[reportUnknownMemberType]
     rules = ((dispatch.device_put_p, rule),)
