@@ -41,6 +41,7 @@ def test_a_fix_of_a_loop_splits_what_an_iteration_reads() -> None:
 UNNAMED = [name for name, mistake in MISTAKES.items() if not mistake.needs_names]
 
 
+@covering
 @pytest.mark.parametrize("name", sample([*UNNAMED, *PROGRAMS], one_in=15))
 @pytest.mark.parametrize("lines", [True, False], ids=["lines of the text", "no lines"])
 def test_the_main_finding_does_not_depend_on_source_lines_and_names(name: str, lines: bool) -> None:

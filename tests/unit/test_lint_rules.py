@@ -26,7 +26,6 @@ from sdy.passes.account.lint.fix_choice import smallest_part
 from sdy.passes.account.lint.thresholds import Thresholds
 from sdy.passes.account.lint.written import Costs, Trials, WrittenProgram, default_hardware
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
 CURES = {
     "a product whose sides are split alike": 'shard argument 2 (down) as P("model", None)',
     "an embedding on every device": "shard argument 0 (table) as P(",
@@ -63,13 +62,9 @@ def lint_text(text: str, **thresholds: int) -> Findings:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_the_line_of_a_mistake_is_found(name: str) -> None:
+def test_the_line_of_a_mistake_and_its_cure_are_told(name: str) -> None:
     file, line = PROGRAMS[name].line()
     assert f"{Path(file).name}:{line}" in str(found_in(name))
-
-
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_the_cure_is_told(name: str) -> None:
     assert any(CURES[name] in finding.cure for finding in found_in(name))
 
 
@@ -78,14 +73,9 @@ def test_nothing_is_found_where_the_mistake_is_cured(name: str) -> None:
     assert found(PROGRAMS[name].cured).summary == "no findings"
 
 
-@pytest.mark.parametrize("name", sample(GOOD, one_in=2))
+@pytest.mark.parametrize("name", sample(GOOD, one_in=4))
 def test_nothing_is_found_in_what_is_split_well(name: str) -> None:
     assert found(GOOD[name]).summary == "no findings"
-
-
-def test_nothing_is_found_in_the_transformer() -> None:
-    with capture():
-        assert not sdy.lint(sdy.parse((EXAMPLES / "transformer.mlir").read_text()))
 
 
 def test_each_rule_has_a_program_with_its_mistake_and_a_page() -> None:
