@@ -178,27 +178,30 @@ def lit_texts(folders: str = "*") -> Iterator[str]:
                 yield text
 
 
-def _corpus_texts() -> Iterator[str]:
+def _corpus_texts(one_in: int) -> Iterator[str]:
     virtual_devices.set_up()
 
     import sdy
     from corpus import PROGRAMS
 
-    for program in PROGRAMS.values():
+    for program in [*PROGRAMS.values()][::one_in]:
         yield sdy.format(program.module())
 
 
 @functools.cache
-def _originals() -> tuple[list[str], list[float]]:
+def _originals(one_in: int) -> tuple[list[str], list[float]]:
     """Return the texts to mutate and their weights, which decrease with size."""
-    texts = [*lit_texts(), *_corpus_texts(), (ROOT / "examples" / "transformer.mlir").read_text()]
+    texts = [*lit_texts(), *_corpus_texts(one_in), (ROOT / "examples" / "transformer.mlir").read_text()]
     return texts, [1 / max(len(text), 1000) for text in texts]
 
 
-def mutated_text(seed: int, number: int) -> str:
-    """Return the text with this number and seed: a program of the corpus or a lit test, changed in a few places."""
+def mutated_text(seed: int, number: int, one_in: int = 1) -> str:
+    """Return the text with this number and seed: a program of a lit test or of the corpus, changed in a few places.
+
+    The corpus is every `one_in`-th of its programs, since lowering all of them takes a while.
+    """
     choices = random.Random(f"{seed} {number}")
-    texts, weights = _originals()
+    texts, weights = _originals(one_in)
     (text,) = choices.choices(texts, weights)
     for _ in range(choices.choice((1, 1, 1, 2, 2, 3, 5))):
         if text.strip():

@@ -158,6 +158,8 @@ class Campaign:
     """Counts of the outcomes of the texts of a seed."""
 
     seed: int
+    one_in: int = 1
+    """The corpus is every `one_in`-th of its programs."""
     counts: Counter[str] = field(default_factory=Counter[str])
     first: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
     """The number of the first text of each failure and source line."""
@@ -169,7 +171,7 @@ class Campaign:
         """Try the texts with these numbers."""
         worker = Worker()
         for number in numbers:
-            text = mutated_text(self.seed, number)
+            text = mutated_text(self.seed, number, self.one_in)
             start = time.perf_counter()
             found = worker.outcome(text, flags_for(self.seed, number))
             self.slowest = max(self.slowest, (time.perf_counter() - start, number))
