@@ -8,7 +8,7 @@ import random
 import re
 import sys
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 
@@ -41,11 +41,11 @@ def python_files(folder: str) -> Iterator[Path]:
             yield file
 
 
-def docstrings(tree: ast.Module) -> dict[ast.Constant, ast.AST]:
-    """Return the docstrings of a module, its classes, functions and attributes, each with the node around it."""
+def docstrings(nodes: Iterable[ast.AST]) -> dict[ast.Constant, ast.AST]:
+    """Return the docstrings of modules, classes, functions and attributes, each with the node around it."""
     return {
         statement.value: node
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.If)
         for statement in node.body
         if isinstance(statement, ast.Expr)
@@ -56,6 +56,8 @@ def docstrings(tree: ast.Module) -> dict[ast.Constant, ast.AST]:
 
 def comments(file: Path) -> Iterator[tuple[int, str]]:
     """Yield the comments with their first lines; consecutive lines are one comment."""
+    if "#" not in file.read_text():
+        return
     with file.open("rb") as lines:
         found = [token for token in tokenize.tokenize(lines.readline) if token.type == tokenize.COMMENT]
     for _, block in groupby(enumerate(found), key=lambda item: item[1].start[0] - item[0]):
@@ -72,10 +74,10 @@ def problems(text: str, place: str) -> Iterator[str]:
 
 
 def problems_of_file(file: Path) -> Iterator[str]:
-    tree = ast.parse(file.read_text())
-    documented = docstrings(tree)
+    nodes = [*ast.walk(ast.parse(file.read_text()))]
+    documented = docstrings(nodes)
     place = file.relative_to(CHECKOUT)
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             if node in documented:
                 if FIRST_WORD.match(node.value):
@@ -132,7 +134,7 @@ def main(seed: int) -> None:
         (f"{file.relative_to(CHECKOUT)}:{node.lineno}", ast.get_docstring(node))
         for folder in ("sdy", "passes", "tools")
         for file in python_files(folder)
-        for node in docstrings(ast.parse(file.read_text())).values()
+        for node in docstrings(ast.walk(ast.parse(file.read_text()))).values()
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_")
     ]
     for place, text in random.Random(seed).sample(public, 20):

@@ -103,9 +103,9 @@ def test_private_names_used_in_sdy_ir_are_in_the_table():
 
 def test_no_other_file_uses_a_private_attribute():
     for file in FILES:
-        named = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Attribute)]
-        others = [ast.unparse(node) for node in named if ast.unparse(node.value) not in ("self", "cls", "super()")]
-        assert not [name for name in others if name.rpartition(".")[2] in _private_names()], file
+        nodes = ast.walk(ast.parse(file.read_text()))
+        private = [node for node in nodes if isinstance(node, ast.Attribute) and node.attr in _private_names()]
+        assert all(ast.unparse(node.value) in ("self", "cls", "super()") for node in private), file
 
 
 def test_no_other_class_uses_or_overrides_a_private_member():
