@@ -10,6 +10,7 @@ from jax import lax
 from xdsl.dialects.builtin import ModuleOp
 
 from partitioned_programs import LINE, Argument, Program, X, assert_same_as_whole, constrain, partitioned
+from samples import covering
 from sdy.ir.walking import operations_of
 from sdy.passes.common.properties import element_bytes
 from sdy.stablehlo import AllGatherOp, AllToAllOp, CollectivePermuteOp
@@ -76,6 +77,7 @@ def bytes_moved(module: ModuleOp) -> set[int]:
     return {element_bytes(op.results[0].type) for op in collectives}
 
 
+@covering
 @pytest.mark.parametrize("size", ROWS)
 @pytest.mark.parametrize("move", MOVEMENTS)
 @pytest.mark.parametrize(("wide", "narrow"), [types for types in TYPES if types[1] not in ("bool", "float32")])
@@ -83,6 +85,7 @@ def test_a_cast_to_a_narrower_type_comes_first(wide: str, narrow: str, move: Mov
     check(lambda x: move(rows(x)).astype(narrow), wide, size, narrow)
 
 
+@covering
 @pytest.mark.parametrize("size", ROWS)
 @pytest.mark.parametrize("move", MOVEMENTS)
 @pytest.mark.parametrize(("wide", "narrow"), TYPES)

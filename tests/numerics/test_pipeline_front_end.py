@@ -150,7 +150,7 @@ def test_recomputed_and_jitted_losses_are_pipelined():
         assert {*received.values()} == {batch()[0].nbytes * 2}, "both devices of a stage receive all rows"
 
 
-@pytest.mark.parametrize("schedule", ["1f1b", "zb-h1"])
+@pytest.mark.parametrize("schedule", sample(["zb-h1", "1f1b"], one_in=2))
 def test_dropout_drops_the_same_values_as_without_pipeline(schedule: str):
     """Also in the backward, which draws the mask again if the layer is recomputed."""
     pp = stages_of(4)

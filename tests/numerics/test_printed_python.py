@@ -68,7 +68,7 @@ def test_printed_programs_run_by_jax_alone(whole: bool, tmp_path: Path) -> None:
 
 
 def test_printed_programs_are_formatted_and_typed(tmp_path: Path) -> None:
-    for number, name in enumerate(sample(PROGRAMS, one_in=20)):
+    for number, name in enumerate(sample(PROGRAMS, one_in=40)):
         original = PROGRAMS[name].module()
         for kind, module in (("whole", original), ("local", partitioned(original))):
             (tmp_path / f"program_{number}_{kind}.py").write_text(sdy.to_python(module))
