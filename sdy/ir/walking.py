@@ -7,9 +7,10 @@ enclosing region at each operation; it is a snapshot that edits do not change; a
 Few passes insert or move operations, so that one pass can reuse the walk of another. In `cached_walks()`, walks are
 cached until `invalidate()`, which must be called when an operation is inserted, moved or erased, as `sdy.ir.editing`
 does. `uncached_walks()` turns the cache off for code that does not call it. In `checked_walks()`, which all tests use,
-each cached walk is compared with a new one, to detect missing calls of `invalidate`.
+cached walks are compared with new ones, to detect missing calls of `invalidate`.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Generator, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
@@ -106,9 +107,9 @@ def _without_cache() -> Generator[None]:
 
 
 @contextmanager
-def checked_walks() -> Generator[None]:
-    """Raise AssertionError in the `with` block if a cached walk is outdated."""
-    token = _checked.set(True)
+def checked_walks(most: float = math.inf) -> Generator[None]:
+    """Raise AssertionError in the `with` block if a cached walk over at most `most` operations is outdated."""
+    token = _checked.set(most)
     try:
         yield
     finally:
@@ -243,8 +244,8 @@ def _inside_out(root: Operation) -> list[Operation]:
 _cache: ContextVar[dict[int, "_Walk | _ModuleWalk"] | None] = ContextVar("cache", default=None)
 """Cached walks by the `id` of their root; None outside of `cached_walks()`."""
 
-_checked: ContextVar[bool] = ContextVar("checked", default=False)
-"""True if cached walks are compared with new ones."""
+_checked: ContextVar[float] = ContextVar("checked", default=0)
+"""The size of the longest cached walk that is compared with a new one; 0 if none is."""
 
 
 def _walk(root: Operation) -> _Walk | _ModuleWalk:
@@ -254,7 +255,7 @@ def _walk(root: Operation) -> _Walk | _ModuleWalk:
     walk = cache.get(id(root))
     if walk is None:
         walk = cache[id(root)] = _new_walk(root)
-    elif _checked.get():
+    elif (most := _checked.get()) and len(walk.outside_in) <= most:
         assert walk.outside_in == _outside_in(root), f"'{root.name}' was edited without `invalidate`"
     return walk
 

@@ -17,6 +17,7 @@ from sdy.ir.walking import (
     attributes_in,
     cached_walks,
     captured_values,
+    checked_walks,
     innermost_first,
     nesting_operations,
     operations,
@@ -133,6 +134,8 @@ def test_an_edit_that_is_not_told_is_found():
         declared = operations_of(module, FuncOp)[-1]
         declared.detach()
         with pytest.raises(AssertionError, match=r"'builtin.module' was edited without `invalidate`"):
+            operations(module)
+        with checked_walks(most=1):
             operations(module)
 
 
