@@ -16,6 +16,9 @@ from sdy.passes.jax.memory_limit import peak_bytes_of
 from sdy.passes.spmd.costs.footprint import peak_bytes
 from sdy.passes.spmd.costs.hardware import Link, hardware_of
 
+# One worker runs these tests, so that it makes their fixtures once.
+pytestmark = pytest.mark.xdist_group("recomputing plans")
+
 SLOW = replace(hardware_of("tpu-v5p"), links=[(8, Link(5e9, 1e-6))])
 MESH = {"data": 4}
 BATCH, LENGTH, WIDTH, HEADS, LAYERS = 16, 32, 64, 2, 2
@@ -127,13 +130,13 @@ def plans() -> list[Plan]:
     params = [(np.zeros((64, 64), np.float32), np.zeros(64, np.float32))] * 3
     program = sdy.from_jax(momentum_step, params, params, np.zeros((32, 64), np.float32))
     mesh = {"data": 4, "model": 2}
-    limits = ["36K", "50K", "80K", "160K"]
+    limits = ["36K", "50K", "160K"]
     return [sdy.auto(clone(program), mesh=mesh, hardware="cpu-8", memory=limit) for limit in limits]
 
 
 def test_a_larger_limit_gives_no_slower_plan(plans: list[Plan]) -> None:
     seconds = [plan.cost.seconds for plan in plans if plan.fits]
-    assert len(seconds) == 3
+    assert len(seconds) == 2
     assert seconds == sorted(seconds, reverse=True)
 
 

@@ -20,6 +20,9 @@ from sdy.passes.python_layouts.rules import Item, find_rules, value_of
 from sdy.passes.python_layouts.specs import FORMATS
 from sdy.tools.sdy_auto import main
 
+# One worker runs these tests, so that it makes their fixtures once.
+pytestmark = pytest.mark.xdist_group("python layouts")
+
 P = PartitionSpec
 
 
