@@ -37,7 +37,7 @@ def arguments() -> tuple[Any, ...]:
         return jax.device_put(array, NamedSharding(mesh(), spec))
 
     rows = some(P("data"), BATCH, WIDTH), some(P("data"), BATCH, WIDTH)
-    return [(some(P(), WIDTH, 4 * WIDTH), some(P(), 4 * WIDTH, WIDTH)) for _ in range(4)], *rows
+    return [(some(P(), WIDTH, 4 * WIDTH), some(P(), 4 * WIDTH, WIDTH)) for _ in range(2)], *rows
 
 
 def step(params: Tree, x: jax.Array, y: jax.Array, microbatches: Any) -> tuple[Tree, jax.Array]:
