@@ -1,5 +1,6 @@
 """Annotated operators for tests, registered on import."""
 
+import math
 from typing import Any
 
 import jax
@@ -46,4 +47,4 @@ def made(x: jax.Array, w: jax.Array, twice: bool = False) -> jax.Array:
 
 def array(*shape: int) -> jax.Array:
     """Return an array of different numbers."""
-    return jnp.sin(jnp.arange(np.prod(shape, dtype=int), dtype=jnp.float32)).reshape(shape)
+    return jnp.asarray(np.sin(np.arange(math.prod(shape), dtype=np.float32)).reshape(shape))

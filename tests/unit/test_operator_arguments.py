@@ -1,6 +1,7 @@
 """Annotated operators with arguments other than arrays: containers, random keys, None, numbers; and redefinition."""
 
 import importlib
+import math
 import re
 import sys
 from collections.abc import Callable
@@ -77,7 +78,7 @@ def times(x: jax.Array, h: float) -> jax.Array:
 
 
 def array(*shape: int) -> jax.Array:
-    return jnp.sin(jnp.arange(np.prod(shape, dtype=int), dtype=jnp.float32) + 1).reshape(shape)
+    return jnp.asarray(np.sin(np.arange(math.prod(shape), dtype=np.float32) + 1).reshape(shape))
 
 
 KEY = jax.random.key(3)
