@@ -14,7 +14,7 @@ from jax.sharding import PartitionSpec as P
 
 import forked_commands
 import sdy
-from samples import covering
+from samples import covering, sample
 from sdy.passes.jax.hlo_received import bytes_received
 
 MESH = jax.make_mesh((4, 2), ("stage", "data"), (AxisType.Auto,) * 2)
@@ -57,7 +57,9 @@ def gradient(function: Callable[[Tree, Tree], Tree]) -> Callable[[Tree, Tree], T
 
 
 @covering
-@pytest.mark.parametrize(("microbatches", "repeats"), [(1, 1), (3, 1), (6, 1), (4, 2), (6, 2), (5, 3)])
+@pytest.mark.parametrize(
+    ("microbatches", "repeats"), sample([(1, 1), (3, 1), (5, 3), (6, 1), (6, 2), (4, 2)], one_in=2)
+)
 @pytest.mark.parametrize("jit", [sdy.jit, jax.jit], ids=["sdy.jit", "jax.jit"])
 def test_results_and_gradients_equal_those_of_the_serial_program(
     microbatches: int, repeats: int, jit: Callable[..., Any]
