@@ -10,14 +10,16 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 import sdy
+from lint_programs.good import PROGRAMS as GOOD
 from lint_programs.mistake import EIGHT, descend
+from lint_programs.mistakes import MISTAKES
 from lint_programs.planted import Written, tensor
-from sdy.passes.account.lint import linter
+from sdy.passes.account.lint import linter, written
 from sdy.passes.account.lint.edits import Cure
 from sdy.passes.account.lint.fix_choice import ChosenFix, best_cure, costs_before
 from sdy.passes.account.lint.matches import Match
 from sdy.passes.account.lint.program import LintedProgram
-from sdy.passes.account.lint.written import Costs, Trials
+from sdy.passes.account.lint.written import Costs, LeastCosts, Trials, WrittenProgram
 
 ROWS = P("data")
 
@@ -103,3 +105,39 @@ def test_a_mistake_is_found_where_the_form_of_hlo_is_better(jit: Callable[..., A
     (finding,) = sdy.lint(BESIDE.lowered_by(jit))
     assert finding.rule == "lost-constraint"
     assert "receives 112 MiB instead of 140 MiB" in finding.compared
+
+
+SMALL = {"up": tensor(128, 512, split=P(None, "model")), "down": tensor(512, 128, split=P("model"))}
+
+
+def test_no_layout_is_tried_of_a_program_in_which_none_can_help(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The threshold is 1 MiB, and a device receives and needs less in all."""
+
+    def loss(params: Any, x: jax.Array) -> jax.Array:
+        return jnp.mean((jnp.tanh(x @ params["up"]) @ params["down"]) ** 2)
+
+    def fail(layouts: object) -> None:
+        raise AssertionError(f"a fix is tried: {layouts}")
+
+    monkeypatch.setattr(written, "cheapest", fail)
+    assert not sdy.lint(Written(descend(loss), (SMALL, tensor(512, 128, split=ROWS))).lowered())
+
+
+@pytest.mark.parametrize(
+    "program",
+    [GOOD["decoding"], MISTAKES["matrices of layers sharded along the width of the residual"].written],
+    ids=["decoding", "matrices of layers"],
+)
+def test_no_fix_helps_whose_trial_ends_early(program: Written, monkeypatch: pytest.MonkeyPatch) -> None:
+    costs = Trials.costs
+
+    def checked(self: Trials, program: WrittenProgram, cure: Cure, least: LeastCosts | None = None) -> Costs | None:
+        after = costs(self, program, cure, least)
+        if least and after is None and (full := costs(self, program, cure)):
+            assert full.compute >= least.bounds.compute
+            assert full.memory >= least.bounds.memory
+            assert not least.can_help(full)
+        return after
+
+    monkeypatch.setattr(Trials, "costs", checked)
+    sdy.lint(program.lowered())

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from sdy.passes.account.lint.edits import Cure, Edit
 from sdy.passes.account.lint.matches import Match
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.thresholds import FixThresholds
-from sdy.passes.account.lint.written import Costs, Trials, WrittenProgram
+from sdy.passes.account.lint.written import Costs, LeastCosts, Trials, WrittenProgram
 
 _MOST_TRIES = 12
 """Number of fixes that are tried for one match."""
@@ -73,8 +74,11 @@ def best_cure(
     solved: set[Match] = set()
     helping: list[ChosenFix] = []
     for match, cure in fixes:
-        after = None if match in solved else trials.costs(program.written, cure)
-        if after is None or not is_better(before, after, Least.of(owners[cure], step, share)):
+        least = Least.of(owners[cure], step, share)
+        can_help = partial(can_be_better, before, least=least)
+        bounds = LeastCosts(program.least_costs, can_help, is_of_time=least.fix.faster > 0)
+        after = None if match in solved else trials.costs(program.written, cure, bounds)
+        if after is None or not is_better(before, after, least):
             continue
         if _is_reduced(match, before, after, _LEAST_PART):
             helping.append((match, cure, before, after))
@@ -176,6 +180,12 @@ class Least:
 def is_better(before: Costs, after: Costs, least: Least) -> bool:
     """Return whether a fix saves at least `least` bytes, memory or time, and takes little of the others."""
     return _takes_little(before, after, least.fix) and _saves(before, after, least)
+
+
+def can_be_better(before: Costs, bounds: Costs, least: Least) -> bool:
+    """Return whether a fix whose costs are at least `bounds` can be better."""
+    computes_less = not least.fix.faster and before.compute - bounds.compute > least.seconds
+    return _takes_little(before, bounds, least.fix) and (_saves(before, bounds, least) or computes_less)
 
 
 def _takes_little(before: Costs, after: Costs, fix: FixThresholds) -> bool:

@@ -18,6 +18,7 @@ from sdy.ir.walking import operations
 from sdy.mesh import Mesh
 from sdy.passes.account.causes import Cause, TracedProgram
 from sdy.passes.account.collectives import Collective, collectives
+from sdy.passes.account.lint.bounds import least_compute, least_memory
 from sdy.passes.account.lint.explicit_types import passed_on
 from sdy.passes.account.lint.optimizer_states import optimizer_states
 from sdy.passes.account.lint.places import At, Places
@@ -57,6 +58,12 @@ class LintedProgram:
     def costs(self) -> Costs:
         """The predicted costs of a step."""
         return Costs.of(self.times, self.footprint)
+
+    @cached_property
+    def least_costs(self) -> Costs:
+        """Lower bounds of the costs with any layout: all is sharded over all devices, and nothing is received."""
+        compute = least_compute(self.module, self.hardware, any_layout=True)
+        return Costs(0.0, least_memory(self.module, self.hardware), compute, compute)
 
     @property
     def module(self) -> ModuleOp:

@@ -13,6 +13,7 @@ from sdy.foreign_dialects import adopt
 from sdy.formatting import escape_line, format_bytes, format_seconds
 from sdy.ir.companions import clone
 from sdy.ir.walking import operations
+from sdy.passes.account.lint.bounds import least_compute
 from sdy.passes.account.lint.constraint_helpers import at_call_lines
 from sdy.passes.account.lint.edits import Cure
 from sdy.passes.account.lint.failures import Failures
@@ -194,6 +195,21 @@ _MOST_OPERATIONS = 40_000
 _FEWEST, _MOST = 6, 32
 """The number of trials: few enough to partition `_MOST_OPERATIONS` operations, between these two."""
 
+_UNKNOWN = Footprint((), (), (), 0)
+"""The footprint in place of one that is not computed."""
+
+
+@dataclass(frozen=True)
+class LeastCosts:
+    """Lower bounds of the costs of a program with a fix, at which its trial may end."""
+
+    bounds: Costs
+    """The bounds with any layout."""
+    can_help: Callable[[Costs], bool]
+    """Returns whether a fix can help whose costs are at least these."""
+    is_of_time: bool
+    """True if the fix has to save time: a propagated layout has a better lower bound of it."""
+
 
 class Trials:
     """Propagates and partitions programs with suggested fixes, within a budget."""
@@ -214,17 +230,34 @@ class Trials:
         self.failures = Failures()
         """The rules and trials that failed."""
         self._known: dict[tuple[WrittenProgram, Cure], Costs | None] = {}
+        self._ended: set[tuple[WrittenProgram, Cure]] = set()
+        """The fixes whose trials ended early."""
 
-    def costs(self, program: WrittenProgram, cure: Cure) -> Costs | None:
-        """Return the costs of `program` with `cure`; None if it cannot be propagated, or is not tried."""
+    def costs(self, program: WrittenProgram, cure: Cure, least: "LeastCosts | None" = None) -> Costs | None:
+        """Return the costs of `program` with `cure`.
+
+        Args:
+            program: The program.
+            cure: The fix.
+            least: Ends the trial early where lower bounds of the costs say that the fix cannot help.
+
+        Returns:
+            The costs; None if the program cannot be propagated, the trial ended early, or there was none.
+        """
         key = program, cure
-        if key not in self._known:
-            if not self.left:
-                self.skipped += 1
-                return None
+        if key in self._known:
+            return self._known[key]
+        if key in self._ended:
+            self._ended.remove(key)
+        elif self.left:
             self.left -= 1
-            self._known[key] = self._costs(program, cure)
-        return self._known[key]
+        else:
+            self.skipped += 1
+            return None
+        costs = self._costs(program, cure, least)
+        if key not in self._ended:
+            self._known[key] = costs
+        return costs
 
     def unchanged(self, program: WrittenProgram) -> Costs | None:
         """Return the costs of `program` without a fix, as those of fixes are predicted; None if no fix may be tried."""
@@ -237,18 +270,32 @@ class Trials:
 
     def known(self, program: WrittenProgram, cure: Cure) -> Costs | None:
         """Return the costs of `program` with `cure` if it was tried."""
-        return self._known.get((program, cure))
+        key = program, cure
+        return self.costs(program, cure) if key in self._ended else self._known.get(key)
 
-    def _costs(self, program: WrittenProgram, cure: Cure) -> Costs | None:
+    def _costs(self, program: WrittenProgram, cure: Cure, least: "LeastCosts | None" = None) -> Costs | None:
+        if least and not least.can_help(least.bounds):
+            return self._end_early(program, cure)
         try:
             with capture():
                 cured = program.with_cure(cure)
                 if cured is None:
                     return None
-                local = cheapest(cured.layouts_of_trial()).local
-                return Costs.of(StepTimes(local, main_mesh(local), self._hardware))
+                layouts = cured.layouts_of_trial()
+                if least and least.is_of_time:
+                    seconds = min(least_compute(each.module, self._hardware) for each in layouts)
+                    if not least.can_help(replace(least.bounds, compute=seconds, seconds=seconds)):
+                        return self._end_early(program, cure)
+                local = cheapest(layouts).local
+                times = StepTimes(local, main_mesh(local), self._hardware)
+                if least and not least.can_help(replace(Costs.of(times, _UNKNOWN), memory=least.bounds.memory)):
+                    return self._end_early(program, cure)
+                return Costs.of(times)
         except DiagnosticError:
             return None
         except Exception as problem:
             self.failures.add_fix(cure.text or "change nothing", problem)
             return None
+
+    def _end_early(self, program: WrittenProgram, cure: Cure) -> None:
+        self._ended.add((program, cure))
