@@ -16,9 +16,10 @@ from lint_programs.mistakes import MISTAKES
 from lint_programs.planted import Written, tensor
 from sdy.passes.account.lint import linter, written
 from sdy.passes.account.lint.edits import Cure
-from sdy.passes.account.lint.fix_choice import ChosenFix, best_cure, costs_before
+from sdy.passes.account.lint.fix_choice import ChosenFix, Least, best_cure, costs_before, is_better
 from sdy.passes.account.lint.matches import Match
 from sdy.passes.account.lint.program import LintedProgram
+from sdy.passes.account.lint.thresholds import FixThresholds
 from sdy.passes.account.lint.written import Costs, LeastCosts, Trials, WrittenProgram
 
 ROWS = P("data")
@@ -141,3 +142,18 @@ def test_no_fix_helps_whose_trial_ends_early(program: Written, monkeypatch: pyte
 
     monkeypatch.setattr(Trials, "costs", checked)
     sdy.lint(program.lowered())
+
+
+@pytest.mark.parametrize(
+    ("after", "is_fix"),
+    [
+        pytest.param(Costs(9e9, 20, 1.0, 7.5), False, id="bytes for a fifth of the time"),
+        pytest.param(Costs(9e9, 20, 1.0, 4.0), True, id="bytes for half of the time"),
+        pytest.param(Costs(2e8, 2**30 - 2**28, 7.0, 9.5), True, id="fewer bytes than memory"),
+        pytest.param(Costs(9e8, 2**30 - 2**28, 7.0, 9.5), False, id="more bytes than memory"),
+    ],
+)
+def test_a_fix_adds_bytes_in_proportion_to_what_it_saves(after: Costs, is_fix: bool) -> None:
+    before = Costs(1e6, 2**30, 9.0, 10.0)
+    least = Least(2.0**20, 2.0**20, 2.0**20, 0.1, FixThresholds())
+    assert is_better(before, after, least) == is_fix

@@ -126,17 +126,22 @@ def _is_near(fix: ChosenFix, best: ChosenFix) -> bool:
 def smallest_part(
     program: WrittenProgram, best: ChosenFix, fixes: Sequence[tuple[Match, Cure]], trials: Trials
 ) -> ChosenFix:
-    """Return the fix with the fewest of the edits of `best` that saves nearly as much, and a match that has it."""
+    """Return the fix with the fewest of the edits of `best` that saves nearly as much, and a match that has it.
+
+    It also takes little more of the bytes or of the memory.
+    """
     match, cure, before, after = best
-    least = (1 - _LEAST_ADDED) * _saved(before, after)
+    saved = _saved(before, after)
+    little = _LEAST_ADDED * saved
     parts: dict[frozenset[Edit], tuple[Match, Cure]] = {}
     for other, part in sorted(fixes, key=lambda each: each[0] is not match):
         if {*part.edits} < {*cure.edits}:
             parts.setdefault(frozenset(part.edits), (other, part))
     for other, part in sorted(parts.values(), key=lambda each: -len(each[1].edits))[:_MOST_PARTS]:
         costs = trials.costs(program, part) if {*part.edits} < {*cure.edits} else None
-        is_enough = costs is not None and _saved(before, costs) >= least
-        if costs is not None and is_enough and costs.seconds <= (1 + _NEARLY) * after.seconds:
+        if costs is None or _saved(before, costs) < saved - little or _added(after, costs) > little:
+            continue
+        if costs.seconds <= (1 + _NEARLY) * after.seconds:
             match, cure, after = other, part, costs
     return match, cure, before, after
 
@@ -144,6 +149,11 @@ def smallest_part(
 def _saved(before: Costs, after: Costs) -> float:
     """Return the bytes and the memory that a fix saves."""
     return max(before.received - after.received, 0) + max(before.memory - after.memory, 0)
+
+
+def _added(first: Costs, second: Costs) -> float:
+    """Return the bytes and the memory that the second fix takes more than the first one."""
+    return max(second.received - first.received, 0) + max(second.memory - first.memory, 0)
 
 
 def _is_reduced(match: Match, before: Costs, after: Costs, part: float) -> bool:
@@ -202,6 +212,12 @@ def _takes_little(before: Costs, after: Costs, fix: FixThresholds) -> bool:
     )
 
 
+def _pays(before: Costs, after: Costs, fix: FixThresholds) -> bool:
+    """Return whether the computation that a fix saves is worth the communication that it adds."""
+    added = (after.seconds - after.compute) - (before.seconds - before.compute)
+    return before.compute - after.compute >= fix.paying * added
+
+
 def _saves(before: Costs, after: Costs, least: Least) -> bool:
     """Return whether a fix saves enough bytes in about the time, or enough memory for few bytes, or computation."""
     fix, received, memory = least.fix, before.received - after.received, before.memory - after.memory
@@ -209,6 +225,7 @@ def _saves(before: Costs, after: Costs, least: Least) -> bool:
     if received >= least.received or (received >= least.large and is_faster):
         return after.seconds <= (1 + fix.slower) * before.seconds
     if -received > max(fix.growth * before.received, fix.traded * memory):
-        return before.compute - after.compute > least.seconds and after.seconds < before.seconds
+        is_faster = before.compute - after.compute > least.seconds and after.seconds < before.seconds
+        return is_faster and (-received <= memory or _pays(before, after, fix))
     saved = max(memory, before.arguments - after.arguments) if least.is_of_arguments else memory
     return saved >= least.memory and after.seconds <= (1 + fix.growth) * before.seconds

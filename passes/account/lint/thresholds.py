@@ -42,6 +42,9 @@ class FixThresholds:
     """Maximum growth of one of bytes, memory and time while another one shrinks."""
     traded: float = 1 / 8
     """Maximum bytes of memory that are taken for each byte that is not received in a step, and the reverse."""
+    paying: float = 2.0
+    """Minimum seconds of computation that are saved for each second of communication that is added, if more bytes are
+    received than memory is saved: links are slower on other hardware."""
     repeating: float = 0.5
     """Minimum part of the step time that is saved if devices repeat more computation than `growth`."""
 
