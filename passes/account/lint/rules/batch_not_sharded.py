@@ -35,7 +35,7 @@ from sdy.stablehlo.control_flow import WhileOp
 from sdy.stablehlo.convolution import ConvolutionOp
 from sdy.stablehlo.dot import DotGeneralOp
 
-_MOST = 0.5
+MOST_REPEATED = 0.5
 """The part of the arithmetic of a step that is repeated over an axis that the batch does not use."""
 
 _BATCH_AXES = {"batch", "data", "dp", "fsdp", "replica"}
@@ -47,14 +47,12 @@ _MOST_DIMENSIONS = 3
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
     """Find axes over which arithmetic is repeated, and arguments that could be sharded over them."""
-    operations = {op: count for op in program.operations if (count := arithmetic_of(op).operations)}
-    total = sum(operations.values())
+    shares = repeated_arithmetic(program)
     data = data_arguments(program)
     used = {axis.name for arguments in data.values() for each in arguments for axis in _all_axes(each)}
     candidates = Candidates(program)
     for name, size in program.mesh.axes:
-        repeated = sum(count for op, count in operations.items() if name not in _axes(op))
-        if size == 1 or name in used or not total or (repeated < _MOST * total and name not in _BATCH_AXES):
+        if size == 1 or name in used or not shares or (shares[name] < MOST_REPEATED and name not in _BATCH_AXES):
             continue
         for index, arguments in _batches(program, data, AxisRef(name)):
             names = several([program.names[each.index] for each in arguments])
@@ -64,11 +62,22 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             yield Suspicion(
                 arguments[0],
                 f'dimension {index} of {names} is not sharded over axis "{name}", along which devices repeat '
-                f"{repeated / total:.0%} of the arithmetic",
+                f"{shares[name]:.0%} of the arithmetic",
                 "",
                 held=program.thresholds.large,
                 cures=[*dict.fromkeys((Cure((*edits, *constraints)), Cure(edits)))],
             )
+
+
+def repeated_arithmetic(program: LintedProgram) -> dict[str, float]:
+    """Return the part of the arithmetic of a step that is repeated over each axis; none without arithmetic."""
+    operations = {op: count for op in program.operations if (count := arithmetic_of(op).operations)}
+    axes, total = {op: _axes(op) for op in operations}, sum(operations.values())
+    return {
+        name: sum(count for op, count in operations.items() if name not in axes[op]) / total
+        for name in program.mesh.axis_names
+        if total
+    }
 
 
 def _axes(op: Operation) -> set[str]:

@@ -2,8 +2,8 @@
 
 Devices along the axis hold the same data and repeat the same computation: on a mesh of 4 x 2 devices whose second axis
 is unused, one half repeats the work of the other. The rule tries to split stacked parameters, such as those of an
-ensemble, the tensors that constraints keep whole, and those that a step generates. It also finds axes that a
-`jax.shard_map` over all of the mesh names nowhere.
+ensemble, and the tensors that constraints keep whole. It also finds axes that a `jax.shard_map` over all of the mesh
+names nowhere.
 
 Before::
 
@@ -19,22 +19,19 @@ from collections.abc import Iterable, Iterator, Set
 from functools import partial
 from itertools import chain, zip_longest
 
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation
 
 from sdy.axes import AxisRef
-from sdy.diagnostics import location_of
 from sdy.dialect.ops import ManualComputationOp, ReshardOp
 from sdy.dialect.shardings import get_sharding
-from sdy.ir.shapes import rank
-from sdy.ir.walking import captured_values, operations_of
-from sdy.passes.account.lint.body_edits import AddConstraint, ChangeConstraint, Constraint, Results
+from sdy.ir.walking import operations_of
+from sdy.passes.account.lint.body_edits import ChangeConstraint, Constraint
 from sdy.passes.account.lint.candidates import Candidates
 from sdy.passes.account.lint.dimensions import Dimension, Origins
-from sdy.passes.account.lint.edits import Cure, Dims, LazyCures, dims_of, value_dims
+from sdy.passes.account.lint.edits import Cure, LazyCures, dims_of, value_dims
 from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
-from sdy.passes.common.properties import is_elementwise, num_bytes
-from sdy.stablehlo.broadcast import BroadcastInDimOp
+from sdy.passes.common.properties import num_bytes
 from sdy.stablehlo.constants import ConstantOp, PartitionIdOp
 from sdy.stablehlo.dot import DotGeneralOp
 
@@ -47,9 +44,6 @@ _MOST_ARGUMENTS = 4
 
 _MOST_CONSTRAINED = 6
 """Number of layouts of constrained tensors that are tried."""
-
-_MOST_GENERATED = 8
-"""Number of generated tensors that are constrained."""
 
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
@@ -100,9 +94,8 @@ def _used_axes(manual: ManualComputationOp, moved: Set[str]) -> Iterable[str]:
 
 
 def _cures(program: LintedProgram, candidates: Candidates, axis: AxisRef) -> list[Cure]:
-    """Return layouts of arguments, of constrained tensors and of generated ones that use the axis."""
-    of_arguments = _of_arguments(program, candidates, axis)
-    return [*of_arguments, *_of_constraints(program, candidates, axis), *_of_generated(program, candidates, axis)]
+    """Return layouts of arguments and of constrained tensors that use the axis."""
+    return [*_of_arguments(program, candidates, axis), *_of_constraints(program, candidates, axis)]
 
 
 def _of_arguments(program: LintedProgram, candidates: Candidates, axis: AxisRef) -> list[Cure]:
@@ -147,35 +140,3 @@ def _drops(constraint: ReshardOp, axis: AxisRef) -> bool:
             return False
         (value,) = value.owner.operands
     return True
-
-
-def _of_generated(program: LintedProgram, candidates: Candidates, axis: AxisRef) -> list[Cure]:
-    """Return constraints that shard the tensors that a step generates: random numbers, or a batch of zeros."""
-    layouts: dict[Results, Dims] = {}
-    for each in _generated(program):
-        results = Results.of(each)
-        extended = candidates.with_axes(each, value_dims(each), [axis])
-        if results is not None and (dims := next(extended, None)):
-            layouts.setdefault(results, dims)
-    return [Cure((AddConstraint(results, dims),)) for results, dims in [*layouts.items()][:_MOST_GENERATED]]
-
-
-def _generated(program: LintedProgram) -> list[SSAValue]:
-    """Return the tensors that are computed from scalars only and used by other lines: those with equal elements last.
-
-    The latter are used as initial values; operands of elementwise operations are scalars that are broadcast.
-    """
-    equal: dict[SSAValue, bool] = {}
-    """The generated tensors, with whether their elements are equal."""
-    used: dict[SSAValue, None] = {}
-    for op in program.operations:
-        ranked = {value: None for value in (*op.operands, *captured_values(op)) if rank(value.type)}
-        if op.results and all(each in equal for each in ranked):
-            is_equal = isinstance(op, ConstantOp | BroadcastInDimOp) or (bool(ranked) and is_elementwise(op))
-            of_op = is_equal and all(equal[each] for each in ranked)
-            equal.update((result, of_op) for result in op.results if rank(result.type))
-        for each in ranked:
-            is_scalar = equal.get(each, True) and is_elementwise(op)
-            if each in equal and not is_scalar and location_of(op) != location_of(each):
-                used[each] = None
-    return sorted(used, key=lambda each: (equal[each], -num_bytes(each.type)))

@@ -147,6 +147,17 @@ def sampled(params: Any, key: jax.Array) -> jax.Array:
     return lax.scan(turn, x, None, length=16)[0]
 
 
+def sampled_with_gathered_weights(params: Any, key: jax.Array) -> jax.Array:
+    whole = {name: constrained(w, P()) for name, w in params.items()}
+    positions = jnp.sin(jnp.arange(4096)[:, None] * jnp.arange(1024) / 1024)
+    x = positions + jax.random.normal(key, (4096, 1024))  # mistake
+
+    def turn(x: jax.Array, _: None) -> tuple[jax.Array, None]:
+        return x + jnp.tanh(x @ whole["up"]) @ whole["down"], None
+
+    return lax.scan(turn, x, None, length=16)[0]
+
+
 LAYERS = [(tensor(1024, 4096, split=P("data", "model")), tensor(4096, 1024, split=P("model", "data")))] * 3
 
 MISTAKES: dict[str, Mistake] = {
@@ -188,8 +199,16 @@ MISTAKES: dict[str, Mistake] = {
         needs_names=True,
     ),
     "noise that is drawn in a step": Mistake(
-        "unused-axis",
+        "generated-not-sharded",
         Written(sampled, (mlp(P(), P()), tensor(2, split=P(), dtype="uint32")), mesh=EIGHT),
+        needs_names=True,
+    ),
+    "noise that is drawn in a step of weights that are gathered": Mistake(
+        "generated-not-sharded",
+        Written(
+            sampled_with_gathered_weights,
+            (mlp(P(("data", "model")), P(("data", "model"))), tensor(2, split=P(), dtype="uint32")),
+        ),
         needs_names=True,
     ),
     "a constraint whose removal costs as little as another one": Mistake(
