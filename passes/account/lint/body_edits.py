@@ -32,7 +32,7 @@ from sdy.stablehlo.checks.agreement import element_type
 from sdy.stablehlo.collectives import AllGatherOp, AllToAllOp, CollectivePermuteOp
 from sdy.stablehlo.control_flow import OptimizationBarrierOp, WhileOp
 from sdy.stablehlo.elementwise import ConvertOp
-from sdy.stablehlo.reducing_collectives import ReduceScatterOp
+from sdy.stablehlo.reducing_collectives import AllReduceOp, ReduceScatterOp
 from sdy.stablehlo.shape import ReshapeOp
 from sdy.stablehlo.slicing import DynamicSliceOp
 
@@ -305,6 +305,36 @@ def _arguments(op: Operation) -> Iterable[SSAValue]:
 def _like(value: SSAValue, other: SSAValue) -> Attribute:
     """Return the type of `value` with the elements of `other`."""
     return tensor_of(element_type(other), shape_of(value))
+
+
+@dataclass(frozen=True)
+class LeaveOutSum(Edit):
+    """Leave out the sums over devices of a line in a `shard_map`.
+
+    Attributes:
+        where: The line of Python; None without one.
+        number: The number of the sum among those of the program, by which it is found without a line.
+    """
+
+    where: Location | None
+    number: int
+
+    @classmethod
+    def of(cls, op: AllReduceOp, module: ModuleOp) -> "LeaveOutSum":
+        """Return the edit that leaves out a sum of a program."""
+        return cls(python_line(location_of(op)), operations_of(module, AllReduceOp).index(op))
+
+    def apply(self, module: ModuleOp) -> bool:
+        every = operations_of(module, AllReduceOp)
+        found = [op for op in every if location_of(op) == self.where] if self.where else every[self.number :][:1]
+        for op in found:
+            replace(op, [*op.operands])
+        return bool(found)
+
+    @property
+    def text(self) -> str:
+        product = "in place of a jax.lax.psum, multiply by the number of devices"
+        return f"leave out the sum over devices{_at(self.where)} ({product})"
 
 
 @dataclass(frozen=True)

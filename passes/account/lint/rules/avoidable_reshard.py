@@ -23,6 +23,7 @@ from sdy.passes.account.lint.candidates import Candidates
 from sdy.passes.account.lint.edits import LazyCures, dims_of
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
+from sdy.passes.account.lint.rules.manual_computation_repeats import repeated
 from sdy.passes.account.lint.wording import from_to
 from sdy.stablehlo.convolution import ConvolutionOp
 from sdy.stablehlo.dot import DotGeneralOp
@@ -31,9 +32,12 @@ from sdy.stablehlo.dot import DotGeneralOp
 def check(program: LintedProgram) -> Iterator[Suspicion]:
     """Find reshards of tensors that are not all-gathers of an argument, which fully sharded parameters need."""
     candidates = Candidates(program)
+    of_repeated = {name for axes, _ in repeated(program).values() for name in axes}
     for cause, collectives in program.collectives_by_cause.items():
         received = sum(each.bytes for each in collectives)
         if cause.purpose is not Purpose.RESHARD or cause.tensor is None:
+            continue
+        if of_repeated.issuperset(axis for each in collectives for axis in each.axes):
             continue
         if program.is_argument(cause.tensor) and _is_of_parameter(cause, collectives):
             continue

@@ -2,8 +2,8 @@
 
 Devices along the axis hold the same data and repeat the same computation: on a mesh of 4 x 2 devices whose second axis
 is unused, one half repeats the work of the other. The rule tries to split stacked parameters, such as those of an
-ensemble, and the tensors that constraints keep whole. It also finds axes that a `jax.shard_map` over all of the mesh
-names nowhere.
+ensemble, and the tensors that constraints keep whole. Of the axes that a large `jax.shard_map` does not use,
+`manual-computation-repeats` has a finding.
 
 Before::
 
@@ -15,7 +15,7 @@ After::
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterator
 from functools import partial
 from itertools import chain, zip_longest
 
@@ -31,8 +31,10 @@ from sdy.passes.account.lint.dimensions import Dimension, Origins
 from sdy.passes.account.lint.edits import Cure, LazyCures, dims_of, value_dims
 from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
+from sdy.passes.account.lint.rules.manual_computation_repeats import repeated
+from sdy.passes.account.lint.varying import Varying
 from sdy.passes.common.properties import num_bytes
-from sdy.stablehlo.constants import ConstantOp, PartitionIdOp
+from sdy.stablehlo.constants import ConstantOp
 from sdy.stablehlo.dot import DotGeneralOp
 
 _FRACTION = 8
@@ -54,43 +56,23 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
     large = min(program.thresholds.large, max(num_bytes(value.type) for value in values) // _FRACTION)
     shardings = [get_sharding(value) for value in values if num_bytes(value.type) >= large]
     used = {axis.name for sharding in shardings if sharding for axis in sharding.axes()}
-    computations = [*operations_of(program.module, ManualComputationOp)]
-    moved = {name for each in program.collectives for name in each.axes}
-    used |= {name for manual in computations for name in _used_axes(manual, moved)}
+    for manual in operations_of(program.module, ManualComputationOp):
+        used |= Varying(manual, program.mesh).used
+        used.update(axis.name for each in manual.out_shardings.data for axis in each.axes())
+    used.update(name for axes, _ in repeated(program).values() for name in axes)
     largest = max(values, key=lambda value: program.local_bytes(value, get_sharding(value)))
     local = program.local_bytes(largest, get_sharding(largest))
     candidates = Candidates(program)
     for name, size in program.mesh.axes:
         if size == 1 or name in used:
             continue
-        if manual := next((op for op in computations if name in op.manual_axes.data), None):
-            yield Suspicion(
-                manual,
-                f'mesh axis "{name}" of size {size} splits no operand of jax.shard_map, and no large tensor; '
-                "devices along it repeat the same work",
-                f'name "{name}" in the in_specs that split the batch, and in the collectives that sum over the batch',
-                held=local - local // size,
-            )
-        else:
-            yield Suspicion(
-                largest,
-                f'mesh axis "{name}" of size {size} shards no large tensor; devices along it repeat the same work',
-                f'shard {program.called(largest)}, {largest.type}, over it as well, or make a mesh without "{name}"',
-                held=local - local // size,
-                cures=LazyCures(partial(_cures, program, candidates, AxisRef(name))),
-            )
-
-
-def _used_axes(manual: ManualComputationOp, moved: Set[str]) -> Iterable[str]:
-    """Return the manual axes that split an operand or result, or over which data is moved.
-
-    These are all if the body asks for the number of its device.
-    """
-    if any(isinstance(op, PartitionIdOp) for op in manual.walk()):
-        return manual.manual_axes.data
-    shardings = (*manual.in_shardings.data, *manual.out_shardings.data)
-    split = {axis.name for sharding in shardings for axis in sharding.axes()}
-    return [name for name in manual.manual_axes.data if name in split or name in moved]
+        yield Suspicion(
+            largest,
+            f'mesh axis "{name}" of size {size} shards no large tensor; devices along it repeat the same work',
+            f'shard {program.called(largest)}, {largest.type}, over it as well, or make a mesh without "{name}"',
+            held=local - local // size,
+            cures=LazyCures(partial(_cures, program, candidates, AxisRef(name))),
+        )
 
 
 def _cures(program: LintedProgram, candidates: Candidates, axis: AxisRef) -> list[Cure]:

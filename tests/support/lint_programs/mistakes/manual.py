@@ -44,6 +44,36 @@ def mapped_with_gather(x: jax.Array, w: jax.Array) -> jax.Array:
     return constrained(y, P("data")) @ w + y[0]
 
 
+def searched(queries: jax.Array, rows: jax.Array) -> jax.Array:
+    """Return the largest products of each query with sharded rows, a few queries after the other."""
+
+    def local(queries: jax.Array, rows: jax.Array) -> jax.Array:
+        offset = lax.axis_index("model") * rows.shape[0]
+
+        def part(queries: jax.Array) -> tuple[jax.Array, jax.Array]:
+            score, index = lax.top_k(queries @ rows.T, 8)
+            return score, index + offset
+
+        score, _ = lax.map(part, queries.reshape(8, -1, queries.shape[1]))
+        return lax.top_k(lax.all_gather(score.reshape(-1, 8), "model", axis=1, tiled=True), 8)[0]
+
+    specs = (P(), P("model"))
+    found = jax.shard_map(local, in_specs=specs, out_specs=P(), check_vma=False)(jnp.tanh(queries), rows)  # mistake
+    return constrained(found, P("data"))
+
+
+def summed_twice(w: jax.Array, x: jax.Array) -> jax.Array:
+    def local(w: jax.Array, x: jax.Array) -> jax.Array:
+        def microbatch(total: jax.Array, part: jax.Array) -> tuple[jax.Array, None]:
+            gradient = jax.grad(lambda w: jnp.mean(jnp.tanh(part @ w) ** 2))(w)
+            return total + lax.psum(gradient, "data"), None  # mistake
+
+        total, _ = lax.scan(microbatch, jnp.zeros_like(w), x.reshape(4, -1, x.shape[1]))
+        return lax.psum(total, "data")
+
+    return jax.shard_map(local, in_specs=(P(), P("data")), out_specs=P(), check_vma=False)(w, x)
+
+
 def many_gathers(scales: list[jax.Array], x: jax.Array) -> jax.Array:
     for scale in scales:
         x = jnp.tanh(x * scale)  # mistake
@@ -279,7 +309,7 @@ MISTAKES: dict[str, Mistake] = {
         has_cure=False,
     ),
     "shard_map that leaves out an axis of the mesh": Mistake(
-        "unused-axis",
+        "manual-computation-repeats",
         Written(rays_on_one_axis, (tensor(256, 8192), tensor(8192, 256, split=P("model")))),
         has_cure=False,
     ),
@@ -288,8 +318,18 @@ MISTAKES: dict[str, Mistake] = {
         Written(attend_in_parts, (tensor(16, 8192, 256, split=P("data", "model")),) * 3),
         has_cure=False,
     ),
+    "shard_map without the axis of the queries": Mistake(
+        "manual-computation-repeats",
+        Written(searched, (tensor(4096, 128, split=P("data")), tensor(65536, 128, split=P("model")))),
+        has_cure=False,
+    ),
+    "microbatches whose gradients are summed twice": Mistake(
+        "sum-of-equal-values",
+        Written(summed_twice, (tensor(1024, 1024), DATA), mesh=EIGHT),
+        at=summed_twice,
+    ),
     "shard_map without the axis of the heads": Mistake(
-        "manual-computation-gathers", Written(mapped, (tensor(16, 1024, 8, 64, split=P("data", None, "model")),) * 3)
+        "manual-computation-repeats", Written(mapped, (tensor(16, 1024, 8, 64, split=P("data", None, "model")),) * 3)
     ),
     "shard_map in a scan": Mistake(
         "manual-computation-gathers",
@@ -299,7 +339,7 @@ MISTAKES: dict[str, Mistake] = {
         at=mapped_in_scan,
     ),
     "shard_map without any axis, in a scan": Mistake(
-        "manual-computation-gathers",
+        "manual-computation-repeats",
         Written(mapped_whole, (tensor(8, 1024, 1024), tensor(8192, 1024, split=P("data"))), mesh=EIGHT),
         at=mapped_whole,
     ),
