@@ -106,6 +106,7 @@ _FOLDERS = {
         sdy-merge-equal-collectives
         sdy-merge-overlapping-permutes
         sdy-narrow-collectives
+        sdy-prefetch-in-loops
         sdy-reduce-sums-once
         sdy-slice-before-collectives
         sdy-sum-after-loops

@@ -405,9 +405,11 @@ class PartitionPipeline(Pipeline):
         yield SliceBeforeCollectivesPass()
         yield SymbolDcePass()
         if self.hardware or HARDWARE in module.attributes:
+            from sdy.passes.communication.prefetch_in_loops import PrefetchInLoopsPass
             from sdy.passes.communication.window_products import WindowProductsPass
 
             yield WindowProductsPass(self.hardware)
+            yield PrefetchInLoopsPass(self.hardware, self.memory)
         if self.memory or MEMORY_LIMIT in module.attributes:
             from sdy.passes.partitioning.rematerialize import RematerializePass
 

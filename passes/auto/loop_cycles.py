@@ -6,7 +6,8 @@ in no cycle with the activations, so they run beside the collectives of that cyc
     h  ->  dot  ->  all-reduce  ->  next h        a cycle, with an exposed collective
     parameters  ->  slice  ->  dot                in no cycle: runs beside the all-reduce
 
-A loop takes as long as its computation, its busiest link or its longest cycle, whichever takes longest.
+A loop takes as long as its computation, its busiest link or its longest cycle, whichever takes longest. Where hardware
+does not pipeline loops, that is close to its time after `sdy-prefetch-in-loops`.
 """
 
 from collections import defaultdict

@@ -34,12 +34,18 @@ def carried_unchanged(loop: WhileOp) -> dict[SSAValue, SSAValue]:
 
 
 class LoopInvariants:
-    """The invariants of a loop: values that the same operations could compute before it."""
+    """The invariants of a loop: values that the same operations could compute before it.
 
-    def __init__(self, loop: WhileOp):
+    Args:
+        loop: The loop.
+        known: Arguments of its regions that count as invariants, such as its counters.
+    """
+
+    def __init__(self, loop: WhileOp, known: Iterable[SSAValue] = ()):
         self.initial_values = carried_unchanged(loop)
         """The region arguments that are carried unchanged, with their initial values."""
         self._loop = loop
+        self._given = {*self.initial_values, *known}
 
     def producers(self, values: Sequence[SSAValue]) -> list[Operation] | None:
         """Return the operations in the loop that compute `values`, in topological order; None if one may vary."""
@@ -48,7 +54,7 @@ class LoopInvariants:
         while pending:
             value = pending[-1]
             op = value.owner
-            if op in ordered or value in self.initial_values or not self._is_inside(value):
+            if op in ordered or value in self._given or not self._is_inside(value):
                 pending.pop()
                 continue
             if not isinstance(op, Operation) or not self._is_hoistable(op):
@@ -56,7 +62,7 @@ class LoopInvariants:
             missing = [
                 operand
                 for operand in op.operands
-                if operand.owner not in ordered and operand not in self.initial_values and self._is_inside(operand)
+                if operand.owner not in ordered and operand not in self._given and self._is_inside(operand)
             ]
             pending += missing
             if not missing:
@@ -83,18 +89,40 @@ def carry_only(loop: WhileOp, indices: Sequence[int]) -> WhileOp:
     for region in loop.regions:
         for argument in [arg for arg in region.block.args if arg.index not in indices][::-1]:
             region.block.erase_arg(argument)
-    smaller = WhileOp.create(
-        operands=[loop.operands[index] for index in indices],
-        result_types=[loop.results[index].type for index in indices],
+    results = [loop.results[index] for index in indices]
+    return _with_operands(loop, [loop.operands[index] for index in indices], results)
+
+
+def carry_too(loop: WhileOp, begins: Sequence[SSAValue], nexts: Sequence[SSAValue]) -> Sequence[SSAValue]:
+    """Replace `loop` by one that carries further values, given their initial and next values.
+
+    Returns:
+        The arguments of the body that are these values.
+    """
+    body = loop.body.block
+    assert body.last_op is not None
+    body.last_op.operands = [*body.last_op.operands, *nexts]
+    for block in (loop.cond.block, body):
+        for value in begins:
+            block.insert_arg(value.type, len(block.args))
+    _with_operands(loop, [*loop.operands, *begins], loop.results)
+    return body.args[-len(begins) :] if begins else ()
+
+
+def _with_operands(loop: WhileOp, operands: Sequence[SSAValue], results: Sequence[SSAValue]) -> WhileOp:
+    """Replace `loop` by one with other operands, and its first `results` by those of the new one."""
+    other = WhileOp.create(
+        operands=operands,
+        result_types=[value.type for value in operands],
         attributes=loop.attributes,
         regions=[loop.detach_region(region) for region in list(loop.regions)],
     )
-    smaller.location = loop.location
-    insert(smaller, InsertPoint.before(loop))
-    for index, result in zip(indices, smaller.results, strict=True):
-        loop.results[index].replace_all_uses_with(result)
+    other.location = loop.location
+    insert(other, InsertPoint.before(loop))
+    for old, new in zip(results, other.results, strict=False):
+        old.replace_all_uses_with(new)
     erase(loop)
-    return smaller
+    return other
 
 
 def loop_trips(op: WhileOp) -> int | None:

@@ -72,6 +72,7 @@ def test_a_type_that_is_not_listed_is_as_slow_as_the_slowest(tmp_path: Path) -> 
             "'links.latencies' is unknown; the keys are bandwidth, devices, latency, torus, wrap",
         ),
         ("name =", "nam =", "'nam' is unknown; the keys are asynchronous, axes, backend, curves, host, launch, links"),
+        ("name =", "pipelines_loops = 1\nname =", "'pipelines_loops' must be true or false"),
         ("[axes.slow]", "[axes]", "'axes' must have a table for each axis"),
         ("[peak]", "[peak", "invalid TOML"),
         ("[peak]", "[reached]\nproduct = 1\n[peak]", "'reached.product' is unknown; the keys are memory, overhead, p"),

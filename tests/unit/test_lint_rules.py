@@ -284,7 +284,7 @@ def test_an_ensemble_is_sharded_by_member() -> None:
 class _KnownCosts(Trials):
     """Trials whose costs are known by the number of arguments that a fix shards."""
 
-    def costs(self, program: WrittenProgram, cure: Cure) -> Costs | None:
+    def costs(self, program: WrittenProgram, cure: Cure, least: Any = None) -> Costs | None:
         return Costs(100.0 - RECEIVED[len(cure.edits)], 0, 1.0, 1.0)
 
 

@@ -9,11 +9,12 @@ from xdsl.dialects.builtin import ModuleOp
 import sdy
 from sdy.diagnostics import capture
 from sdy.dialect.meshes import main_mesh
+from sdy.passes.communication.prefetch_in_loops import prefetch
 from sdy.passes.spmd.costs.hardware import Hardware, Link, hardware_of
 from sdy.passes.spmd.costs.schedule import Row, Slice
 from sdy.passes.spmd.costs.step_time import StepCost, StepTimes
 
-DEVICE = replace(hardware_of("h100"), overhead=0.0, links=[(8, Link(200e9, 1e-9))])
+DEVICE = replace(hardware_of("h100"), overhead=0.0, links=[(8, Link(200e9, 1e-9))], pipelines_loops=True)
 SHARDED = '{sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}'
 W = "tensor<4096x4096xbf16>"
 DOT = f"stablehlo.dot %{{}}, %{{}} : ({W}, {W}) -> {W}"
@@ -110,6 +111,14 @@ def test_consecutive_iterations_overlap() -> None:
     """The parameters of the next iteration are gathered during the product, so that one gather of eight is exposed."""
     looped = cost(LOOP)
     assert 7 / 8 <= looped.overlap / looped.communication["x",] < 1
+
+
+def test_iterations_do_not_overlap_on_hardware_that_does_not_pipeline_loops() -> None:
+    """All gathers are exposed, or one of nine if each iteration prefetches the parameters of the next one."""
+    hardware, module = replace(DEVICE, pipelines_loops=False), partitioned(LOOP)
+    assert cost(LOOP, hardware).overlap == pytest.approx(0, abs=1e-9)
+    prefetched = StepTimes(prefetch(module, [0]), main_mesh(module), hardware).cost()
+    assert 8 / 9 <= prefetched.overlap / prefetched.communication["x",] < 1
 
 
 def test_a_timeline_has_a_row_for_computation_and_one_for_the_link() -> None:

@@ -69,8 +69,9 @@ def jit(
             bytes; otherwise the program as written alone.
         memory: the bytes that a device may use, as a number or a size such as "2G". Values are recomputed instead of
             kept until the compiled program needs at most that; `sdy.MemoryLimitWarning` says if it needs more.
-        hardware: a preset or file of the devices, such as "tpu-v5e". Products are then computed in parts where that is
-            predicted to hide the collective before or after them, see `sdy-window-products`.
+        hardware: a preset or file of the devices, such as "tpu-v5e". Where that is predicted to hide collectives,
+            products are computed in parts (`sdy-window-products`), and loops gather what the next iteration needs
+            (`sdy-prefetch-in-loops`).
         **options: options of `jax.jit`: static_argnums, static_argnames, donate_argnums, donate_argnames,
             keep_unused, inline, compiler_options.
 

@@ -29,7 +29,8 @@ A hardware file is TOML; `presets/` contains several, selected by their file nam
 
 `launch = 2e-5` is the seconds in which the host starts a program. `backend = "cpu"` predicts memory as XLA for CPUs
 needs it, instead of for GPUs and TPUs. `asynchronous = ["all_gather", "all_reduce"]` lists
-the kinds of collectives that run beside computation; by default, all kinds do.
+the kinds of collectives that run beside computation; by default, all kinds do. `pipelines_loops = false` says that
+iterations of a loop do not overlap; by default, they do where nothing but data orders them.
 
 A link is a switch, which connects each device to all others, or a torus with `torus = [16, 16]`, the largest size of
 each of its axes. `bandwidth` is then that of one axis, both directions together, and an axis has a link from its last
@@ -144,6 +145,8 @@ class Hardware:
     """The back end of XLA, for which memory is predicted."""
     host_waits: bool = False
     """True if computation waits for values that come back from the host; transfers there run beside it."""
+    pipelines_loops: bool = True
+    """True if iterations of a loop overlap where nothing but data orders them."""
 
     def seconds(self, work: Work, operations: float, traffic: float) -> float:
         """Estimate the time in seconds of an operation by the roofline model.
@@ -224,7 +227,7 @@ def hardware_of(name: str) -> Hardware:
 
 
 _REQUIRED = {"name", "memory", "memory_bandwidth", "peak", "links"}
-_KEYS = _REQUIRED | {"axes", "reached", "asynchronous", "backend", "host", "curves", "launch"}
+_KEYS = _REQUIRED | {"axes", "reached", "asynchronous", "backend", "host", "curves", "launch", "pipelines_loops"}
 _REACHED_KEYS = {"products", "memory", "tile", "overhead"}
 _HOST_KEYS = {"bandwidth", "latency", "waits"}
 _CURVE_KEYS = ("bytes", "seconds")
@@ -268,6 +271,7 @@ class _Reader:
             self._number(self._table["launch"], "launch") if "launch" in self._table else 0.0,
             self._backend(),
             self._host_waits(),
+            self._pipelines_loops(),
         )
 
     def _reached(self) -> tuple[float, float, tuple[int, int, int], float]:
@@ -312,6 +316,12 @@ class _Reader:
         if not isinstance(waits, bool):
             self._fail("'host.waits' must be true or false")
         return waits
+
+    def _pipelines_loops(self) -> bool:
+        pipelines = self._table.get("pipelines_loops", True)
+        if not isinstance(pipelines, bool):
+            self._fail("'pipelines_loops' must be true or false")
+        return pipelines
 
     def _curves(self) -> Iterator[tuple[tuple[str, int], object]]:
         curves = self._table.get("curves", {})

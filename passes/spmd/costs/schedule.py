@@ -11,7 +11,8 @@ that the hardware does not run asynchronously has the row of computation.
 
 A loop is a barrier, but consecutive iterations overlap where nothing but data orders them, as XLA's pipelining of
 collectives makes them (`--xla_tpu_enable_ag_backward_pipelining`, `--xla_gpu_enable_pipelined_all_gather`). The time of
-a loop is that of its first iteration, and what the third one adds for each of the others.
+a loop is that of its first iteration, and what the third one adds for each of the others. On hardware that does not
+pipeline loops, as XLA for GPUs without these options, an iteration begins when the one before ends.
 """
 
 from collections import defaultdict
@@ -88,11 +89,13 @@ class Schedule:
     Args:
         module: The module.
         occupations: The occupation of each operation that takes time.
+        pipelines_loops: True if iterations of loops overlap.
     """
 
-    def __init__(self, module: ModuleOp, occupations: Mapping[Operation, Occupation]) -> None:
+    def __init__(self, module: ModuleOp, occupations: Mapping[Operation, Occupation], pipelines_loops: bool) -> None:
         self._module = module
         self._occupations = occupations
+        self._pipelines_loops = pipelines_loops
         self._symbols = Symbols(module)
         self._of_block: dict[tuple[Block, int], Execution] = {}
 
@@ -145,14 +148,18 @@ class Schedule:
         body = op.body.block
         if trips < 2:
             return self._repeated(body, trips)
-        less, more = (self._repeated(body, times).seconds for times in _REPEATED)
         first = self._repeated(body, 1)
         rows = frozenset[Row]().union(*(each.rows for each in first.slices))
-        others = (trips - 1) * max(more - less, 0.0)
+        others = (trips - 1) * (self._further(body) if self._pipelines_loops else first.seconds)
         whole = Execution()
         whole.append(first)
         whole.append(Execution(others, [Slice(op, rows, 0.0, others, trips - 1)]))
         return whole
+
+    def _further(self, body: Block) -> float:
+        """Return the seconds that an iteration adds to those before."""
+        less, more = (self._repeated(body, times).seconds for times in _REPEATED)
+        return max(more - less, 0.0)
 
 
 class _Graph:

@@ -137,7 +137,7 @@ class StepTimes:
 
     @cached_property
     def _execution(self) -> Execution:
-        return Schedule(self.local, self._occupations).execution()
+        return Schedule(self.local, self._occupations, self.hardware.pipelines_loops).execution()
 
 
 def message_of(each: CollectiveBytes, axes: AxisNames) -> Message:
