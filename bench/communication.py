@@ -101,6 +101,23 @@ def _accumulated() -> Step:
     return Step(step, (params, _array(4096 * _DEVICES, 4096)), 1, _FSDP)
 
 
+def _scanned() -> Step:
+    """Gated MLPs by a scan over their parameters, which are split over all devices, recomputed for the gradient."""
+    params = (_array(32, 4096, 28672), _array(32, 14336, 4096))
+
+    @jax.checkpoint
+    def layer(x: jax.Array, params: tuple[jax.Array, jax.Array]) -> jax.Array:
+        up, down = params
+        gate, hidden = jnp.split(x @ up, 2, axis=1)
+        return jax.lax.with_sharding_constraint(x + (jax.nn.silu(gate) * hidden) @ down, P(_AXES))
+
+    def loss(params: Any, x: jax.Array) -> jax.Array:
+        x, _ = jax.lax.scan(lambda x, each: (layer(x, each), None), x, params)
+        return jnp.mean(jnp.square(x.astype(jnp.float32)))
+
+    return Step(jax.grad(loss), (params, _array(4096 * _DEVICES, 4096)), 1, _FSDP)
+
+
 def _prefill() -> Step:
     """The next token's scores after a prompt whose places are split: only the last place is used."""
 
@@ -176,6 +193,7 @@ def _model(name: str, rule: Rule) -> Step:
 
 STEPS: Mapping[str, Callable[[], Step]] = {
     "gradients of microbatches": _accumulated,
+    "layers by scan": _scanned,
     "prefill of a split prompt": _prefill,
     "cast of gathered parameters": _cast,
     "sequence parallelism": _sequence_parallel,

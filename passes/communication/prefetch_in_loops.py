@@ -20,7 +20,7 @@ from sdy.passes.communication.predicted_gain import planned_hardware, predicted_
 from sdy.passes.spmd.costs.footprint import peak_bytes
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.local_module import COLLECTIVES, Channels, first_free_channel
-from sdy.stablehlo.control_flow import WhileOp
+from sdy.stablehlo.control_flow import OptimizationBarrierOp, WhileOp
 
 _GAIN = 0.005
 """The least part of the step time by which a prefetch must shorten it."""
@@ -88,52 +88,54 @@ class PrefetchInLoopsPass(AnalysisPreservingPass):
 
 def prefetch(module: ModuleOp, numbers: Collection[int]) -> ModuleOp:
     """Prefetch some of the collectives that can be in place, by their numbers in program order; return the module."""
-    collectives_of: dict[WhileOp, list[Operation]] = {}
-    for number, (loop, collective) in enumerate([*_prefetchable(module)]):
+    values_of: dict[WhileOp, list[SSAValue]] = {}
+    for number, (loop, value) in enumerate([*_prefetchable(module)]):
         if number in numbers:
-            collectives_of.setdefault(loop, []).append(collective)
+            values_of.setdefault(loop, []).append(value)
     channels = Channels(first_free_channel(operations(module)))
-    for loop, collectives in collectives_of.items():
-        _rotate(loop, collectives, channels)
+    for loop, values in values_of.items():
+        _rotate(loop, values, channels)
     return module
 
 
-def _prefetchable(module: ModuleOp) -> Iterator[tuple[WhileOp, Operation]]:
-    """Yield the collectives that depend on an iteration only by its number, with their loops."""
+def _prefetchable(module: ModuleOp) -> Iterator[tuple[WhileOp, SSAValue]]:
+    """Yield the results of collectives that depend on an iteration only by its number, with their loops."""
     for loop in operations_of(module, WhileOp):
         if (loop_trips(loop) or 0) > 1:
             counters = loop_counters(loop)
-            for collective, producers in _producers(loop).items():
-                if any(value in counters for each in producers for value in each.operands):
-                    yield loop, collective
+            for value, producers in _of_iteration(loop).items():
+                reads_counter = any(operand in counters for each in producers for operand in each.operands)
+                if reads_counter and isinstance(value.owner, COLLECTIVES):
+                    yield loop, value
 
 
-def _producers(loop: WhileOp) -> Mapping[Operation, Sequence[Operation]]:
-    """Return the collectives in a loop that invariants and counters determine, with all operations that compute them.
+def _of_iteration(loop: WhileOp) -> Mapping[SSAValue, Sequence[Operation]]:
+    """Return the results of collectives and barriers that invariants and counters determine, with their producers.
 
-    The operations are in topological order, the collective itself the last one.
+    The producers are in topological order, without barriers, whose results are their operands.
     """
-    found: dict[Operation, Sequence[Operation]] = {}
+    found: dict[SSAValue, Sequence[Operation]] = {}
+
+    def find(result: SSAValue, operands: Sequence[SSAValue], last: Sequence[Operation]) -> None:
+        own = LoopInvariants(loop, [*loop_counters(loop), *found]).producers(operands)
+        if own is not None:
+            read = [value for value in (*(each for op in own for each in op.operands), *operands) if value in found]
+            found[result] = [*dict.fromkeys([*chain.from_iterable(map(found.__getitem__, read)), *own, *last])]
+
     for op in loop.body.block.ops:
-        if isinstance(op, COLLECTIVES) and not op.regions:
-            own = LoopInvariants(loop, [*loop_counters(loop), *(each.results[0] for each in found)]).producers(
-                op.operands
-            )
-            if own is not None:
-                read = [value.owner for each in (*own, op) for value in each.operands]
-                before = chain.from_iterable(
-                    found[each] for each in read if isinstance(each, Operation) and each in found
-                )
-                found[op] = [*dict.fromkeys([*before, *own, op])]
+        if isinstance(op, OptimizationBarrierOp):
+            for operand, result in zip(op.operands, op.results, strict=True):
+                find(result, [operand], [])
+        elif isinstance(op, COLLECTIVES) and not op.regions and len(op.results) == 1:
+            find(op.results[0], op.operands, [op])
     return found
 
 
-def _rotate(loop: WhileOp, collectives: Sequence[Operation], channels: Channels) -> None:
-    """Run `collectives` before the loop for the first iteration, and in each iteration for the next one."""
-    body, counters, found = loop.body.block, loop_counters(loop), _producers(loop)
+def _rotate(loop: WhileOp, values: Sequence[SSAValue], channels: Channels) -> None:
+    """Compute `values` before the loop for the first iteration, and in each iteration for the next one."""
+    body, counters, found = loop.body.block, loop_counters(loop), _of_iteration(loop)
     invariants = LoopInvariants(loop, counters)
-    results = [collective.results[0] for collective in collectives]
-    producers = [*dict.fromkeys(chain.from_iterable(found[each] for each in collectives))]
+    producers = [*dict.fromkeys(chain.from_iterable(map(found.__getitem__, values)))]
     end = body.last_op
     assert end is not None
     assert body.first_op is not None
@@ -150,9 +152,9 @@ def _rotate(loop: WhileOp, collectives: Sequence[Operation], channels: Channels)
     counted = _copy(counting, {}, at, channels)
     then = _copy(producers, {argument: counted[value] for argument, value in following.items()}, at, channels)
 
-    arguments = carry_too(loop, [first[each] for each in results], [then[each] for each in results])
-    for result, argument in zip(results, arguments, strict=True):
-        result.replace_all_uses_with(argument)
+    arguments = carry_too(loop, [first[each] for each in values], [then[each] for each in values])
+    for value, argument in zip(values, arguments, strict=True):
+        value.replace_all_uses_with(argument)
     for op in reversed(producers):
         if all(result.first_use is None for result in op.results):
             erase(op)
@@ -164,8 +166,18 @@ def _copy(
     """Insert copies of operations that read other `values`, and return the copy of each of their results."""
     mapped: dict[SSAValue, SSAValue] = {**values}
     for op in ordered:
+        mapped.update(
+            (each, mapped.get(behind, behind)) for each in op.operands if (behind := _behind(each, op)) != each
+        )
         copied = op.clone(mapped)
         if _CHANNEL in copied.properties:
             copied.properties[_CHANNEL] = channels.next()
         insert(copied, at)
     return mapped
+
+
+def _behind(value: SSAValue, user: Operation) -> SSAValue:
+    """Return the operand of the barriers in the block of `user` whose result is `value`, or else `value`."""
+    while isinstance(barrier := value.owner, OptimizationBarrierOp) and barrier.parent is user.parent:
+        value = barrier.operands[barrier.results.index(value)]
+    return value

@@ -47,6 +47,16 @@ def step(w: jax.Array, x: jax.Array) -> Any:
     return jax.value_and_grad(lambda w: jnp.sum(layers(w, x) ** 2))(w)
 
 
+def recomputed(w: jax.Array, x: jax.Array) -> Any:
+    """Recompute layers of two parameters in the backward pass, behind an optimization barrier."""
+
+    def total(w: jax.Array) -> jax.Array:
+        layer = jax.checkpoint(lambda h, both: (jnp.tanh(jnp.tanh(h @ both[0]) @ both[1]), None))
+        return jnp.sum(lax.scan(layer, x, (w, jnp.flip(w, 0)))[0] ** 2)
+
+    return jax.value_and_grad(total)(w)
+
+
 def backwards(w: jax.Array, x: jax.Array) -> jax.Array:
     return lax.scan(lambda h, each: (jnp.tanh(h @ each), None), x, w, reverse=True)[0]
 
@@ -83,6 +93,7 @@ def both_dims(w: jax.Array, x: jax.Array) -> jax.Array:
 PREFETCHED: dict[str, tuple[Loop, int]] = {
     "forward": (layers, 1),
     "training step": (step, 2),
+    "recomputed layers": (recomputed, 4),
     "last layer first": (backwards, 1),
     "cast": (with_cast, 1),
     "beyond the end": (by_index, 1),
