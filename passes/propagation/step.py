@@ -234,16 +234,18 @@ class Steps:
 
 
 _steps: dict[tuple[tuple[str, Mesh], ...], Steps] = {}
+_steps_lock = Lock()
 
 
 def memoized_steps(meshes: Mapping[str, Mesh]) -> Steps:
     """Return the steps memoized in this process for modules with these meshes, by mesh name."""
     key = tuple(sorted(meshes.items()))
-    steps = _steps.get(key)
-    if steps is None or steps.count > _MAX_STEPS:
-        if sum(each.count for each in _steps.values()) > _MAX_STEPS:
-            _steps.clear()
-        steps = _steps[key] = Steps(meshes)
+    with _steps_lock:
+        steps = _steps.get(key)
+        if steps is None or steps.count > _MAX_STEPS:
+            if sum(each.count for each in _steps.values()) > _MAX_STEPS:
+                _steps.clear()
+            steps = _steps[key] = Steps(meshes)
     return steps
 
 

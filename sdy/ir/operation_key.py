@@ -16,7 +16,8 @@ attributes, and by equality only on a miss.
 # pyright: reportPrivateUsage=false
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from threading import Lock
+from typing import Any, Generic, TypeVar
 
 from xdsl.ir import Attribute, Operation
 from xdsl.traits import (
@@ -29,6 +30,9 @@ from xdsl.traits import (
 )
 
 T = TypeVar("T")
+
+_UNKNOWN: Any = object()
+"""Stands for a result that is not cached."""
 
 OperationKey = tuple[object, ...]
 """A hashable key of an operation."""
@@ -100,6 +104,8 @@ class MemoizedByKey(Generic[T]):
         self._by_equality: dict[OperationKey, T] = {}
         self._alive: list[OperationKey] = []
         """Keeps the attributes in the keys of `_by_identity` alive, so that their ids stay unique."""
+        self._storing = Lock()
+        """Held while results are stored, so that no thread drops the attributes of a key that another one stores."""
 
     def __call__(self, op: Operation) -> T:
         """Return the memoized result for `op`. This is a hot path."""
@@ -126,14 +132,16 @@ class MemoizedByKey(Generic[T]):
             len(op.regions),
             len(op.successors),
         )
-        value = self._by_equality[key] if key in self._by_equality else self._function(op)
-        if len(self._by_equality) == _MOST:
-            self._by_equality.clear()
-        if len(self._by_identity) == _MAX_IDENTITIES:
-            self._by_identity.clear()
-            self._alive.clear()
-        self._alive.append(key)
-        self._by_equality[key] = self._by_identity[identity] = value
+        known: Any = self._by_equality.get(key, _UNKNOWN)
+        value: T = self._function(op) if known is _UNKNOWN else known
+        with self._storing:
+            if len(self._by_equality) >= _MOST:
+                self._by_equality.clear()
+            if len(self._by_identity) >= _MAX_IDENTITIES:
+                self._by_identity.clear()
+                self._alive.clear()
+            self._alive.append(key)
+            self._by_equality[key] = self._by_identity[identity] = value
         return value
 
 
@@ -149,6 +157,7 @@ class MemoizedByResultType(Generic[T]):
         """Results by the `id` of the result type, for callers that have the type."""
         self._by_equality: dict[Attribute, T] = {}
         self._alive: list[Attribute] = []
+        self._storing = Lock()
 
     def __call__(self, op: Operation) -> T:
         """Return the memoized result for `op`. This is a hot path."""
@@ -161,12 +170,14 @@ class MemoizedByResultType(Generic[T]):
 
     def _lookup_equal(self, op: Operation, type_: Attribute) -> T:
         """Return the result for an operation with a new result type."""
-        value = self._by_equality[type_] if type_ in self._by_equality else self._function(op)
-        if len(self._by_equality) == _MOST:
-            self._by_equality.clear()
-        if len(self.known) == _MAX_IDENTITIES:
-            self.known.clear()
-            self._alive.clear()
-        self._alive.append(type_)
-        self._by_equality[type_] = self.known[id(type_)] = value
+        known: Any = self._by_equality.get(type_, _UNKNOWN)
+        value: T = self._function(op) if known is _UNKNOWN else known
+        with self._storing:
+            if len(self._by_equality) >= _MOST:
+                self._by_equality.clear()
+            if len(self.known) >= _MAX_IDENTITIES:
+                self.known.clear()
+                self._alive.clear()
+            self._alive.append(type_)
+            self._by_equality[type_] = self.known[id(type_)] = value
         return value

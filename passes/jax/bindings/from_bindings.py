@@ -130,7 +130,7 @@ class _Reader:
             raise _InTextOnlyError
         read = Parser(self._context, text, "<jax>").parse_attribute()
         if len(text) <= _MOST_CHARACTERS:
-            if len(_known) == _MOST:
+            if len(_known) >= _MOST:
                 _known.clear()
             _known[text] = read
         return read
