@@ -30,6 +30,7 @@ from xdsl.traits import (
 )
 
 T = TypeVar("T")
+KeyT = TypeVar("KeyT")
 
 _UNKNOWN: Any = object()
 """Stands for a result that is not cached."""
@@ -92,6 +93,32 @@ def key_by_identity(op: Operation) -> list[object]:
     return key
 
 
+class _Results(Generic[KeyT, T]):
+    """Results of a function by the identity and by the equality of a key, kept up to a limit."""
+
+    def __init__(self):
+        self.by_identity: dict[Any, T] = {}
+        self._by_equality: dict[KeyT, T] = {}
+        self._alive: list[KeyT] = []
+        """Keeps the attributes of the keys in `by_identity` alive, so that their ids stay unique."""
+        self._storing = Lock()
+        """Held while results are stored, so that no thread drops the attributes of a key that another one stores."""
+
+    def of_new_identity(self, key: KeyT, identity: object, compute: Callable[[], T]) -> T:
+        """Return the result for a key whose identity is new; it is computed if no equal key is known."""
+        known: Any = self._by_equality.get(key, _UNKNOWN)
+        value: T = compute() if known is _UNKNOWN else known
+        with self._storing:
+            if len(self._by_equality) >= _MOST:
+                self._by_equality.clear()
+            if len(self.by_identity) >= _MAX_IDENTITIES:
+                self.by_identity.clear()
+                self._alive.clear()
+            self._alive.append(key)
+            self._by_equality[key] = self.by_identity[identity] = value
+        return value
+
+
 class MemoizedByKey(Generic[T]):
     """Memoized function of operations that depends only on their key and the attributes of their own dialect.
 
@@ -100,12 +127,8 @@ class MemoizedByKey(Generic[T]):
 
     def __init__(self, function: Callable[[Operation], T]):
         self._function = function
-        self._by_identity: dict[OperationKey, T] = {}
-        self._by_equality: dict[OperationKey, T] = {}
-        self._alive: list[OperationKey] = []
-        """Keeps the attributes in the keys of `_by_identity` alive, so that their ids stay unique."""
-        self._storing = Lock()
-        """Held while results are stored, so that no thread drops the attributes of a key that another one stores."""
+        self._results = _Results[OperationKey, T]()
+        self._by_identity = self._results.by_identity
 
     def __call__(self, op: Operation) -> T:
         """Return the memoized result for `op`. This is a hot path."""
@@ -132,17 +155,7 @@ class MemoizedByKey(Generic[T]):
             len(op.regions),
             len(op.successors),
         )
-        known: Any = self._by_equality.get(key, _UNKNOWN)
-        value: T = self._function(op) if known is _UNKNOWN else known
-        with self._storing:
-            if len(self._by_equality) >= _MOST:
-                self._by_equality.clear()
-            if len(self._by_identity) >= _MAX_IDENTITIES:
-                self._by_identity.clear()
-                self._alive.clear()
-            self._alive.append(key)
-            self._by_equality[key] = self._by_identity[identity] = value
-        return value
+        return self._results.of_new_identity(key, identity, lambda: self._function(op))
 
 
 class MemoizedByResultType(Generic[T]):
@@ -153,11 +166,9 @@ class MemoizedByResultType(Generic[T]):
 
     def __init__(self, function: Callable[[Operation], T]):
         self._function = function
-        self.known: dict[int, T] = {}
+        self._results = _Results[Attribute, T]()
+        self.known: dict[int, T] = self._results.by_identity
         """Results by the `id` of the result type, for callers that have the type."""
-        self._by_equality: dict[Attribute, T] = {}
-        self._alive: list[Attribute] = []
-        self._storing = Lock()
 
     def __call__(self, op: Operation) -> T:
         """Return the memoized result for `op`. This is a hot path."""
@@ -166,18 +177,5 @@ class MemoizedByResultType(Generic[T]):
             return self.known[id(result._type)]
         except KeyError:
             pass
-        return self._lookup_equal(op, result.type)
-
-    def _lookup_equal(self, op: Operation, type_: Attribute) -> T:
-        """Return the result for an operation with a new result type."""
-        known: Any = self._by_equality.get(type_, _UNKNOWN)
-        value: T = self._function(op) if known is _UNKNOWN else known
-        with self._storing:
-            if len(self._by_equality) >= _MOST:
-                self._by_equality.clear()
-            if len(self.known) >= _MAX_IDENTITIES:
-                self.known.clear()
-                self._alive.clear()
-            self._alive.append(type_)
-            self._by_equality[type_] = self.known[id(type_)] = value
-        return value
+        type_ = result.type
+        return self._results.of_new_identity(type_, id(type_), lambda: self._function(op))
