@@ -44,6 +44,8 @@ class Varying:
         assert module is not None
         self._symbols = Symbols(module)
         self._all = frozenset(manual.manual_axes.data)
+        self._named = frozenset(axis.name for each in manual.out_shardings.data for axis in each.axes())
+        """The axes that the specs of the results name."""
         self._axes: dict[SSAValue, Axes] = {}
         self._numbers: dict[SSAValue, np.ndarray] = {}
         """The values of the scalars that are computed from the number of a device, on each device."""
@@ -59,9 +61,9 @@ class Varying:
 
     @cached_property
     def used(self) -> Axes:
-        """The axes along which a value differs, or that a collective has, the numbers of devices left out."""
+        """The axes along which values, but numbers of devices, differ, or that collectives or results have."""
         values = (axes for value, axes in self._axes.items() if value not in self._numbers)
-        return _NONE.union(*values, *self.collectives.values())
+        return self._named.union(*values, *self.collectives.values())
 
     def _run(self, block: Block) -> None:
         for op in block.ops:

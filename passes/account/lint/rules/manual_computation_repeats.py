@@ -67,7 +67,6 @@ def repeated(program: LintedProgram) -> dict[ManualComputationOp, tuple[list[str
         part = seconds.get(manual, 0.0) / max(program.costs.compute, 1e-12)
         if part >= _LEAST_TIME:
             used = Varying(manual, program.mesh).used
-            used |= {axis.name for each in manual.out_shardings.data for axis in each.axes()}
             axes = [name for name in manual.manual_axes.data if name not in used and program.mesh.axis_size(name) > 1]
             if axes:
                 found[manual] = axes, part

@@ -58,7 +58,6 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
     used = {axis.name for sharding in shardings if sharding for axis in sharding.axes()}
     for manual in operations_of(program.module, ManualComputationOp):
         used |= Varying(manual, program.mesh).used
-        used.update(axis.name for each in manual.out_shardings.data for axis in each.axes())
     used.update(name for axes, _ in repeated(program).values() for name in axes)
     largest = max(values, key=lambda value: program.local_bytes(value, get_sharding(value)))
     local = program.local_bytes(largest, get_sharding(largest))
