@@ -40,8 +40,8 @@ from sdy.passes.auto.what_if import Alternatives
 from sdy.passes.common.argument_names import argument_names, given_name
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.inline import inline_calls
+from sdy.passes.common.memory_limit import set_memory_limit
 from sdy.passes.driver import prepare, run_passes
-from sdy.passes.partitioning.rematerialize import set_memory_limit
 from sdy.passes.pipelines import PropagationPipeline
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
 from sdy.passes.spmd.costs.step_time import StepCost

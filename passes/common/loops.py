@@ -38,7 +38,7 @@ class LoopInvariants:
 
     Args:
         loop: The loop.
-        known: Arguments of its regions that count as invariants, such as its counters.
+        known: Values of its regions that count as invariants, such as its counters.
     """
 
     def __init__(self, loop: WhileOp, known: Iterable[SSAValue] = ()):
@@ -99,14 +99,14 @@ def carry_too(loop: WhileOp, begins: Sequence[SSAValue], nexts: Sequence[SSAValu
     Returns:
         The arguments of the body that are these values.
     """
-    body = loop.body.block
+    body, count = loop.body.block, len(loop.operands)
     assert body.last_op is not None
     body.last_op.operands = [*body.last_op.operands, *nexts]
     for block in (loop.cond.block, body):
         for value in begins:
             block.insert_arg(value.type, len(block.args))
     _with_operands(loop, [*loop.operands, *begins], loop.results)
-    return body.args[-len(begins) :] if begins else ()
+    return body.args[count:]
 
 
 def _with_operands(loop: WhileOp, operands: Sequence[SSAValue], results: Sequence[SSAValue]) -> WhileOp:

@@ -6,19 +6,17 @@ from itertools import chain
 from typing import Any
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from sdy.dialect.attributes import MEMORY_LIMIT
-from sdy.formatting import parse_bytes
 from sdy.ir.companions import clone
 from sdy.ir.editing import AnalysisPreservingPass, erase, insert
 from sdy.ir.walking import operations, operations_of
 from sdy.passes.common.loops import LoopInvariants, carry_too, loop_counters, loop_trips
+from sdy.passes.common.memory_limit import limit_of
 from sdy.passes.communication.predicted_gain import planned_hardware, predicted_seconds
 from sdy.passes.spmd.costs.footprint import peak_bytes
-from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.local_module import COLLECTIVES, Channels, first_free_channel
 from sdy.stablehlo.control_flow import OptimizationBarrierOp, WhileOp
 
@@ -69,7 +67,8 @@ class PrefetchInLoopsPass(AnalysisPreservingPass):
         hardware = planned_hardware(op, self.hardware)
         if hardware is None or hardware.pipelines_loops:
             return
-        memory, chosen = self._limit(op, hardware), list[int]()
+        limit, chosen = limit_of(op, self.memory, self.name), list[int]()
+        memory = hardware.memory if limit is None else limit
         best = predicted_seconds(op, hardware)
         for number in range(len([*_prefetchable(op)])):
             changed = prefetch(clone(op), [*chosen, number])
@@ -78,12 +77,6 @@ class PrefetchInLoopsPass(AnalysisPreservingPass):
                 chosen.append(number)
                 best = seconds
         prefetch(op, chosen)
-
-    def _limit(self, module: ModuleOp, hardware: Hardware) -> int:
-        limit = module.attributes.get(MEMORY_LIMIT)
-        if self.memory:
-            return parse_bytes(self.memory)
-        return limit.value.data if isinstance(limit, IntegerAttr) else hardware.memory
 
 
 def prefetch(module: ModuleOp, numbers: Collection[int]) -> ModuleOp:

@@ -3,14 +3,15 @@
 from dataclasses import dataclass, replace
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import I64, IntegerAttr, ModuleOp, StringAttr, i64
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 
-from sdy.diagnostics import MemoryLimitWarning, error, warn
+from sdy.diagnostics import MemoryLimitWarning, warn
 from sdy.dialect.attributes import HARDWARE, MEMORY_LIMIT
-from sdy.formatting import format_bytes, parse_bytes
+from sdy.formatting import format_bytes
 from sdy.ir.companions import companion
 from sdy.ir.editing import AnalysisPreservingPass
 from sdy.passes.common.call_graph import main_function
+from sdy.passes.common.memory_limit import limit_of
 from sdy.passes.spmd.costs.backend import Backend
 from sdy.passes.spmd.costs.footprint import peak_bytes
 from sdy.passes.spmd.costs.hardware import Hardware, hardware_of
@@ -76,7 +77,7 @@ class RematerializePass(AnalysisPreservingPass):
     hardware: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        limit, hardware = self._limit(op), self._hardware(op)
+        limit, hardware = limit_of(op, self.memory, self.name), self._hardware(op)
         op.attributes.pop(MEMORY_LIMIT, None)
         op.attributes.pop(HARDWARE, None)
         if limit is None:
@@ -101,24 +102,3 @@ class RematerializePass(AnalysisPreservingPass):
         if not self.hardware and isinstance(planned, StringAttr):
             return hardware_of(planned.data)
         return hardware_of(self.hardware) if self.hardware else replace(hardware_of(_DEFAULT), host=None)
-
-    def _limit(self, module: ModuleOp) -> int | None:
-        if not self.memory:
-            return memory_limit(module)
-        try:
-            return parse_bytes(self.memory)
-        except ValueError as problem:
-            raise error(module, f"option 'memory' of '{self.name}': {problem}") from None
-
-
-def memory_limit(module: ModuleOp) -> int | None:
-    """Return the most bytes of a device's memory that `module` may use, or None without a limit."""
-    limit = module.attributes.get(MEMORY_LIMIT)
-    return limit.value.data if isinstance(limit, IntegerAttr) else None
-
-
-def set_memory_limit(module: ModuleOp, limit: int, hardware: str) -> None:
-    """Set the most bytes of a device's memory that `module` may use, and the hardware file that it is planned for."""
-    module.attributes[MEMORY_LIMIT] = IntegerAttr[I64](limit, i64)
-    if hardware:
-        module.attributes[HARDWARE] = StringAttr(hardware)

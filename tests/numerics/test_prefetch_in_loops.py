@@ -225,6 +225,12 @@ def test_prefetches_where_that_pays_and_fits(
     assert (predicted_seconds(local, described) < seconds) == is_prefetched
 
 
+def test_a_limit_that_is_no_size_is_reported(hardware: Path) -> None:
+    _, local = local_of(layers)
+    with pytest.raises(sdy.DiagnosticError, match="option 'memory' of 'sdy-prefetch-in-loops': 'much' is not a size"):
+        PrefetchInLoopsPass(str(hardware), "much").apply(context(), local)
+
+
 def test_needs_hardware_whose_loops_are_not_pipelined(hardware: Path) -> None:
     _, local = local_of(layers, 4096, 8 * 2048)
     before = str(local)
