@@ -21,7 +21,7 @@ from jax.sharding import PartitionSpec as P
 from cxx_versions import lacks, with_known_reductions
 from oracle import OracleError, assert_same, oracle, oracle_after_each
 from random_modules import random_module
-from samples import covering
+from samples import covering, is_thorough
 from sdy.passes.driver import run_passes
 from sdy.passes.spec import parse_pipeline
 from sdy.text import format, parse
@@ -227,16 +227,20 @@ def compare_pipeline(text: str, pipeline: str) -> None:
     compare(text, with_options(pipeline, options) if options else pipeline, texts[1])
 
 
+NAMES = [*PROGRAMS, *["transformer"] * is_thorough()]
+"""The programs; the whole pipeline is compared on the transformer by `test_transformer.py`."""
+
+
 @covering
 @pytest.mark.parametrize("sequence", SEQUENCES)
-@pytest.mark.parametrize("program", ["transformer", *PROGRAMS])
+@pytest.mark.parametrize("program", NAMES)
 def test_each_pass_on_programs(program: str, sequence: str) -> None:
     compare_each(text_of(program), SEQUENCES[sequence])
 
 
 @covering
 @pytest.mark.parametrize("pipeline", PIPELINES)
-@pytest.mark.parametrize("program", ["transformer", *PROGRAMS])
+@pytest.mark.parametrize("program", NAMES)
 def test_pipelines_on_programs(program: str, pipeline: str) -> None:
     compare_pipeline(text_of(program), pipeline)
 

@@ -68,7 +68,7 @@ def ample() -> Plan:
 
 @pytest.fixture(scope="module")
 def limited(ample: Plan) -> tuple[ModuleOp, Plan]:
-    return planned(int(0.6 * ample.cost.memory))
+    return planned(int(0.65 * ample.cost.memory))
 
 
 def test_recomputation_lets_a_faster_layout_fit(ample: Plan, limited: tuple[ModuleOp, Plan]) -> None:
@@ -87,18 +87,17 @@ def test_recomputation_lets_a_faster_layout_fit(ample: Plan, limited: tuple[Modu
     sdy.propagate(local)
     sdy.partition(local)
     assert peak_bytes(local) == plan.cost.memory
-    assert str(planned(plan.memory)[1]) == str(plan)
 
 
-def test_the_compiled_step_is_within_the_limit_and_computes_the_same(ample: Plan) -> None:
-    limit = int(0.7 * ample.cost.memory)
+def test_the_compiled_step_is_within_the_limit_and_computes_the_same(limited: tuple[ModuleOp, Plan]) -> None:
+    plan = limited[1]
     mesh = jax.make_mesh((4,), ("data",), devices=jax.devices()[:4])
-    train = sdy.jit(step, mesh=mesh, in_shardings=sdy.Auto(hardware=SLOW), memory=limit)
+    train = sdy.jit(step, mesh=mesh, in_shardings=sdy.Auto(hardware=SLOW), memory=plan.memory)
     compiled = train.lower(*arguments()).compile()
-    assert train.plan(*arguments()).recomputation is not None
+    assert str(train.plan(*arguments())) == str(plan)
     needed = peak_bytes_of(compiled)
     assert needed is not None
-    assert needed <= limit
+    assert needed <= plan.memory
     results, expected = train(*arguments()), jax.jit(step)(*arguments())
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), results, expected)
 
@@ -127,10 +126,10 @@ def momentum_step(params: Any, momentum: Any, x: jax.Array) -> Any:
 @pytest.fixture(scope="module")
 def plans() -> list[Plan]:
     """Return the plans of a program for growing limits of memory; nothing fits into the first one."""
-    params = [(np.zeros((64, 64), np.float32), np.zeros(64, np.float32))] * 3
+    params = [(np.zeros((64, 64), np.float32), np.zeros(64, np.float32))] * 2
     program = sdy.from_jax(momentum_step, params, params, np.zeros((32, 64), np.float32))
     mesh = {"data": 4, "model": 2}
-    limits = ["36K", "50K", "160K"]
+    limits = ["24K", "34K", "110K"]
     return [sdy.auto(clone(program), mesh=mesh, hardware="cpu-8", memory=limit) for limit in limits]
 
 

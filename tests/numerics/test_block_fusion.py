@@ -10,6 +10,7 @@ import pytest
 from jax import lax
 
 import sdy
+from samples import covering
 from sdy.passes.blocks.block_shapes import within
 from sdy.passes.blocks.build import block_graph
 from sdy.passes.blocks.fit_blocks import fit_blocks
@@ -51,6 +52,7 @@ def random_program(seed: int) -> Callable[[jax.Array, jax.Array], list[jax.Array
     return program
 
 
+@covering
 @pytest.mark.parametrize("limit", [160, 600])
 @pytest.mark.parametrize("seed", range(8))
 def test_groups_have_no_cycles(seed: int, limit: int) -> None:

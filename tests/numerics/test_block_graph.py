@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from jax import lax
 
 import sdy
-from samples import sample
+from samples import covering, sample
 from sdy.blocks import block_operation
 from sdy.box import Box
 from sdy.diagnostics import DiagnosticError
@@ -100,7 +100,7 @@ PROGRAMS: dict[str, tuple[Function[Any], tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("name", sample(PROGRAMS, one_in=2))
+@pytest.mark.parametrize("name", sample(PROGRAMS, one_in=4))
 def test_in_blocks_as_whole(name: str):
     function, arguments = PROGRAMS[name]
     graph = graph_of(function, *arguments, block_bytes=max(argument.nbytes for argument in arguments) - 1)
@@ -193,6 +193,7 @@ def test_dask_keys_are_of_the_program_and_its_arguments(tmp_path: Path) -> None:
     assert keys(lambda x: x + x, 300, f32(16, 16)) == programs[0]
 
 
+@covering
 @pytest.mark.parametrize("size", [1, 2, 5])
 @pytest.mark.parametrize("interior", [0, 1, 2])
 @pytest.mark.parametrize(("low", "high"), [(0, 3), (2, 0), (-1, 2), (2, -1)])

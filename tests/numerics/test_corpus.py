@@ -24,7 +24,7 @@ def arrays(results: Sequence[Any]) -> list[Any]:
     return [np.asarray(result) for result in results]
 
 
-@pytest.mark.parametrize("name", sample(PROGRAMS, one_in=15))
+@pytest.mark.parametrize("name", sample(PROGRAMS, one_in=30))
 def test_devices_together_compute_what_one_does(name: str):
     original = PROGRAMS[name].module()
     local = partitioned(original)

@@ -19,6 +19,7 @@ pytest.importorskip("torchax", reason="torch and torchax are not installed: pip 
 import torch
 from torch.nn import functional
 
+from samples import covering, sample
 from torch_transformer import MEGATRON, Transformer, loss
 
 EXAMPLE = Path(__file__).parents[2] / "examples/torch_transformer.py"
@@ -105,11 +106,12 @@ def test_a_transformer_is_trained_as_by_torch(layout: str, optimizer: str) -> No
         assert array.sharding.shard_shape(array.shape) == (32, 64)
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("optimizer", sample(OPTIMIZERS, one_in=2))
 def test_optimizers_do_what_they_do_in_torch(optimizer: str) -> None:
     assert_as_torch(seeded(Perceptron), squared, OPTIMIZERS[optimizer], (rows(),), shardings=COLUMNS, batch=P("data"))
 
 
+@covering
 @pytest.mark.parametrize(
     ("given", "part"),
     [

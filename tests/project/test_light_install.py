@@ -1,5 +1,6 @@
 """Passes and reports on programs in text run without jax and scipy; other functions raise with the install command."""
 
+import json
 import os
 import subprocess
 import sys
@@ -57,25 +58,41 @@ def tool(name: str, *words: str) -> str:
     )
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        tool("opt", "-sdy-propagation-pipeline", "-sdy-partition-pipeline", str(EXAMPLE)),
-        tool("opt", "-sdy-keep-own-slices", str(SLICES)),
-        tool("lint", "step.mlir").replace("sys.exit(", "sys.exit(1 - "),  # there are findings
-        tool("diff", str(EXAMPLE), str(EXAMPLE)),
-        tool("report", "step.mlir", "-o", "report.html"),
-        tool("auto", "step.mlir"),
-        f"import sdy\nmodule = sdy.parse(open({str(EXAMPLE)!r}).read())\nsdy.propagate(module)\n"
-        "print(sdy.explain(module, '%84'))\nsdy.partition(module)\nsdy.format(module)",
-    ],
-)
-def test_text_needs_no_jax(code: str, tmp_path: Path) -> None:
+COMMANDS: dict[str, list[str]] = {
+    "opt": ["-sdy-propagation-pipeline", "-sdy-partition-pipeline", str(EXAMPLE)],
+    "opt, another pass": ["-sdy-keep-own-slices", str(SLICES)],
+    "lint": ["step.mlir"],
+    "diff": [str(EXAMPLE), str(EXAMPLE)],
+    "report": ["step.mlir", "-o", "report.html"],
+    "auto": ["step.mlir"],
+}
+
+FUNCTIONS = f"""
+import sdy
+module = sdy.parse(open({str(EXAMPLE)!r}).read())
+sdy.propagate(module)
+print(sdy.explain(module, '%84'))
+sdy.partition(module)
+sdy.format(module)
+"""
+
+
+def test_text_needs_no_jax(tmp_path: Path) -> None:
+    """One process, which cannot import jax, runs all commands."""
     (tmp_path / "step.mlir").write_text(STEP)
+    commands = [(name.partition(",")[0], words) for name, words in COMMANDS.items()]
+    code = (
+        "import json\nfrom sdy.tools.entry import run_command\n"
+        f"found = [run_command(*command) for command in {commands!r}]\n"
+        f"{FUNCTIONS}\nprint(json.dumps(found))"
+    )
     done = without_jax(code, tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout
     assert not done.stderr
+    statuses = json.loads(done.stdout.splitlines()[-1])
+    assert dict(zip(COMMANDS, statuses, strict=True)) == {
+        name: int(name == "lint") for name in COMMANDS
+    }  # it has findings
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import sdy
 from partitioned_programs import assert_same_as_whole, partitioned
 from random_programs import random_program
+from samples import sample
 
 
 @given(st.randoms(use_true_random=False), st.integers(1, 6), st.integers(0, 2**31))
@@ -23,7 +24,7 @@ def test_devices_compute_the_same_in_the_interpreter(choose: random.Random, num_
         np.testing.assert_array_equal(result, expected)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", sample(range(6), one_in=2))
 def test_devices_compute_the_same_through_xla(seed: int):
     whole = random_program(random.Random(seed), num_operations=8).module()
     assert_same_as_whole(whole, partitioned(whole))

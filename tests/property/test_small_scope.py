@@ -24,7 +24,7 @@ COUNT = len(sample(range(5), one_in=5))
 """Number of cases of each operation on each mesh."""
 
 
-@pytest.mark.parametrize("operation", sample(OPERATIONS, one_in=3))
+@pytest.mark.parametrize("operation", sample(OPERATIONS, one_in=6))
 def test_a_sample_computes_what_the_whole_does(operation: str) -> None:
     check = Checker()
     for name, mesh in MESHES.items():

@@ -24,6 +24,8 @@ from sdy.text.reading.parser import parse_module
 
 ROOT = Path(__file__).parents[2]
 SCALAR = TensorType(f32, ())
+SHORT = 400
+"""Length of a text for which no shorter one is looked for."""
 
 
 def _programs() -> Iterator[ModuleOp]:
@@ -41,6 +43,8 @@ def _programs() -> Iterator[ModuleOp]:
 
 def _alone(op: Operation, module: ModuleOp, known: str | None) -> str | None:
     """Return a module with a function of this operation only; `known` if it is as short, or `op` cannot be isolated."""
+    if known is not None and len(known) <= SHORT:
+        return known
     if op.has_trait(IsTerminator) or op.parent is None:
         return known
     inside = {value for nested in op.walk() for value in (*nested.results, *_arguments(nested))}
@@ -65,7 +69,7 @@ def _arguments(op: Operation) -> Iterator[SSAValue]:
 
 
 def operations() -> dict[str, str]:
-    """Return, for each operation name, the shortest module with only that operation."""
+    """Return, for each operation name, a short module with only that operation."""
     names = {op.name for dialect in (STABLEHLO, CHLO) for op in dialect.operations}
     shortest: dict[str, str] = {}
     for module in _programs():

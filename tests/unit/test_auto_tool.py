@@ -56,7 +56,7 @@ def test_the_tool_refuses_what_is_no_mesh(mesh: str, capsys: pytest.CaptureFixtu
 
 
 def test_the_devices_at_hand_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    of_small_sizes = partial(measured_hardware.measured_hardware, size=128, most_bytes=2**16)
+    of_small_sizes = partial(measured_hardware.measured_hardware, size=64, most_bytes=2**14)
     monkeypatch.setattr(measured_hardware, "measured_hardware", of_small_sizes)
     path = tmp_path / "mine.toml"
     assert sdy_auto.main(["--measure", "-o", str(path)]) == 0

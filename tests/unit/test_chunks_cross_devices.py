@@ -12,6 +12,7 @@ from jax.sharding import PartitionSpec as P
 
 import sdy
 from lint_programs.planted import Tensor, Written, tensor
+from samples import sample
 from sdy.diagnostics import capture
 from sdy.passes.account.lint.findings import Finding
 
@@ -169,7 +170,7 @@ def findings(function: Callable[..., Any], *arguments: Any) -> list[Finding]:
     return [finding for finding in found if finding.rule == "chunks-cross-devices"]
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", sample(CASES, one_in=2))
 def test_weight_bytes_and_layout_are_told(name: str) -> None:
     case = CASES[name]
     (finding,) = findings(case.function, *case.arguments)

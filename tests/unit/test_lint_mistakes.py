@@ -11,7 +11,7 @@ from samples import covering, sample
 from sdy.diagnostics import capture
 
 
-@pytest.mark.parametrize("name", sample(MISTAKES, one_in=10))
+@pytest.mark.parametrize("name", sample(MISTAKES, one_in=15))
 def test_mistake_is_found_once_with_its_cause_and_a_fix_that_helps(name: str) -> None:
     mistake = MISTAKES[name]
     with capture():
@@ -42,7 +42,7 @@ UNNAMED = [name for name, mistake in MISTAKES.items() if not mistake.needs_names
 
 
 @covering
-@pytest.mark.parametrize("name", sample([*UNNAMED, *PROGRAMS], one_in=15))
+@pytest.mark.parametrize("name", sample([*UNNAMED, *PROGRAMS], one_in=25))
 @pytest.mark.parametrize("lines", [True, False], ids=["lines of the text", "no lines"])
 def test_the_main_finding_does_not_depend_on_source_lines_and_names(name: str, lines: bool) -> None:
     written = MISTAKES[name].written if name in MISTAKES else PROGRAMS[name].mistaken

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import sdy
-from samples import sample
+from samples import covering, sample
 from sdy.passes.python.program import PRINTERS
 from sdy.tools import sdy_opt
 
@@ -268,7 +268,7 @@ LIBRARY: dict[str, tuple[Callable[[jax.Array], jax.Array], str]] = {
 """Functions of JAX, and what is printed for a call of them."""
 
 
-@pytest.mark.parametrize("name", sample(LIBRARY, one_in=2))
+@pytest.mark.parametrize("name", sample(LIBRARY, one_in=4))
 def test_functions_of_jax_are_called_by_name(name: str) -> None:
     function, expected = LIBRARY[name]
     x = jnp.arange(32.0).reshape(4, 8) % 5 + 10 * jnp.eye(4, 8)
@@ -330,6 +330,7 @@ ROWS: dict[str, tuple[Callable[[jax.Array, jax.Array], jax.Array], str]] = {
 """Functions of a table and of indices, and what is printed for them."""
 
 
+@covering
 @pytest.mark.parametrize("name", ROWS)
 @pytest.mark.parametrize("indices", [[0, 3], [-1, 2], [-4, -5], [9, 3]])
 def test_rows_are_read_and_written_by_index(name: str, indices: list[int]) -> None:

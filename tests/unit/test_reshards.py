@@ -90,7 +90,7 @@ def test_plans_lead_from_source_to_target(
     pieces: list[AxisRef],
     shape: tuple[int, ...],
 ):
-    for source, target in sampled_pairs(pieces, len(shape), mesh, 500 if is_thorough() else 30):
+    for source, target in sampled_pairs(pieces, len(shape), mesh, 500 if is_thorough() else 12):
         current = source
         for step in planner(source, target, shape, mesh):
             carry_out(step, current, mesh)
@@ -103,7 +103,7 @@ def test_plans_lead_from_source_to_target(
 @covering
 @pytest.mark.parametrize(("mesh", "pieces", "shape"), SAMPLES)
 def test_no_plan_receives_fewer_elements_than_the_bound(mesh: Mesh, pieces: list[AxisRef], shape: tuple[int, ...]):
-    for source, target in sampled_pairs(pieces, len(shape), mesh, 500 if is_thorough() else 30):
+    for source, target in sampled_pairs(pieces, len(shape), mesh, 500 if is_thorough() else 12):
         least = least_elements(source, target, shape, mesh)
         assert least <= elements_received(cheapest_plan(source, target, shape, mesh), source, shape, mesh)
         assert least_elements(((),) * len(shape), target, shape, mesh) == 0
@@ -205,7 +205,7 @@ def steps_by_function(text: str) -> Iterator[list[str]]:
 # If axis sizes do not divide each other, the C++ pass creates permutes that its own verifier refuses.
 @pytest.mark.parametrize(("mesh", "pieces", "shape"), SAMPLES[:4])
 def test_plans_are_those_of_shardy(mesh: Mesh, pieces: list[AxisRef], shape: tuple[int, ...]):
-    pairs = sampled_pairs(pieces, len(shape), mesh, 600 if is_thorough() else 150)
+    pairs = sampled_pairs(pieces, len(shape), mesh, 600 if is_thorough() else 60)
     theirs = oracle(program_of_reshards(pairs, shape, mesh), "func.func(sdy-reshard-to-collectives)")
     plans = [list(map(text_of_step, plan_collectives(source, target, shape, mesh))) for source, target in pairs]
     differing = [pair for pair in zip(plans, steps_by_function(theirs), strict=True) if pair[0] != pair[1]]
