@@ -52,7 +52,7 @@ class WatchedPipeline(Pipeline):
 
 
 @covering
-@pytest.mark.parametrize("name", sample(TRAININGS, one_in=2))
+@pytest.mark.parametrize("name", sample(TRAININGS, one_in=3))
 @pytest.mark.parametrize("donates", [False, True])
 def test_devices_hold_and_receive_the_bytes_of_the_plan(name: str, donates: bool):
     training = TRAININGS[name]
@@ -73,6 +73,7 @@ def test_devices_hold_and_receive_the_bytes_of_the_plan(name: str, donates: bool
         assert (program.peak_bytes() or 0) <= 1.25 * plan.execution.peaks[mesh]
 
 
+@covering
 @pytest.mark.parametrize("schedule", ["GPipe", "1F1B"])
 @pytest.mark.parametrize("microbatches", [4, 7])
 def test_time_of_a_step_has_the_closed_form(schedule: str, microbatches: int):

@@ -31,7 +31,7 @@ def train(step: Any, state: Any, batch: Any) -> list[np.ndarray[Any, Any]]:
 
 
 @covering
-@pytest.mark.parametrize("name", sample(TRAININGS, one_in=2))
+@pytest.mark.parametrize("name", sample(TRAININGS, one_in=3))
 @pytest.mark.parametrize("donates", [False, True])
 def test_training_equals_that_on_one_device(name: str, donates: bool):
     training = TRAININGS[name]

@@ -84,7 +84,8 @@ def called(function: Callable[..., Any], mesh: Mesh, rows: int = 8, columns: int
     return function(jax.device_put(array, NamedSharding(mesh, P("x"))))
 
 
-def main(folder: str) -> None:
+def main(folder: str, names: Sequence[str]) -> None:
+    """Run the calls `names`, or all if there are none."""
     jax.config.update("jax_compilation_cache_dir", folder)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     times = 0
@@ -98,16 +99,16 @@ def main(folder: str) -> None:
 
     compiler.PropagatedProgram = Counted
     found: dict[str, Any] = {}
-    for name, call in CALLS.items():
+    for name in names or CALLS:
         jax.clear_caches()
         before = times
         with catch_warnings(record=True) as told:
             simplefilter("always")
-            results = jax.tree.leaves(call())
+            results = jax.tree.leaves(CALLS[name]())
         shown = [[str(result.sharding), np.asarray(result).tolist()] for result in results]
         found[name] = {"made": times - before, "told": len(told), "results": shown}
     print(json.dumps(found))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], sys.argv[2:])
