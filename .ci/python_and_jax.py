@@ -1,12 +1,14 @@
 """Run the tests with several pairs of Python and jax, each in its own virtual environment, and print a table.
 
-    python .ci/python_and_jax.py [--if-found] [PAIR ...] [-- PYTEST ARGUMENTS]
+    python .ci/python_and_jax.py [--if-found] [--environments FOLDER [--only-install]] [PAIR ...] [-- PYTEST ARGUMENTS]
 
 A PAIR is of the form 3.13+0.12. The default is all pairs whose Python is found, as python3.13 on the path or in pyenv.
-If none is, the tests run with the current Python and the jax that pip installs for it, except with --if-found. The exit
-status is 1 if a test fails.
+If none is, the tests run with the current Python and the jax that pip installs for it, except with --if-found. The
+environments of FOLDER stay, and those that are there are used; with --only-install, no test runs. The exit status is 1
+if a test fails.
 """
 
+import argparse
 import os
 import shutil
 import subprocess
@@ -41,15 +43,22 @@ def find_python(version: str) -> str | None:
     return str(here[-1]) if here else shutil.which(f"python{version}")
 
 
-def run_tests(pair: str, python: str, jax: str, arguments: Sequence[str]) -> Outcome:
-    """Install this checkout and `jax` for `python` in a new environment, and run its tests there."""
-    with tempfile.TemporaryDirectory() as folder:
-        environment, report = Path(folder, "environment"), Path(folder, "report.xml")
+def install(pair: str, python: str, jax: str, folder: Path) -> Path:
+    """Install this checkout and `jax` for `python` in an environment of `folder`, and return its Python."""
+    environment = folder / pair
+    inside = environment / "bin" / "python"
+    if not environment.exists():
         subprocess.run([python, "-m", "venv", environment], check=True)
-        inside = environment / "bin" / "python"
         # Python compiles modules on import, in less time than pip takes to compile all modules.
-        install = [inside, "-m", "pip", "install", "--quiet", "--no-compile", f"{CHECKOUT}[test]", jax]
-        subprocess.run(install, check=True)
+        command = [inside, "-m", "pip", "install", "--quiet", "--no-compile", f"{CHECKOUT}[test]", jax]
+        subprocess.run(command, check=True)
+    return inside
+
+
+def run_tests(pair: str, inside: Path, arguments: Sequence[str]) -> Outcome:
+    """Run the tests with the Python of an environment."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder, "report.xml")
         tests = [inside, "-m", "pytest", "-n", "auto", f"--junitxml={report}", *arguments]
         subprocess.run(tests, cwd=CHECKOUT, check=False)
         return _outcome(pair, report)
@@ -67,9 +76,13 @@ def _outcome(pair: str, report: Path) -> Outcome:
 def main(words: Sequence[str]) -> int:
     """Run what the command line asks for; returns the exit status."""
     end = words.index("--") if "--" in words else len(words)
-    if_found = "--if-found" in words[:end]
-    pairs = [word for word in words[:end] if word != "--if-found"] or PAIRS
-    arguments = words[end + 1 :]
+    parser = argparse.ArgumentParser(prog="python_and_jax.py")
+    parser.add_argument("pairs", nargs="*", metavar="PAIR")
+    parser.add_argument("--if-found", action="store_true")
+    parser.add_argument("--environments", metavar="FOLDER", type=Path)
+    parser.add_argument("--only-install", action="store_true")
+    options = parser.parse_args(words[:end])
+    pairs = options.pairs or PAIRS
     if unknown := [pair for pair in pairs if pair not in PAIRS]:
         print(f"not a supported pair: {', '.join(unknown)}; these are: {', '.join(PAIRS)}", file=sys.stderr)
         return 2
@@ -79,9 +92,16 @@ def main(words: Sequence[str]) -> int:
     ]
     missing = versions.keys() - {pair for pair, *_ in found}
     here = f"{sys.version_info.major}.{sys.version_info.minor} and the jax for it"
-    if not found and not if_found:
+    if not found and not options.if_found:
         found = [(here, sys.executable, "jax")]
-    outcomes = [run_tests(*each, arguments) for each in found]
+    with tempfile.TemporaryDirectory() as folder:
+        outcomes: list[Outcome] = []
+        for pair, python, jax in found:
+            inside = install(pair, python, jax, options.environments or Path(folder))
+            if not options.only_install:
+                outcomes.append(run_tests(pair, inside, words[end + 1 :]))
+    if options.only_install:
+        return 0
     print(f"\n{'Python+jax':30} {'passed':>7} {'failed':>7} {'skipped':>7}")
     for outcome in outcomes:
         print(f"{outcome.pair:30} {outcome.passed:7} {outcome.failed:7} {outcome.skipped:7}")

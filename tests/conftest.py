@@ -48,6 +48,9 @@ def only_new_objects_are_collected() -> Iterator[None]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--thorough", action="store_true", help="all cases where some are a sample")
+    parser.addoption(
+        "--before-landing", action="store_true", help="all golden layouts, and lit tests that train models"
+    )
     parser.addoption("--random-modules", type=int, default=4, help="how many random modules each pass is compared on")
     parser.addoption("--damaged-bytecode", type=int, default=10, help="how many damaged bytecodes are read")
 
@@ -58,7 +61,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    samples.choose(thorough=config.option.thorough)
+    samples.choose(thorough=config.option.thorough, before_landing=config.option.before_landing)
     config.addinivalue_line("markers", f"{samples.covering.name}: run enough combinations that each value occurs")
 
 

@@ -2,7 +2,7 @@
 
 Test files that use only the tools and filecheck run in this process, in a fraction of the time in which lit starts two
 processes for each line. The files that use other commands, and all files with `--thorough`, run through lit. Files
-that train a model of examples/ run only with `--thorough`.
+that train a model of examples/ run only with `--thorough` or `--before-landing`.
 """
 
 import re
@@ -16,7 +16,7 @@ import lit.LitTestCase
 import pytest
 
 import commands
-from samples import is_thorough
+from samples import is_before_landing, is_thorough
 
 FILES = Path(__file__).parents[2] / "lit_tests"
 SUITE: Any = lit.LitTestCase.load_test_suite([str(FILES)])
@@ -53,7 +53,7 @@ def run(pipeline: Pipeline) -> None:
         stdin = done.stderr * merges + done.stdout
 
 
-@pytest.mark.parametrize("name", CASES.keys() if is_thorough() else [name for name in CASES if name not in TRAINING])
+@pytest.mark.parametrize("name", [name for name in CASES if name not in TRAINING or is_before_landing()])
 def test_lit(name: str) -> None:
     lines = pipelines(FILES / name.removeprefix("sdy :: "))
     assert lines

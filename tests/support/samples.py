@@ -14,14 +14,24 @@ settings.register_profile(_SAMPLE, max_examples=10, deadline=None)
 settings.register_profile(_THOROUGH, max_examples=100, deadline=None)
 
 
-def choose(thorough: bool) -> None:
+_is_before_landing = False
+
+
+def choose(thorough: bool, before_landing: bool = False) -> None:
     """Choose between all cases and samples for the test modules that are imported afterwards."""
+    global _is_before_landing
     settings.load_profile(_THOROUGH if thorough else _SAMPLE)
+    _is_before_landing = before_landing
 
 
 def is_thorough() -> bool:
     """Return whether `pytest --thorough` runs all cases."""
     return settings.default == settings.get_profile(_THOROUGH)
+
+
+def is_before_landing() -> bool:
+    """Return whether the cases run that `.ci/run` adds to the samples, which `--thorough` contains."""
+    return _is_before_landing or is_thorough()
 
 
 def sample(cases: Iterable[T], one_in: int = 5) -> Sequence[T]:
