@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import jax
@@ -88,6 +89,10 @@ class Training:
 
     def partitioned(self, phases: Sequence[str] = shardy_compiler.PHASES, *, donates: bool = True) -> str:
         """Return the step after phases of Shardy's compiler, with rows of the batch and of the weights sharded."""
+        return self._partitioned(tuple(phases), donates)
+
+    @cache  # noqa: B019
+    def _partitioned(self, phases: Sequence[str], donates: bool) -> str:
         mesh = jax.make_mesh(
             (self.devices,), ("data",), axis_types=(AxisType.Auto,), devices=jax.devices()[: self.devices]
         )
