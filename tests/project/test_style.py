@@ -11,6 +11,7 @@ import tokenize
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -39,6 +40,19 @@ def python_files(folder: str) -> Iterator[Path]:
     for file in sorted((CHECKOUT / folder).rglob("*.py")):
         if file.relative_to(CHECKOUT).parts[:2] not in {("sdy", "passes"), ("sdy", "tools")}:
             yield file
+
+
+def nodes_of(tree: ast.AST) -> list[ast.AST]:
+    """Return all nodes of a tree, in half the time of `ast.walk`."""
+    nodes = [tree]
+    for node in nodes:
+        for name in node._fields:
+            value = getattr(node, name, None)
+            if isinstance(value, list):
+                nodes += (each for each in cast(list[object], value) if isinstance(each, ast.AST))
+            elif isinstance(value, ast.AST):
+                nodes.append(value)
+    return nodes
 
 
 def docstrings(nodes: Iterable[ast.AST]) -> dict[ast.Constant, ast.AST]:
@@ -74,7 +88,7 @@ def problems(text: str, place: str) -> Iterator[str]:
 
 
 def problems_of_file(file: Path) -> Iterator[str]:
-    nodes = [*ast.walk(ast.parse(file.read_text()))]
+    nodes = nodes_of(ast.parse(file.read_text()))
     documented = docstrings(nodes)
     place = file.relative_to(CHECKOUT)
     for node in nodes:
