@@ -13,6 +13,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import sdy
+from samples import sample
 from sdy.passes.jax.compiler_context import CPU_OPTIONS
 from sdy.passes.jax.memory_limit import peak_bytes_of
 
@@ -91,7 +92,7 @@ def file_for(loss: Loss, limit: int) -> tuple[str, int]:
     return sdy.specs(train.lower(*arguments())).checkpoint_policy(), bytes_of(train)
 
 
-@pytest.mark.parametrize("program", CHECKPOINTED)
+@pytest.mark.parametrize("program", sample(CHECKPOINTED, one_in=2))
 def test_it_needs_about_the_memory_and_computes_the_same(program: str) -> None:
     loss = CHECKPOINTED[program](lambda function: function)
     free = bytes_of(sdy.jit(step_of(loss), compiler_options=CPU_OPTIONS))
