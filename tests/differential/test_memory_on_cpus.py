@@ -65,6 +65,11 @@ def updated(is_on: Array, x: Array, y: Array) -> Array:
     return lax.cond(is_on, lambda x: x + y, lambda x: x, x * 2)
 
 
+def part(x: Array) -> Array:
+    """Return columns of `x` from a computed position."""
+    return lax.dynamic_slice_in_dim(x, x[0, 0].astype(int), 128, 1)
+
+
 def distances(a: Array, b: Array) -> Array:
     return ((a[:, None] - b) ** 2).sum(-1).argmin(1)
 
@@ -112,6 +117,10 @@ KINDS = {
     "convolution": kind(convolved, (KERNEL, WHOLE), (IMAGE, BATCH)),
     "convolution, gradient": kind(gradient(convolved, 0, 1), (KERNEL, WHOLE), (IMAGE, BATCH)),
     "embedding, gradient": kind(gradient(lambda table: table[jnp.arange(1024) * 3 % 4096], 0), ((4096, 128), WHOLE)),
+    "narrow embedding": kind(lambda table: table.astype(BF16)[jnp.arange(1024) * 3 % 4096], ((4096, 128), WHOLE)),
+    "part of exponentials": kind(lambda x: part(jnp.exp(x) * 2), (X, BATCH)),
+    "part of multiples": kind(lambda x: part(x * 2), (X, BATCH)),
+    "exponentials of sums": kind(lambda x: jnp.exp(x)[:, None, :9] + x[:, :9, None], (X, BATCH)),
     "sort": kind(lambda x: jnp.sort(x, 1) * 2, (X, BATCH)),
     "optimizer": kind(adam, *[(X, BATCH)] * 4),
     "training step": kind(trained, *[(UP, WHOLE)] * 3, (X, BATCH)),

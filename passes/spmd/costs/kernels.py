@@ -17,6 +17,7 @@ from xdsl.ir import Block, Operation, SSAValue, Use
 from sdy.dialect.attributes import ORDERS
 from sdy.dialect.ops import DataFlowEdgeOp, PropagationBarrierOp, ReshardOp, ShardingConstraintOp
 from sdy.ir.shapes import shape_of
+from sdy.passes.common.properties import value_bytes
 from sdy.passes.spmd.costs.backend import Backend
 from sdy.passes.spmd.costs.cpu_reductions import is_computed_by_library, is_in_steps, is_library_reduction
 from sdy.passes.spmd.value_numbers import ValueNumbers
@@ -46,14 +47,18 @@ _FUSED = ELEMENTWISE | _MOVING
 _FUSING = _operations("dynamic_update_slice reduce")
 """Other operations whose kernels can compute operands."""
 
-_READS_FROM_MEMORY = {"stablehlo.dynamic_update_slice": {0}, "stablehlo.gather": {0}, "stablehlo.dynamic_gather": {0}}
-"""Operands that these operations read at computed positions, by index."""
+_UPDATES, _GATHERS = _operations("dynamic_update_slice"), _operations("gather dynamic_gather")
+_READS_FROM_MEMORY = {Backend.CPU: _UPDATES, Backend.ACCELERATOR: _UPDATES | _GATHERS}
+"""Operations that read their first operand, at computed positions, from memory."""
 
 _EXPENSIVE = _operations(
     "atan2 cbrt cosine divide dynamic_gather exponential exponential_minus_one gather log log_plus_one logistic power"
     " remainder rsqrt sine sqrt tan tanh"
 ) | (_CHLO - {"chlo.square"})
 """Operations that several kernels do not compute again."""
+
+_REUSING = _operations("broadcast broadcast_in_dim dynamic_slice")
+"""Operations whose kernels on CPUs do not compute expensive operands."""
 
 _FREE = _operations("broadcast broadcast_in_dim constant iota")
 """Operations that every kernel computes for itself."""
@@ -116,6 +121,8 @@ class _Fusion:
         self._index = {op: index for index, op in enumerate(operations)}
         self._block = operations[0].parent if operations else None
         self._is_materialized = [False] * len(operations)
+        self._is_reused = [False] * len(operations)
+        """For each operation, true if its users' kernels compute an operation of `_REUSING` of it on CPUs."""
         self._is_cheap = [_is_cheap(op) for op in operations]
         self._after: list[int] = [0] * len(operations)
         """For each operation, the set of bits of the kernels that depend on it, if the back end is that of CPUs."""
@@ -190,10 +197,12 @@ class _Fusion:
                 continue
             if self._can_fuse(user, use):
                 users.update(dict.fromkeys(self._kernels_of[user]))
+                self._is_reused[index] |= self._reuses(user)
             elif self._kernels_of[user]:
                 is_materialized = True
         if len(users) > 1 and not self._is_cheap[index]:
             is_materialized |= op.name in _EXPENSIVE or not self._are_independent(users)
+        is_materialized |= self._is_reused[index] and _is_expensive_alone(op)
         self._is_materialized[index] = is_materialized
         if not is_materialized:
             self._kernels_of[index] = [*users]
@@ -201,6 +210,13 @@ class _Fusion:
             self._kernels_of[index] = [index, *users]
         else:
             self._kernels_of[index] = [index]
+
+    def _reuses(self, user: int) -> bool:
+        """Return whether the kernel of an operation on CPUs computes elements of its operands repeatedly."""
+        op = self._operations[user]
+        is_reusing = op.name in _REUSING and value_bytes(op.operands[0]) != value_bytes(op.results[0])
+        is_computed = not self._is_materialized[user] and self._is_reused[user]
+        return self._backend is Backend.CPU and (is_reusing or is_computed)
 
     def _kernels_after(self, op: Operation) -> int:
         """Return the set of bits of the kernels that depend on `op`, after its users."""
@@ -226,13 +242,18 @@ class _Fusion:
         index = self._index.get(owner)
         if index is None:
             return owner.parent is not self._block
-        fuses = position is not None and _can_fuse(user, position) and not self._reads_operands(user)
+        fuses = position is not None and self._fuses(user, position)
         return self._is_materialized[index] and not (fuses and self._is_cheap[index])
 
     def _can_fuse(self, user: int, use: Use) -> bool:
         """Return whether the operation `user`, or one inside of it, can compute the operand of `use` in its kernel."""
         is_nested = self._operations[user] is not use.operation
-        return not is_nested and not self._reads_operands(use.operation) and _can_fuse(use.operation, use.index)
+        return not is_nested and self._fuses(use.operation, use.index)
+
+    def _fuses(self, user: Operation, index: int) -> bool:
+        """Return whether `user` can compute its operand `index` in its kernel."""
+        is_read = not index and user.name in _READS_FROM_MEMORY[self._backend]
+        return (can_be_fused(user) or user.name in _FUSING) and not is_read and not self._reads_operands(user)
 
     def _reads_operands(self, op: Operation) -> bool:
         """Return whether `op` reads its operands from memory, since it is not computed by a kernel of XLA's own."""
@@ -285,16 +306,26 @@ def _is_inside(value: SSAValue, op: Operation) -> bool:
     return around is not None and op.is_ancestor(around)
 
 
-def _can_fuse(user: Operation, index: int) -> bool:
-    return (can_be_fused(user) or user.name in _FUSING) and index not in _READS_FROM_MEMORY.get(user.name, ())
-
-
 def _is_cheap(op: Operation) -> bool:
     """Return whether several kernels may compute `op`: each reads no more than one array of the result's rank."""
     if not can_be_fused(op) or op.name in _EXPENSIVE:
         return False
     rank = _rank(op.results[0])
     return op.name in _FREE or sum(_rank(operand) >= rank for operand in {*op.operands} if not _is_free(operand)) <= 1
+
+
+def _is_expensive_alone(op: Operation) -> bool:
+    """Return whether one kernel does not compute `op` repeatedly; XLA multiplies by the inverse of a constant."""
+    is_product = op.name == "stablehlo.divide" and _is_constant(op.operands[1])
+    return op.name in _EXPENSIVE - _GATHERS and not is_product
+
+
+def _is_constant(value: SSAValue) -> bool:
+    """Return whether `value` is a constant, or a broadcast one."""
+    owner = value.owner
+    if isinstance(owner, Operation) and owner.name in _REUSING:
+        return _is_constant(owner.operands[0])
+    return isinstance(owner, Operation) and owner.name == "stablehlo.constant"
 
 
 def _is_free(value: SSAValue) -> bool:
