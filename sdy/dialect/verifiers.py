@@ -244,6 +244,8 @@ def _verify_func_entries(
     func: FuncOp, entries: ArrayAttr[DictionaryAttr] | None, types: Sequence[Attribute], kind: str
 ) -> None:
     for index, (entry, type_) in enumerate(zip(entries or (), types, strict=False)):
+        if not all("." in name for name in entry.data):
+            raise op_error(func, f"{'arguments' if kind == 'arg' else 'results'} may only have dialect attributes")
         if (attribute := entry.data.get(SHARDING)) is None:
             continue
         prefix = f"{kind} {index} - "

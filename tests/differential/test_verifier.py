@@ -203,6 +203,24 @@ def test_a_terminator_is_the_last_of_its_block():
     assert message == "'func.return' op must be the last operation in the parent block"
 
 
+@pytest.mark.parametrize(
+    ("signature", "kind"),
+    [
+        ('(%a: tensor<8xf32> {sharding = #sdy.sharding<mesh<["x"=2]>, [{"x"}]>}) -> tensor<8xf32>', "arguments"),
+        ("(%a: tensor<8xf32> {sdy.used}) -> (tensor<8xf32> {donated})", "results"),
+    ],
+)
+def test_arguments_and_results_of_functions_have_attributes_of_dialects(signature: str, kind: str):
+    """A sharding under the name `sharding` is an error as in MLIR, rather than ignored."""
+    text = f"func.func @main{signature} {{\n  return %a : tensor<8xf32>\n}}\n"
+    message = f"'func.func' op {kind} may only have dialect attributes"
+    with pytest.raises(DiagnosticError) as caught:
+        parse(text, "f.mlir")
+    assert (caught.value.message, caught.value.where) == (message, Location("f.mlir", 1, 1))
+    with pytest.raises(OracleError, match=message):
+        oracle(text)
+
+
 # Memoized checks of many operations
 
 
