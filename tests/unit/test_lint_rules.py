@@ -352,3 +352,13 @@ def test_a_fix_repeats_computation_where_the_step_then_takes_less_than_half_the_
     first, *_ = sdy.lint(program.lowered())
     assert first.rule == "carry-changes-layout"
     assert "receives 0 bytes instead of" in first.compared
+
+
+def test_a_value_that_a_shard_map_reads_has_the_name_of_its_argument() -> None:
+    def summed(x: jax.Array) -> jax.Array:
+        def local(x: jax.Array) -> jax.Array:
+            return jnp.tanh(lax.all_gather(x, "data", tiled=True)).sum(keepdims=True)
+
+        return jax.shard_map(local, in_specs=P("data"), out_specs=P("data"), check_vma=False)(x)
+
+    assert "argument 0 (x) is gathered over axis" in str(found(Written(summed, (tensor(65536, 256, split=P("data")),))))

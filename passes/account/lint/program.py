@@ -199,12 +199,18 @@ class LintedProgram:
         return any(ShardingConstraintOp.name in text for text in origins)
 
     def called(self, value: SSAValue) -> str:
-        """Describe a tensor by the argument, or the operation other than a reshard or a copy, that it stems from."""
+        """Describe a tensor by the argument, or the operation other than a reshard or a copy, that it stems from.
+
+        An argument of a manual computation has the description of its operand.
+        """
+        at = value
         for at in self.use_def.trace(value):
             if isinstance(at, OpResult) and not isinstance(at.op, ReshardOp):
                 return f"the result of {at.op.name}"
             if isinstance(at, BlockArgument) and at.block is self.main.body.block:
                 return self.names[at.index]
+        if isinstance(at, BlockArgument) and isinstance(around := at.block.parent_op(), ManualComputationOp):
+            return self.called(around.operands[at.index])
         return "a loop-carried value"
 
     @cached_property
