@@ -36,10 +36,14 @@ def explain(program: Program, value: SSAValue | str, *args: Any, **kwargs: Any) 
         with those of the other tensors in `others`.
 
     Raises:
-        TypeError: Arguments are given for a program that is not a function, or a function does not take a keyword.
+        TypeError: Arguments are given for a program that is not a function, a function does not take a keyword, or
+            `value` is neither a value nor a text.
         DiagnosticError: The module has not been propagated, or the value is not in it, or no operation is at the line.
     """
     check_keywords(explain, program, kwargs)
+    if not isinstance(value, SSAValue | str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        example = 'a name such as "%12", or a source line such as "train.py:18" or "18"'
+        raise TypeError(f"the value to explain must be {example}, not {value!r}")
     if isinstance(program, ModuleOp) and not args:
         return explain_value(program, value)
     return explain_value(partitioned_program(program, *args, **kwargs).module, value)

@@ -255,17 +255,19 @@ class Traced:
 
 
 JaxProgram = LoweredProgram | jax.stages.Lowered | Function[Any]
-"""The result of `step.lower(...)`, a program of `sdy.compiler`, or a function (of `sdy.jit` or any other)."""
+"""The result of `step.lower(...)` or `step.trace(...)`, a program of `sdy.compiler`, or a function, jitted or not."""
 
 
 def lowered(program: JaxProgram, *args: Any, **kwargs: Any) -> LoweredProgram | ModuleOp:
     """Lower a program: one of `sdy.jit` to its `Lowered`, any other to a module that has not been propagated.
 
     Raises:
-        TypeError: Arguments are given for a lowered program.
+        TypeError: Arguments are given for a traced or lowered program.
     """
     if isinstance(program, Lowerable):
         return program.lower(*args, **kwargs)
+    if isinstance(program, Traced):
+        program = program.lower()
     if not isinstance(program, LoweredProgram):
         return from_jax(program, *args, **kwargs)
     if args or kwargs:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from importlib.metadata import version
 from inspect import getsourcelines
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -144,6 +145,20 @@ def test_arguments_are_given_once():
         sdy.account(propagated(), *ARGUMENTS)
     with pytest.raises(TypeError, match="already has its arguments"):
         sdy.account(jitted().lower(*ARGUMENTS), *ARGUMENTS)
+
+
+def test_a_traced_program_has_the_account_of_its_function() -> None:
+    traced = jitted().trace(*ARGUMENTS)
+    assert str(sdy.account(traced)) == str(sdy.account(jitted(), *ARGUMENTS))
+    with pytest.raises(TypeError, match="already has its arguments"):
+        sdy.account(traced, *ARGUMENTS)
+
+
+@pytest.mark.parametrize("jit", [jax.jit, sdy.jit])
+def test_a_compiled_program_is_an_error_that_names_what_has_an_account(jit: Any) -> None:
+    compiled = jit(step).lower(*ARGUMENTS).compile()
+    with pytest.raises(TypeError, match=r"expected a function, or the result of jax.jit\(f\).lower.*, not Compiled"):
+        sdy.account(compiled)
 
 
 def test_a_file_is_a_program(tmp_path: Path):

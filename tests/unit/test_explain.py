@@ -53,6 +53,11 @@ def test_each_axis_is_traced_to_its_argument() -> None:
     assert [hop.where and hop.where.line for hop in rows.hops] == [6, 4]
 
 
+def test_a_number_is_no_value() -> None:
+    with pytest.raises(TypeError, match=r'a source line such as "train\.py:18" or "18", not 18'):
+        sdy.explain(propagated(MODULES["chain"]), 18)  # pyright: ignore[reportArgumentType]
+
+
 def test_a_result_is_an_origin() -> None:
     chain = explained(propagated(MODULES["func result"]), "%arg0").chains[0]
     assert steps_of(chain) == [

@@ -143,6 +143,11 @@ def test_arguments_are_taken_as_the_function_takes_them(mesh: jax.sharding.Mesh,
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5), data(found), data(expected))
 
 
+def test_an_error_of_jax_names_the_operator() -> None:
+    with pytest.raises(TypeError, match="argument to <operator biased> as an abstract array"):
+        sdy.jit(biased)(jnp.ones((4, 4)), "no array")
+
+
 def test_gradients_go_into_containers_and_beside_keys():
     x, p = array(8, 4), {"w": array(4, 6), "b": array(6)}
 

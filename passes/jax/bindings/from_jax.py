@@ -53,7 +53,7 @@ def from_jax(program: jax.stages.Lowered | export.Exported | Function[Any], *arg
         if isinstance(program, export.Exported):
             return module_of(program.mlir_module())
         lowered = program
-    elif callable(program):
+    elif callable(program) and not isinstance(program, jax.stages.Compiled):
         traced = _traced_by_jax(program, *args, **kwargs)
         if traced is None:
             lowered, names = _lowered_by_library(program, *args, **kwargs)
@@ -61,7 +61,7 @@ def from_jax(program: jax.stages.Lowered | export.Exported | Function[Any], *arg
             lowered, jaxpr = lower_with_placements(traced), traced.jaxpr
     else:
         raise TypeError(
-            "from_jax takes a function or the result of jax.jit(f).lower(...) or jax.export.export(...)(...), "
+            "expected a function, or the result of jax.jit(f).lower(...) or jax.export.export(...)(...), "
             f"not {type(program).__name__}"
         )
     module = module_of(lowered.compiler_ir("stablehlo"))

@@ -81,6 +81,9 @@ class JaxOperator(ArrayOperator):
     def replaces(self, other: Operator) -> bool:
         return isinstance(other, JaxOperator) and self._place.is_again(other._place)
 
+    def __repr__(self) -> str:
+        return f"<operator {self.name}>"
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function; in a traced program, add one operation that calls it.
 
