@@ -39,7 +39,16 @@ class Mesh(Interned):
         Args:
             axes: The size of each axis, major axis first.
             device_ids: The device at each position of the grid, in row-major order; consecutive by default.
+
+        Raises:
+            TypeError: `axes` is not a mapping.
+            ValueError: A size is not positive.
         """
+        if not isinstance(axes, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f'expected the size of each mesh axis, such as {{"data": 4, "model": 2}}, not {axes!r}')
+        for name, size in axes.items():
+            if size < 1:
+                raise ValueError(f'mesh axis "{name}" has size {size}; a size is at least 1')
         return cls(tuple(axes.items()), tuple(device_ids))
 
     @cached_property

@@ -1,6 +1,6 @@
 """The SDY dialect: parsing and printing, stored shardings, data-flow edges, and errors."""
 
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from xdsl.dialects.builtin import ModuleOp
@@ -67,6 +67,18 @@ def function(module: ModuleOp) -> FuncOp:
 
 
 # Text
+
+
+@pytest.mark.parametrize(
+    ("axes", "message"),
+    [
+        ("x=8", "expected the size of each mesh axis, such as .*, not 'x=8'"),
+        ({"x": 4, "y": 0}, 'mesh axis "y" has size 0; a size is at least 1'),
+    ],
+)
+def test_a_mesh_has_axes_with_positive_sizes(axes: Any, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        Mesh.of(axes)
 
 
 def test_a_sharding_is_read_as_its_value() -> None:
