@@ -256,17 +256,25 @@ class _Chooser:
         for copy in self._plan.copies[kernel]:
             if copy.begin <= time <= copy.end:
                 return True
-            if copy.end < time and self._has_room(kernel, copy.end + 1, time):
+            if copy.end < time and self._has_room(kernel, copy.end + 1, time, draft):
                 draft.moved.append((copy, copy.begin, time))
                 return True
-            if copy.transfer is None and time < copy.begin and self._has_room(kernel, time, copy.begin - 1):
+            if copy.transfer is None and time < copy.begin and self._has_room(kernel, time, copy.begin - 1, draft):
                 draft.moved.append((copy, time, copy.end))
                 return False
         return False
 
-    def _has_room(self, kernel: int, begin: int, end: int) -> bool:
-        size = sum(map(value_bytes, self._timeline.kernels[kernel].operation.results))
-        return int((self._bytes + self._excess)[begin : end + 1].max()) + size <= self._limit
+    def _has_room(self, kernel: int, begin: int, end: int, draft: _Draft) -> bool:
+        """Return whether memory allows the results of `kernel` from `begin` to `end`, besides the copies of `draft`."""
+        needed = (self._bytes + self._excess)[begin : end + 1]
+        for copy, first, last in draft.moved:
+            size = self._result_bytes(copy.kernel)
+            for start, stop in ((first, copy.begin), (copy.end + 1, last + 1)):
+                needed[max(start - begin, 0) : max(stop - begin, 0)] += size
+        return int(needed.max()) + self._result_bytes(kernel) <= self._limit
+
+    def _result_bytes(self, kernel: int) -> int:
+        return sum(map(value_bytes, self._timeline.kernels[kernel].operation.results))
 
     def _drop(self, value: SSAValue, gap: tuple[int, int], draft: _Draft) -> None:
         before, read = gap
@@ -274,7 +282,7 @@ class _Chooser:
         gone, back = (before + 1, read) if transfer is None else (transfer.gone, transfer.back)
         self._bytes[gone:back] -= size
         for copy, begin, end in draft.moved:
-            of_copy = sum(map(value_bytes, self._timeline.kernels[copy.kernel].operation.results))
+            of_copy = self._result_bytes(copy.kernel)
             self._bytes[begin : copy.begin] += of_copy
             self._bytes[copy.end + 1 : end + 1] += of_copy
             if begin < copy.begin:
@@ -319,7 +327,7 @@ class _Chooser:
                 last[read] = kernel
         held = most = 0
         for kernel in ordered:
-            held += sum(map(value_bytes, self._timeline.kernels[kernel].operation.results))
+            held += self._result_bytes(kernel)
             most = max(most, held)
             held -= sum(
                 value_bytes(read)

@@ -51,7 +51,7 @@ class _Order(NamedTuple):
     most_beside: int | None = None
 
 
-_ORDERS = (_Order(16), _Order(4), _Order(4, most_beside=4), _Order(4, most_beside=0))
+_ORDERS = (_Order(16), _Order(4), _Order(4, 4), _Order(4, 1), _Order(4, 0))
 """The orders that are tried until the program fits."""
 
 
