@@ -8,7 +8,7 @@ from xdsl.ir import Operation, Region
 from sdy import stablehlo
 from sdy.passes.python.expressions import Expression, call, list_of, tuple_of
 from sdy.passes.python.loops import write_loop
-from sdy.passes.python.scope import Printer, Scope
+from sdy.passes.python.scope import Printer, Scope, library_call
 from sdy.stablehlo.composite import CompositeOp
 from sdy.stablehlo.control_flow import OptimizationBarrierOp, WhileOp
 
@@ -40,10 +40,10 @@ def _case(op: stablehlo.CaseOp, scope: Scope) -> Expression:
 
 
 def _call(op: CallOp, scope: Scope) -> Expression:
-    symbol, arguments = op.callee.string_value(), map(scope.of, op.arguments)
-    if (known := scope.writer.library.get(symbol)) is not None:
-        return call(known.name, *arguments, **{name: str(value) for name, value in known.keywords.items()})
-    return call(scope.writer.functions[symbol], *arguments)
+    symbol, operands = op.callee.string_value(), [*map(scope.of, op.arguments)]
+    if (known := scope.writer.library.get(symbol)) is None:
+        return call(scope.writer.functions[symbol], *operands)
+    return library_call(known, operands)
 
 
 def _composite(op: CompositeOp, scope: Scope) -> Expression:

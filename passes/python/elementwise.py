@@ -100,7 +100,6 @@ _BINARY_FUNCTIONS: dict[type[Operation], str] = {
     stablehlo.MinOp: "jnp.minimum",
     stablehlo.PowOp: "lax.pow",
     stablehlo.RemOp: "lax.rem",
-    stablehlo.ShiftLeftOp: "lax.shift_left",
     stablehlo.ShiftRightArithmeticOp: "lax.shift_right_arithmetic",
     stablehlo.ShiftRightLogicalOp: "lax.shift_right_logical",
     chlo.MulhiOp: "lax.mulhi",
@@ -109,6 +108,8 @@ _BINARY_FUNCTIONS: dict[type[Operation], str] = {
     chlo.ZetaOp: "lax.zeta",
 }
 """The functions of two arrays; those of `jnp` broadcast."""
+
+_SHIFTS = (stablehlo.ShiftLeftOp, stablehlo.ShiftRightArithmeticOp, stablehlo.ShiftRightLogicalOp)
 
 _NEUTRAL: dict[type[Operation], float] = {stablehlo.MaxOp: -math.inf, stablehlo.MinOp: math.inf}
 """The floats with which a maximum or a minimum is the other operand."""
@@ -122,6 +123,15 @@ def _operator(op: Operation, scope: Scope) -> Expression:
     if symbol == "+" and rhs.precedence is Precedence.SIGN and rhs.text.startswith("-") and is_constant(op.operands[1]):
         return binary(lhs, "-", Expression(rhs.text[1:]), precedence)
     return binary(lhs, symbol, rhs, precedence)
+
+
+def _shift(op: Operation, scope: Scope) -> Expression:
+    """Return a shift. `>>` is arithmetic for signed integers and logical for others."""
+    is_signed = dtype_of(op.results[0]).kind == "i"
+    if isinstance(op, stablehlo.ShiftRightArithmeticOp if not is_signed else stablehlo.ShiftRightLogicalOp):
+        return _binary_function(op, scope)
+    lhs, rhs = scope.together(op.operands)
+    return binary(lhs, "<<" if isinstance(op, stablehlo.ShiftLeftOp) else ">>", rhs, Precedence.SHIFT)
 
 
 def _function(op: Operation, scope: Scope) -> Expression:
@@ -210,6 +220,7 @@ ELEMENTWISE: dict[type[Operation], Printer] = {
     **dict.fromkeys(_OPERATORS, _operator),
     **dict.fromkeys(_FUNCTIONS, _function),
     **dict.fromkeys(_BINARY_FUNCTIONS, _binary_function),
+    **dict.fromkeys(_SHIFTS, _shift),
     stablehlo.ClampOp: _clamp,
     stablehlo.CompareOp: _compare,
     stablehlo.ConvertOp: _convert,
@@ -224,6 +235,6 @@ ELEMENTWISE: dict[type[Operation], Printer] = {
 }
 
 BROADCASTING = frozenset(
-    {*_OPERATORS, stablehlo.CompareOp, stablehlo.DivOp, stablehlo.MaxOp, stablehlo.MinOp, stablehlo.SelectOp}
+    {*_OPERATORS, *_SHIFTS, stablehlo.CompareOp, stablehlo.DivOp, stablehlo.MaxOp, stablehlo.MinOp, stablehlo.SelectOp}
 )
 """The operations whose operands NumPy's rules broadcast."""

@@ -64,6 +64,10 @@ def _numbers(function: str, dims: Any, fields: Mapping[str, str]) -> Expression:
     return call(function, **options)
 
 
+_ONE_LINE = 60
+"""The length of a call that certainly stays on one line."""
+
+
 @dataclass(frozen=True)
 class _Rows:
     """The rows of an array along dimension `dim` that `indices` tell: `x.at[:, indices]`."""
@@ -75,11 +79,15 @@ class _Rows:
 
     def at(self, value: Expression, function: str, scope: Scope, *arguments: Item, **options: Item) -> Expression:
         """Return the call of a method of these rows of `value`."""
-        if not value.text.isidentifier():
-            value = scope.named("array", value)
         wrapping: dict[str, Item] = {} if self.wrap else {"wrap_negative_indices": "False"}
-        rows = index(attribute(value, "at"), *[":"] * self.dim, self.indices)
-        return method(rows, function, *arguments, **options, **wrapping)
+
+        def at(array: Expression) -> Expression:
+            rows = index(attribute(array, "at"), *[":"] * self.dim, self.indices)
+            return method(rows, function, *arguments, **options, **wrapping)
+
+        # A call behind another one is broken into lines in its own way.
+        is_plain = value.text.isidentifier() or len(at(value).text) <= _ONE_LINE
+        return at(value if is_plain else scope.named("array", value))
 
 
 def _rows(

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, OpResult, SSAValue
 from xdsl.utils.hints import isa
 
 from sdy.array_types import element_dtype
@@ -16,6 +16,7 @@ from sdy.interpreter.values import constant_array
 from sdy.ir.shapes import shape
 from sdy.passes.python.expressions import Expression, Item, Precedence, call, list_of, sizes
 from sdy.stablehlo.broadcast import BroadcastInDimOp
+from sdy.stablehlo.elementwise import ConvertOp
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -120,6 +121,13 @@ def integers(attribute: DenseIntOrFPElementsAttr) -> list[int]:
     return (
         [int(value) for value in cast(Iterable[int], attribute.get_values())] if 0 not in attribute.get_shape() else []
     )
+
+
+def unconverted(value: SSAValue) -> SSAValue:
+    """Return `value` before converts to its own type, of numbers that JAX types weakly."""
+    while isinstance(value, OpResult) and isinstance(value.op, ConvertOp) and value.op.operand.type == value.type:
+        value = value.op.operand
+    return value
 
 
 def known_elements(value: SSAValue) -> Array | None:

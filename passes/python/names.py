@@ -6,11 +6,12 @@ import keyword
 import linecache
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any, TypeVar
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from sdy.diagnostics import Location, is_library, location_of
 
@@ -19,15 +20,35 @@ _RESERVED = {"P", "base64", "jax", "jnp", "lapack", "lax", "mesh", "np", "total_
 
 _BUILTINS = frozenset(dir(builtins))
 
+_T = TypeVar("_T")
+
 _AMBIGUOUS = {"I", "O", "l"}
 
 
 @dataclass(frozen=True)
 class LibraryFunction:
-    """A function of JAX by its name in the file, and the keyword arguments of its calls."""
+    """A function of JAX, as the file calls it."""
 
     name: str
-    keywords: Mapping[str, int] = field(default_factory=dict[str, int])
+    keywords: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Keyword arguments: numbers, tuples of them, and element types."""
+    named: tuple[str, ...] = ()
+    """The names of the last operands, which are keyword arguments."""
+
+    def arguments(self, operands: Sequence[_T]) -> tuple[Sequence[_T], Mapping[str, _T]]:
+        """Return the positional and the keyword arguments that `operands` are."""
+        positional = len(operands) - len(self.named)
+        return operands[:positional], dict(zip(self.named, operands[positional:], strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class LibraryCall:
+    """A call of a function of JAX that stands for operations."""
+
+    function: LibraryFunction
+    operand: SSAValue
+    inside: frozenset[Operation]
+    """The operations."""
 
 
 def identifier(text: str, default: str = "value") -> str:

@@ -1,10 +1,11 @@
 """Sums of products: `@`, `jnp.einsum` and convolutions."""
 
+from collections.abc import Sequence
 from string import ascii_letters
 from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from sdy import stablehlo
 from sdy.ir.shapes import shape
@@ -15,22 +16,39 @@ from sdy.stablehlo.attributes.enums import Precision, PrecisionAttr
 from sdy.stablehlo.checks.windows import padding_pairs
 from sdy.stablehlo.chlo.ragged_dot import RaggedDotOp
 
+_Dims = tuple[tuple[int, ...], tuple[int, ...]]
+"""Dimensions of the operands of a product."""
 
-def _dot_general(op: stablehlo.DotGeneralOp, scope: Scope) -> Expression:
+
+def _dot_general(op: stablehlo.DotGeneralOp, scope: Scope) -> Expression | None:
     if op.algorithm is not None:
         raise NotImplementedError("products with an algorithm are not printed")
-    dims = op.dot_dimension_numbers.data
+    order = order_of_product(op.result)
+    if _is_product_of_matrices(op):
+        product = _product_of_matrices(op, scope, is_transposed=order is not None)
+    elif _is_matmul(op):
+        product = binary(scope.of(op.lhs), "@", scope.of(op.rhs), Precedence.PRODUCT)
+    else:
+        product = _einsum(op, scope, order)
+    if order is None:
+        return product
+    scope.bind(op.result, product)  # for the transpose
+    return None
+
+
+def _product_of_matrices(op: stablehlo.DotGeneralOp, scope: Scope, *, is_transposed: bool) -> Expression:
+    (contracted,) = zip(*_contracted(op), strict=True)
+    pairs = [(scope.of(op.lhs), contracted[0] == 0), (scope.of(op.rhs), contracted[1] == 1)]
+    if is_transposed:
+        pairs = [(operand, not transposes) for operand, transposes in reversed(pairs)]
+    lhs, rhs = (attribute(operand, "T") if transposes else operand for operand, transposes in pairs)
+    return binary(lhs, "@", rhs, Precedence.PRODUCT)
+
+
+def _einsum(op: stablehlo.DotGeneralOp, scope: Scope, order: Sequence[int] | None) -> Expression:
+    """Return the product as `jnp.einsum`, with the dimensions of the result in another order if given."""
     lhs_rank, rhs_rank = len(shape(op.lhs.type)), len(shape(op.rhs.type))
-    options = _options(op)
-    batch = (dims.lhs_batching_dimensions, dims.rhs_batching_dimensions)
-    contracted = (dims.lhs_contracting_dimensions, dims.rhs_contracting_dimensions)
-    if not options and _is_matmul(lhs_rank, rhs_rank, batch, contracted):
-        return binary(scope.of(op.lhs), "@", scope.of(op.rhs), Precedence.PRODUCT)
-    if not options and batch == ((), ()) and lhs_rank == rhs_rank == 2 and len(contracted[0]) == 1:
-        lhs, rhs = scope.of(op.lhs), scope.of(op.rhs)
-        lhs = attribute(lhs, "T") if contracted[0] == (0,) else lhs
-        rhs = attribute(rhs, "T") if contracted[1] == (1,) else rhs
-        return binary(lhs, "@", rhs, Precedence.PRODUCT)
+    batch, contracted = _batch(op), _contracted(op)
     letters = iter(ascii_letters)
     left = [next(letters) for _ in range(lhs_rank)]
     pairs = [*zip(*batch, strict=True), *zip(*contracted, strict=True)]
@@ -41,14 +59,46 @@ def _dot_general(op: stablehlo.DotGeneralOp, scope: Scope) -> Expression:
         *(letter for dim, letter in enumerate(left) if dim not in batch[0] and dim not in contracted[0]),
         *(letter for dim, letter in enumerate(right) if dim not in paired),
     ]
+    result = result if order is None else [result[dim] for dim in order]
     subscripts = f'"{"".join(left)},{"".join(right)}->{"".join(result)}"'
-    return call("jnp.einsum", subscripts, scope.of(op.lhs), scope.of(op.rhs), **options)
+    return call("jnp.einsum", subscripts, scope.of(op.lhs), scope.of(op.rhs), **_options(op))
 
 
-def _is_matmul(
-    lhs_rank: int, rhs_rank: int, batch: tuple[tuple[int, ...], ...], contracted: tuple[tuple[int, ...], ...]
-) -> bool:
+def order_of_product(value: SSAValue) -> Sequence[int] | None:
+    """Return the order of dimensions in which a product that is only transposed is printed; else None.
+
+    A product of matrices, `(x.T @ y).T`, is printed as `y.T @ x` if that has fewer transposes.
+    """
+    op = value.owner
+    uses = [use.operation for use in value.uses]
+    if len(uses) != 1 or not isinstance(uses[0], stablehlo.TransposeOp) or not isinstance(op, stablehlo.DotGeneralOp):
+        return None
+    is_shorter = _contracted(op) != ((1,), (0,)) if _is_product_of_matrices(op) else not _is_matmul(op)
+    return uses[0].permutation.get_values() if is_shorter and uses[0].parent is op.parent else None
+
+
+def _batch(op: stablehlo.DotGeneralOp) -> _Dims:
+    dims = op.dot_dimension_numbers.data
+    return dims.lhs_batching_dimensions, dims.rhs_batching_dimensions
+
+
+def _contracted(op: stablehlo.DotGeneralOp) -> _Dims:
+    dims = op.dot_dimension_numbers.data
+    return dims.lhs_contracting_dimensions, dims.rhs_contracting_dimensions
+
+
+def _is_product_of_matrices(op: stablehlo.DotGeneralOp) -> bool:
+    """Return whether `lhs @ rhs` is the product after transposes of the operands."""
+    ranks = {len(shape(operand.type)) for operand in (op.lhs, op.rhs)}
+    return not _options(op) and _batch(op) == ((), ()) and ranks == {2} and len(_contracted(op)[0]) == 1
+
+
+def _is_matmul(op: stablehlo.DotGeneralOp) -> bool:
     """Return whether `lhs @ rhs` is the product."""
+    if _options(op):
+        return False
+    lhs_rank, rhs_rank = len(shape(op.lhs.type)), len(shape(op.rhs.type))
+    batch, contracted = _batch(op), _contracted(op)
     if batch == ((), ()):
         return rhs_rank <= 2 and lhs_rank >= 1 <= rhs_rank and contracted == ((lhs_rank - 1,), (0,))
     leading = tuple(range(len(batch[0])))

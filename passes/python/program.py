@@ -7,7 +7,7 @@ module becomes a function of whole arrays, with its shardings as constraints.
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
@@ -24,7 +24,7 @@ from sdy.ir.shapes import shape
 from sdy.ir.walking import operations, values_in
 from sdy.mesh import Mesh
 from sdy.passes.common.argument_names import given_name
-from sdy.passes.common.call_graph import calls_in, find_main_function
+from sdy.passes.common.call_graph import calls_in, find_main_function, functions, main_function
 from sdy.passes.common.donations import is_donated
 from sdy.passes.common.inline import inline_calls
 from sdy.passes.common.symbol_dce import erase_dead_symbols
@@ -38,7 +38,7 @@ from sdy.passes.python.expressions import call, definition, sizes, statement, tu
 from sdy.passes.python.indexing import INDEXING
 from sdy.passes.python.library_calls import LIBRARY_CALLS
 from sdy.passes.python.literals import decoded, optional_dtype_of, type_text
-from sdy.passes.python.names import LibraryFunction, Names, identifier
+from sdy.passes.python.names import LibraryCall, LibraryFunction, Names, identifier
 from sdy.passes.python.products import PRODUCTS
 from sdy.passes.python.ranges import is_narrow, narrow, ranges_of
 from sdy.passes.python.reductions import REDUCTIONS
@@ -86,12 +86,13 @@ def to_python(module: ModuleOp, name: str = "") -> str:
     module = clone_alone(module)
     if is_local(module):
         run_passes(module, [RenumberDevicesPass()])
-    else:
-        inline_parts(module)
     axes = _axes(module)
-    if _has_wide(module) and is_narrow(module, ranges_of(module, axes.mesh.size)):
+    if _has_wide([module]) and is_narrow(module, ranges_of(module, axes.mesh.size)):
         narrow(module)
-    return _File(module, find_main_function(module) or main, name, axes).text()
+    library = _library_functions(module)
+    if not is_local(module):
+        inline_parts(module, library)
+    return _File(module, name, axes, library).text()
 
 
 _BODIES = re.compile(r"(None|checkpoint|closed_call)(_\d+)?")
@@ -104,8 +105,11 @@ _FEW = 4
 """The most operations of a small part with its return, without constants."""
 
 
-def inline_parts(module: ModuleOp) -> None:
-    """Inline small parts of JAX's own functions, and bodies with one call, unless they or the calls have shardings."""
+def inline_parts(module: ModuleOp, library: Container[str]) -> None:
+    """Inline small parts of JAX's own functions, and bodies with one call, unless they or the calls have shardings.
+
+    Functions of `library` are called by name.
+    """
     calls = Counter(call.callee.string_value() for call in calls_in(module))
 
     def selects(call: CallOp, function: FuncOp) -> bool:
@@ -114,7 +118,8 @@ def inline_parts(module: ModuleOp) -> None:
         is_part = is_small and _PARTS.fullmatch(name) is not None
         is_body = calls[name] == 1 and _BODIES.fullmatch(name) is not None
         shardings = (*func_arg_shardings(function), *func_result_shardings(function))
-        return (is_part or is_body) and not has_result_shardings(call) and not any(shardings)
+        is_selected = (is_part or is_body) and name not in library
+        return is_selected and not has_result_shardings(call) and not any(shardings)
 
     inline_calls(module, selects=selects)
     erase_dead_symbols(module)
@@ -123,12 +128,15 @@ def inline_parts(module: ModuleOp) -> None:
 class _File:
     """The parts of the file of a module."""
 
-    def __init__(self, module: ModuleOp, main: FuncOp, name: str, axes: DeviceAxes):
+    def __init__(self, module: ModuleOp, name: str, axes: DeviceAxes, library: Mapping[str, LibraryFunction]):
         self._module = module
-        self._main = main
+        self._main = main_function(module)
+        self._functions = _printed_functions(module, library)
+        self._is_wide = _has_wide(self._functions)
         called = module.sym_name.data.removeprefix("jit_") if module.sym_name is not None else ""
         ranges = ranges_of(module, axes.mesh.size)
-        self._writer = Writer(PRINTERS, axes, BROADCASTING, _library_functions(module), ranges=ranges)
+        patterns = _library_patterns(self._functions, x64=self._is_wide)
+        self._writer = Writer(PRINTERS, axes, BROADCASTING, library, patterns, ranges=ranges)
         self._names = self._writer.names
         called = name or called
         self._name = self._names.new("" if called in ("<lambda>", "_lambda_") else called, "program")
@@ -136,7 +144,7 @@ class _File:
 
     def text(self) -> str:
         """Return the text of the file."""
-        functions = self._own_functions()
+        functions = [each for each in self._functions if each is not self._main]
         for function in functions:
             self._writer.functions[function.sym_name.data] = self._names.new(function.sym_name.data, "function")
         main_name = self._names.new(f"{self._name}_on_one_device") if self._is_local else self._name
@@ -151,18 +159,6 @@ class _File:
         body = "\n\n\n".join("\n".join(part) for part in parts)
         head = "\n".join(self._head(body, arguments)).rstrip("\n")
         return f"{head}\n\n\n{body}\n"
-
-    def _own_functions(self) -> list[FuncOp]:
-        """Return the functions, beside the main one, that are called where functions of JAX are not entered."""
-        others = {each.sym_name.data: each for each in self._module.ops if isinstance(each, FuncOp)}
-        entered = {self._main.sym_name.data}
-        pending = [self._main]
-        while pending:
-            for symbol in map(_symbol_called, operations(pending.pop())):
-                if symbol in others and symbol not in self._writer.library and symbol not in entered:
-                    entered.add(symbol)
-                    pending.append(others[symbol])
-        return [each for name, each in others.items() if name in entered and each is not self._main]
 
     def _head(self, body: str, arguments: Iterable[str]) -> Iterator[str]:
         mesh = self._writer.axes.mesh
@@ -184,7 +180,7 @@ class _File:
         code = "\n".join(line for line in body.split("\n") if not line.lstrip().startswith("#"))
         if self._writer.constants:
             yield from ("import base64", "")
-        if re.search(r"\bjax\.", code) or _has_wide(self._module):
+        if re.search(r"\bjax\.", code) or self._is_wide:
             yield "import jax"
         if "jnp." in code or self._writer.constants:
             yield "import jax.numpy as jnp"
@@ -196,7 +192,7 @@ class _File:
             yield "from jax.sharding import PartitionSpec as P"
         if "lapack." in code:
             yield "from jaxlib import lapack"
-        if _has_wide(self._module):
+        if self._is_wide:
             yield ""
             yield 'jax.config.update("jax_enable_x64", True)'
         if self._uses_mesh(body):
@@ -273,7 +269,31 @@ def _library_functions(module: ModuleOp) -> Mapping[str, LibraryFunction]:
         from sdy.passes.python.library_functions import library_functions
     except ModuleNotFoundError:
         return {}
-    return library_functions(module, x64=_has_wide(module))
+    library = library_functions(module, x64=False)
+    return library_functions(module, x64=True) if _has_wide(_printed_functions(module, library)) else library
+
+
+def _library_patterns(functions: Sequence[FuncOp], *, x64: bool) -> Mapping[Operation, LibraryCall]:
+    """Return the calls of functions of JAX that operations of `functions` are; none if JAX is missing."""
+    try:
+        from sdy.passes.python.library_patterns import library_patterns
+    except ModuleNotFoundError:
+        return {}
+    return library_patterns(functions, x64=x64)
+
+
+def _printed_functions(module: ModuleOp, library: Container[str]) -> list[FuncOp]:
+    """Return the functions that a file has: all that are called, without those of `library` and what these call."""
+    main = main_function(module)
+    others = {each.sym_name.data: each for each in functions(module)}
+    entered = {main.sym_name.data}
+    pending = [main]
+    while pending:
+        for symbol in map(_symbol_called, operations(pending.pop())):
+            if symbol in others and symbol not in library and symbol not in entered:
+                entered.add(symbol)
+                pending.append(others[symbol])
+    return [each for name, each in others.items() if name in entered]
 
 
 def _symbol_called(op: Operation) -> str:
@@ -287,10 +307,10 @@ def _symbol_called(op: Operation) -> str:
             return ""
 
 
-def _has_wide(module: ModuleOp) -> bool:
+def _has_wide(roots: Iterable[Operation]) -> bool:
     """Return whether a value has 64-bit elements, which JAX does not have by default."""
     wide = {np.dtype(kind) for kind in (np.int64, np.uint64, np.float64, np.complex128)}
-    return any(optional_dtype_of(value) in wide for value in values_in(module))
+    return any(optional_dtype_of(value) in wide for root in roots for value in values_in(root))
 
 
 def _donated(main: FuncOp) -> list[int]:

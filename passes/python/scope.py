@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects.builtin import NameLoc
@@ -11,30 +11,45 @@ from xdsl.dialects.func import CallOp
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from sdy.diagnostics import Location
+from sdy.ir.fast_access import is_terminator
 from sdy.passes.common.properties import is_pure
-from sdy.passes.python.broadcasting import indexed_source, is_implicit
+from sdy.passes.python.broadcasting import cover, indexed_source, is_implicit
 from sdy.passes.python.device_axes import DeviceAxes
 from sdy.passes.python.device_index import entry_of_device, is_part_of_entry
 from sdy.passes.python.expressions import (
     Expression,
+    Item,
     atom,
     call,
     definition,
     index,
     method,
+    sizes,
     tuple_of,
 )
 from sdy.passes.python.layers import Layers, layers_of
 from sdy.passes.python.literals import Array, constant, dtype_of, dtype_text, is_listed, known_elements, number
-from sdy.passes.python.names import LibraryFunction, Names, assigned_name, identifier, place_of
+from sdy.passes.python.names import LibraryCall, LibraryFunction, Names, assigned_name, identifier, place_of
 from sdy.passes.python.ranges import Ranges
 from sdy.passes.python.statements import Statements, is_same_line
 from sdy.passes.spmd.local_module import COLLECTIVES
+from sdy.stablehlo import ReduceOp, TransposeOp
 from sdy.stablehlo.broadcast import BroadcastInDimOp
+from sdy.stablehlo.elementwise import ConvertOp
 from sdy.stablehlo.shape import ReshapeOp
 
 _INLINED = 32
 """The longest expression that is written at its only use, and not assigned to a variable."""
+
+_IN_CALL, _IN_LINE = 64, 40
+"""The most characters of the operands that a call, or an operator or a method, takes in because they come from its line
+of the source. The arguments of a call may be broken into lines."""
+
+_METHODS = (BroadcastInDimOp, ConvertOp, ReduceOp, ReshapeOp, TransposeOp)
+"""The operations that are printed as methods and indices of their operand."""
+
+_UNKNOWN = 8
+"""The length that is expected of an operand that is not written yet."""
 
 Printer = Callable[[Any, "Scope"], Expression | None]
 """A function from an operation to its expression, a tuple if it has several results; None if it wrote statements."""
@@ -50,6 +65,8 @@ class Writer:
     """The operations whose operands NumPy's rules broadcast."""
     library: Mapping[str, LibraryFunction] = field(default_factory=dict[str, LibraryFunction])
     """The functions of the module that are JAX's own."""
+    patterns: Mapping[Operation, LibraryCall] = field(default_factory=dict[Operation, LibraryCall])
+    """The calls of functions of JAX that operations stand for, by the last of the operations."""
     functions: dict[str, str] = field(default_factory=dict[str, str])
     """The Python name of each function of the module."""
     ranges: Ranges = field(default_factory=Ranges)
@@ -64,6 +81,10 @@ class Writer:
     """Large constants by their names in the file."""
     unsupported: dict[str, str] = field(default_factory=dict[str, str])
     """The operations without an equivalent in JAX, and the reason."""
+
+    def __post_init__(self) -> None:
+        self.last_of_pattern = {op: last for last, each in self.patterns.items() for op in each.inside}
+        """The last operation of the pattern of each operation in one."""
 
     def constant(self, values: Array) -> Expression:
         """Return an array: a large one by its name in the file."""
@@ -85,18 +106,20 @@ class Scope:
         around: Mapping[SSAValue, Expression] | None = None,
         parameters: Set[SSAValue] = frozenset(),
         *,
+        place: Location | None = None,
         folds: bool = False,
     ):
         self.writer = writer
         self.names = names
-        self.statements = Statements(depth)
+        self.statements = Statements(depth, place)
         self._values = dict(around or {})
         self._folds = folds
         self._parameters = {*parameters}
 
     def inner(self) -> "Scope":
         """Return the scope of a nested function, to be written with `define`."""
-        return Scope(self.writer, Names(self.names), self.statements.depth + 1, self._values, self._parameters)
+        depth, place = self.statements.depth + 1, self.statements.place
+        return Scope(self.writer, Names(self.names), depth, self._values, self._parameters, place=place)
 
     def bind(self, value: SSAValue, expression: Expression | str) -> None:
         """Use `expression` for `value`."""
@@ -149,13 +172,12 @@ class Scope:
             typed: The operands that determine the element type of the result, by default all.
         """
         wholes = [value for value in values if not self._is_implicit(value)]
-        if not wholes:
+        if not wholes and not cover(values, self._parameters):
             return [*map(self.of, values)]
-        numbers_need_type = not any(value in wholes for value in (values if typed is None else typed))
+        typed = values if typed is None else typed
+        numbers_need_type = not any(value in wholes or known_elements(value) is None for value in typed)
         return [
-            self.of(value)
-            if value in wholes
-            else self._small(value, numbers_need_type and (not typed or value in typed))
+            self.of(value) if value in wholes else self._small(value, numbers_need_type and value in typed)
             for value in values
         ]
 
@@ -230,18 +252,26 @@ class Scope:
             return
         if is_part_of_entry(op, self.writer.axes):
             return
+        if self.writer.last_of_pattern.get(op, op) is not op:
+            return
         self.statements.place = place_of(op)
-        printer = self.writer.printers.get(type(op))
-        try:
-            value = self._unsupported(op, "") if printer is None else printer(op, self)
-        except NotImplementedError as problem:
-            value = self._unsupported(op, str(problem))
+        value = self._printed(op)
         if value is None:
             return
         if len(op.results) == 1 and self._may_inline(op.results[0], value):
             self.bind(op.results[0], value)
         else:
             self.assign(op.results, value)
+
+    def _printed(self, op: Operation) -> Expression | None:
+        """Return the expression of `op`; None if its printer wrote statements."""
+        if (known := self.writer.patterns.get(op)) is not None:
+            return library_call(known.function, [self.of(known.operand)])
+        printer = self.writer.printers.get(type(op))
+        try:
+            return self._unsupported(op, "") if printer is None else printer(op, self)
+        except NotImplementedError as problem:
+            return self._unsupported(op, str(problem))
 
     def _unsupported(self, op: Operation, reason: str) -> Expression:
         """Return a call that raises, with the name of `op`."""
@@ -254,19 +284,39 @@ class Scope:
                 operands.append(Expression("None"))
         return call("unsupported", f'"{op.name}"', *operands)
 
-    def _may_inline(self, result: SSAValue, value: Expression) -> bool:
-        uses = [*result.uses]
-        if len(uses) != 1 or not isinstance(result, OpResult) or uses[0].operation.parent is not result.op.parent:
+    def _may_inline(self, result: OpResult, value: Expression) -> bool:
+        """Return whether `value`, of `result`, is written at its only use, and not assigned to a variable."""
+        users = self._users(result)
+        if len(users) != 1 or users[0].parent is not result.op.parent or isinstance(result.op, COLLECTIVES):
             return False
         if self._is_returned(result):
-            return not isinstance(result.op, COLLECTIVES)
-        return len(value.text) <= _INLINED and not isinstance(result.op, (CallOp, *COLLECTIVES))
+            return True
+        operand = result
+        while isinstance(user := users[0], BroadcastInDimOp) and len(self._users(user.result)) == 1:
+            operand, users = user.result, self._users(user.result)
+        if isinstance(user, BroadcastInDimOp) and self._is_implicit(user.result):
+            return False  # each of its users would repeat `value`
+        others = [each for each in user.operands if each is not operand and known_elements(each) is None]
+        lengths = [len(self._values[other].text) if other in self._values else _UNKNOWN for other in others]
+        is_broken = type(user) not in self.writer.broadcasting and not isinstance(user, _METHODS)
+        fits = len(value.text) + sum(lengths) <= (_IN_CALL if is_broken else _IN_LINE)
+        if len(value.text) <= _INLINED and not isinstance(result.op, CallOp):
+            return fits or is_broken
+        place = place_of(result.op)
+        return fits and (is_terminator(user) or (place is not None and _is_at(user, place)))
+
+    def _users(self, value: SSAValue) -> list[Operation]:
+        """Return the operations that use `value`; those of a pattern once, as its last one."""
+        last_of = self.writer.last_of_pattern
+        users = [use.operation for use in value.uses]
+        patterns = dict.fromkeys(last_of[user] for user in users if user in last_of)
+        return [*patterns, *(user for user in users if user not in last_of)]
 
     def _is_returned(self, value: OpResult) -> bool:
-        """Return whether `value` is the only value that this block returns, computed last."""
+        """Return whether `value` is the only value that its block returns, and has no other use."""
         block = value.op.parent
         last = block.last_op if block is not None else None
-        return last is not None and last.prev_op is value.op and [*last.operands] == [value]
+        return last is not None and [*last.operands] == [value] and self._users(value) == [last]
 
     def _suggested(self, value: SSAValue) -> str:
         """Return the variable that the source line of `value` assigns, if other lines use `value`."""
@@ -290,7 +340,22 @@ class Scope:
         assert isinstance(broadcast, BroadcastInDimOp)
         source, entries = indexed_source(broadcast, self._parameters) or (broadcast.operand, [])
         whole = self.of(source)
-        return index(whole, *entries) if "None" in entries else whole
+        return index(whole, *entries) if entries else whole
+
+
+def library_call(function: LibraryFunction, operands: Sequence[Expression]) -> Expression:
+    """Return a call of a function of JAX."""
+    arguments, named = function.arguments(operands)
+    return call(
+        function.name, *arguments, **{name: _literal(value) for name, value in function.keywords.items()}, **named
+    )
+
+
+def _literal(value: Any) -> Item:
+    """Return a number, a tuple of numbers, or an element type."""
+    if isinstance(value, tuple):
+        return sizes(cast(tuple[int, ...], value))
+    return dtype_text(cast(np.dtype[Any], value)) if isinstance(value, np.dtype) else str(value)
 
 
 def tuple_(items: Sequence[Expression]) -> Expression:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sdy.diagnostics import Location
 from sdy.formatting import escape_line
@@ -23,6 +23,11 @@ class Statement:
     function: tuple[str, ...] = ()
 
     @property
+    def is_plain(self) -> bool:
+        """True if it assigns a value without comments."""
+        return bool(self.targets) and not self.function and not self.comments
+
+    @property
     def texts(self) -> tuple[str, ...]:
         """The texts that may contain names."""
         return self.function or (self.value.text,)
@@ -38,10 +43,16 @@ class Statement:
 
 
 class Statements:
-    """The statements of a block that is indented by `depth` levels, in order."""
+    """The statements of a block, in order.
 
-    def __init__(self, depth: int):
+    Args:
+        depth: The levels by which it is indented.
+        around: The source line of the function that the block is in, which a comment already tells.
+    """
+
+    def __init__(self, depth: int, around: Location | None = None):
         self.depth = depth
+        self._around = around
         self.place: Location | None = None
         """The source line of the statements to be added."""
         self._statements: list[Statement] = []
@@ -50,7 +61,11 @@ class Statements:
     def add(self, value: Expression, targets: Sequence[str], function: Sequence[str] = ()) -> None:
         """Add the assignment of a value to targets, the return of a value, or the definition of a function."""
         comments, self._comments = self._comments, []
-        self._statements.append(Statement(value, (*targets,), self.place, (*comments,), (*function,)))
+        last = self._statements[-1] if self._statements else None
+        if last is not None and not targets and last.is_plain and ", ".join(last.targets) == value.text:
+            self._statements[-1] = replace(last, targets=())  # returns what it would assign
+        else:
+            self._statements.append(Statement(value, (*targets,), self.place, (*comments,), (*function,)))
 
     def comment(self, text: str) -> None:
         """Write a comment before the next statement."""
@@ -59,7 +74,7 @@ class Statements:
     def lines(self) -> list[str]:
         """Return the lines of the statements that are needed, with comments on the lines that they came from."""
         lines: list[str] = []
-        place: Location | None = None
+        place = self._around
         after_function = False
         for each, used in self._needed():
             if lines and (after_function or each.function):

@@ -1,0 +1,154 @@
+"""`sdy.to_python` on operations that Python and JAX have a short form for: what is printed, and that it is the same."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+import sdy
+from samples import sample
+
+Function = Callable[..., Any]
+
+X = np.random.default_rng(0).normal(size=(4, 6)).astype(np.float32)
+Y = np.random.default_rng(1).normal(size=(4, 6)).astype(np.float32)
+BITS = np.arange(24, dtype=np.uint32).reshape(4, 6)
+KEY = np.array([1, 2], np.uint32)
+STATS = np.array([0.1, 0.9], np.float32)
+
+
+def check(function: Function, *args: Any) -> str:
+    """Check that the printed program computes what `function` does, and return it without comments."""
+    text = sdy.to_python(sdy.from_jax(jax.jit(function).lower(*args)), "program")
+    names: dict[str, Any] = {}
+    exec(text, names)
+    results = jax.tree.leaves(jax.jit(names["program"])(*args))
+    for result, expected in zip(results, jax.tree.leaves(jax.jit(function)(*args)), strict=True):
+        assert result.dtype == expected.dtype
+        np.testing.assert_allclose(result, expected, rtol=2e-6, atol=1e-6)
+    lines = text[text.index("def ") :].split("\n")
+    return "\n".join(line for line in lines if not line.lstrip().startswith("#"))
+
+
+Case = tuple[Function, tuple[Any, ...], str]
+"""A function, its arguments, and a text."""
+
+
+def one(function: Callable[[jax.Array], Any], x: Any, text: str) -> Case:
+    return function, (x,), text
+
+
+def two(function: Callable[[jax.Array, jax.Array], Any], x: Any, y: Any, text: str) -> Case:
+    return function, (x, y), text
+
+
+def sum_and_mean(x: jax.Array) -> Any:
+    total = x.sum(0)
+    return total / 4, total
+
+
+def two_uses(x: jax.Array) -> Any:
+    y = x * x + 1
+    return jnp.tanh(y), jnp.cos(y)
+
+
+def softmax_by_hand(x: jax.Array) -> jax.Array:
+    exponentials = jnp.exp(x - x.max(1)[:, None])
+    return exponentials / exponentials.sum(1, keepdims=True)
+
+
+IDIOMS: dict[str, Case] = {
+    "softmax": one(lambda x: jax.nn.softmax(x) + 1, X, "return jax.nn.softmax(x, axis=1) + 1.0"),
+    "softmax, first dimension": one(lambda x: jax.nn.softmax(x, 0), X, "return jax.nn.softmax(x, axis=0)"),
+    "logsumexp": one(lambda x: jax.nn.logsumexp(x, 1), X, "return jax.nn.logsumexp(x, axis=1)"),
+    "mean": one(lambda x: x.mean(0), X, "return jnp.mean(x, axis=0)"),
+    "mean of all": one(jnp.mean, X, "return jnp.mean(a)"),
+    "mean, dimension kept": one(lambda x: x - x.mean(1, keepdims=True), X, "x - jnp.mean(x, axis=1, keepdims=True)"),
+    "sigmoid": one(jax.nn.sigmoid, X, "return jax.nn.sigmoid(x)"),
+    "GELU": one(jax.nn.gelu, X, "return jax.nn.gelu(x)"),
+    "exact GELU": one(lambda x: jax.nn.gelu(x, approximate=False), X, "return jax.nn.gelu(x, approximate=False)"),
+    "variance": one(lambda x: x.var(1), X, "jnp.var(x, axis=1, correction="),
+    "uniform": one(lambda k: jax.random.uniform(k, (3, 2)), KEY, "jax.random.uniform("),
+    "normal": one(lambda k: jax.random.normal(k, (3,)), KEY, "return jax.random.normal("),
+    "dropout": two(
+        lambda x, k: jnp.where(jax.random.bernoulli(k, 0.3, x.shape), x, 0), X, KEY, "jax.random.bernoulli("
+    ),
+    "integers": one(lambda k: jax.random.randint(k, (5,), -3, 9), KEY, "jax.random.randint("),
+    "split key": one(jax.random.split, KEY, "return jax.random.split("),
+    "three keys": one(lambda k: jax.random.split(k, 3), KEY, "jax.random.split(k, num=3)"),
+    "fold in": one(lambda k: jax.random.fold_in(k, 7), KEY, "jax.random.fold_in("),
+    "permutation": one(lambda k: jax.random.permutation(k, 8), KEY, "jax.random.permutation("),
+    "Gumbel": one(lambda k: jax.random.gumbel(k, (4,)), KEY, "jax.random.gumbel("),
+    "truncated": one(lambda k: jax.random.truncated_normal(k, -2.0, 2.0, (4,)), KEY, "jax.random.truncated_normal("),
+    "half precision": one(lambda k: jax.random.normal(k, (4,), "bfloat16"), KEY, "dtype=jnp.bfloat16"),
+    "row": one(lambda x: x[1] + x[-1], X, "return x[1] + x[3]"),
+    "part of a row": one(lambda x: x[2, 1:3], X, "return x[2, 1:3]"),
+    "column as a matrix": one(lambda x: x[:, 3][:, None], X, "return x[:, 3][:, None]"),
+    "dynamic row": two(lambda x, i: lax.dynamic_index_in_dim(x, i, 1, False), X, 2, "axis=1, keepdims=False)"),
+    "rows from an index": two(
+        lambda x, i: lax.dynamic_slice_in_dim(x, i, 2), X, -2, "lax.dynamic_slice_in_dim(x, i, 2)"
+    ),
+    "update": two(lambda x, i: lax.dynamic_update_slice(x, x[:1, :2], (i, i)), X, -1, "x[:1, :2], (i, i))"),
+    "shifts": one(lambda x: (x << 3) ^ (x >> 1), BITS, "return x << 3 ^ x >> 1"),
+    "signed shift": one(lambda x: x >> 1, BITS.astype(np.int32) - 9, "return x >> 1"),
+    "logical shift of signed": one(
+        lambda x: lax.shift_right_logical(x, jnp.int32(1)), BITS.astype(np.int32) - 9, "shift_right_log"
+    ),
+    "product in another order": two(lambda x, y: jnp.einsum("ab,cb->ca", x, y), X, Y, "return y @ x.T"),
+    "gradient of a product": two(jax.grad(lambda w, x: ((x @ w) ** 2).sum()), X.T, X, "return x.T @ "),
+    "batched, transposed": two(
+        lambda x, y: jnp.einsum("abc,adc->dba", x, y),
+        X.reshape(4, 2, 3),
+        Y.reshape(4, 2, 3),
+        'return jnp.einsum("abc,adc->bda", y, x)',
+    ),
+    "pairs": two(lambda x, y: x[:, None] - y[None], X, Y, "return x[:, None] - y"),
+    "pairs of sides": two(lambda x, y: x[:, None] * y + x[0], STATS, STATS, "return x[:, None] * y + x[0]"),
+    "compared with a column": one(lambda x: jnp.where(x[:, :1] < x[0], 1.0, 2.0), X, "x[:, :1] < x[0]"),
+    "nested": two(lambda x, y: jnp.tanh(jnp.sin(x) @ y.T) * 2, X, Y, "return jnp.tanh(jnp.sin(x) @ y.T) * 2.0"),
+    "returned tuple": one(lambda x: lax.scan(lambda c, r: (c + r, c), x[0], x), X, "return lax.scan("),
+}
+"""Functions, their arguments, and what is printed for them."""
+
+
+@pytest.mark.parametrize("name", sample(IDIOMS, one_in=4))
+def test_idioms_are_printed_and_equal(name: str) -> None:
+    function, args, expected = IDIOMS[name]
+    assert expected in check(function, *args)
+
+
+OTHERS: dict[str, Case] = {
+    "softmax without the guard": one(softmax_by_hand, X, "softmax"),
+    "softmax over two dimensions": one(
+        lambda x: jnp.exp(x - x.max(1, keepdims=True)) / jnp.exp(x - x.max(1, keepdims=True)).sum(0), X, "softmax"
+    ),
+    "softmax whose gradient needs its parts": one(jax.grad(lambda x: (jax.nn.softmax(x) ** 2).sum()), X, "softmax"),
+    "mean with another divisor": one(lambda x: x.sum(0) / 3, X, "mean"),
+    "mean whose sum is used": one(sum_and_mean, X, "mean"),
+    "sigmoid with another constant": one(lambda x: 1 / (2 + jnp.exp(-x)), X, "sigmoid"),
+    "index with another size": two(
+        lambda x, i: lax.dynamic_slice(x, (jnp.where(i < 0, i + 3, i), 0), (1, 6)),
+        X,
+        -1,
+        "dynamic_slice_in_dim(x, i, 1)",
+    ),
+    "index of another": two(
+        lambda x, i: lax.dynamic_slice(x, (jnp.where(i[1] < 0, i[0] + 4, i[0]), 0), (1, 6)),
+        X,
+        np.array([1, 0], np.int32),
+        "dynamic_slice_in_dim(x, i[0], 1)",
+    ),
+    "product that is also used": two(lambda x, y: (jnp.einsum("ab,cb->ac", x, y), (x @ y.T).T), X, Y, "y @ x.T"),
+    "value with two uses": one(two_uses, X, "jnp.tanh(x * x"),
+}
+"""Functions that are near an idiom, their arguments, and what is not printed for them."""
+
+
+@pytest.mark.parametrize("name", sample(OTHERS, one_in=3))
+def test_what_is_near_an_idiom_is_printed_as_it_is(name: str) -> None:
+    function, args, other = OTHERS[name]
+    assert other not in check(function, *args)
