@@ -26,17 +26,18 @@ _NEEDS_FOUR_DIGITS = 999.5
 """From this value on, three significant digits would print as 1e+03: a unit is 1,024 of the next smaller one."""
 
 
-def parse_bytes(text: str) -> int:
-    """Parse a byte count such as `80G`, `80GiB`, `1.5T` or `4096`.
+def parse_bytes(size: str | float) -> int:
+    """Return a byte count, a number or a text such as `80G`, `80GiB`, `1.5T` or `4096`.
 
     Raises:
-        ValueError: `text` is not a byte count.
+        ValueError: `size` is not a byte count.
     """
+    text = size if isinstance(size, str) else f"{size:.0f}"
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
-    size = int(float(match[1]) * 2 ** (10 * _BYTE_UNITS.index(match[2].upper()))) if match else 0
-    if not size:
+    bytes_ = int(float(match[1]) * 2 ** (10 * _BYTE_UNITS.index(match[2].upper()))) if match else 0
+    if not bytes_:
         raise ValueError(f"'{text}' is not a size: bytes, or a number with K, M, G or T")
-    return size
+    return bytes_
 
 
 def format_bytes(size: float) -> str:

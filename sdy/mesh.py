@@ -4,11 +4,21 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, Protocol, cast
 
 from sdy.interned import Interned
 
 MOST_DEVICES = 2**17
 """Maximal number of devices that can be enumerated, more than any cluster has."""
+
+
+class MeshOfJax(Protocol):
+    """A `jax.sharding.Mesh` or `AbstractMesh`, whose `shape` has the size of each axis."""
+
+    @property
+    def axis_names(self) -> tuple[Any, ...]:
+        """The names of the axes, major axis first."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,23 +43,25 @@ class Mesh(Interned):
         return all(type(device) is int and device == place for place, device in enumerate(self.device_ids))
 
     @classmethod
-    def of(cls, axes: Mapping[str, int], device_ids: Sequence[int] = ()) -> "Mesh":
+    def of(cls, axes: "Mapping[str, int] | MeshOfJax", device_ids: Sequence[int] = ()) -> "Mesh":
         """Return the mesh with these axis sizes, as in `Mesh.of({"data": 4, "model": 2})`.
 
         Args:
-            axes: The size of each axis, major axis first.
+            axes: The size of each axis, major axis first, or a mesh of jax.
             device_ids: The device at each position of the grid, in row-major order; consecutive by default.
 
         Raises:
-            TypeError: `axes` is not a mapping.
+            TypeError: `axes` is neither a mapping nor a mesh.
             ValueError: A size is not positive.
         """
-        if not isinstance(axes, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        given: Any = axes if isinstance(axes, Mapping) else getattr(axes, "shape", None)
+        if not isinstance(given, Mapping):
             raise TypeError(f'expected the size of each mesh axis, such as {{"data": 4, "model": 2}}, not {axes!r}')
-        for name, size in axes.items():
+        sizes = cast(Mapping[str, int], given)
+        for name, size in sizes.items():
             if size < 1:
                 raise ValueError(f'mesh axis "{name}" has size {size}; a size is at least 1')
-        return cls(tuple(axes.items()), tuple(device_ids))
+        return cls(tuple(sizes.items()), tuple(device_ids))
 
     @cached_property
     def _sizes(self) -> dict[str, int]:

@@ -26,7 +26,7 @@ from sdy.formatting import format_bytes, parse_bytes
 from sdy.ir.companions import clone
 from sdy.ir.editing import insert
 from sdy.ir.walking import operations
-from sdy.mesh import Mesh
+from sdy.mesh import Mesh, MeshOfJax
 from sdy.passes.auto.choices import Choice, find_choices, find_choices_of_results
 from sdy.passes.auto.estimate import Estimator, Held
 from sdy.passes.auto.experts import expert_layouts
@@ -85,7 +85,7 @@ _UNCHOSEN = "the given shardings alone"
 def auto(
     module: ModuleOp,
     *,
-    mesh: Mesh | Mapping[str, int] | None = None,
+    mesh: Mesh | MeshOfJax | Mapping[str, int] | None = None,
     hardware: Hardware | str = "h100-8",
     memory: str | float | None = None,
     time_limit: float | None = None,
@@ -102,7 +102,7 @@ def auto(
 
     Args:
         module: The program; it is modified.
-        mesh: The mesh to run on; by default the module's own.
+        mesh: The mesh to run on, a mesh of jax or the size of each axis; by default the module's own.
         hardware: The name of a preset or of a hardware file.
         memory: The bytes that a device may use, as a number or a size such as "80G"; by default all that it has. If
             recomputing values of the backward pass lets a faster layout fit, `Plan.recomputation` names them, and
@@ -123,7 +123,7 @@ def auto(
     """
     limits = Limits(time_limit)
     device = hardware_of(hardware) if isinstance(hardware, str) else hardware
-    limit = device.memory if memory is None else parse_bytes(memory) if isinstance(memory, str) else int(memory)
+    limit = device.memory if memory is None else parse_bytes(memory)
     adopt(module)
     mesh_name, target_mesh = _mesh_of(module, mesh)
     program = fold(prepared(module))
@@ -304,7 +304,7 @@ def layout_of(
     return LayoutOfModule(arguments, results)
 
 
-def _mesh_of(module: ModuleOp, mesh: Mesh | Mapping[str, int] | None) -> tuple[str, Mesh]:
+def _mesh_of(module: ModuleOp, mesh: Mesh | MeshOfJax | Mapping[str, int] | None) -> tuple[str, Mesh]:
     """Return the mesh to run on and its name; a module without a mesh gets it."""
     meshes = {name: each for name, each in named_meshes(module).items() if each.axes}
     wanted = mesh if isinstance(mesh, Mesh | None) else Mesh.of(mesh)

@@ -44,7 +44,7 @@ def memory_limit(memory: str | float | None) -> str:
     Raises:
         ValueError: `memory` is not a size.
     """
-    return "" if memory is None else str(parse_bytes(memory if isinstance(memory, str) else str(int(memory))))
+    return "" if memory is None else str(parse_bytes(memory))
 
 
 def known_hardware(hardware: str | None) -> str:

@@ -200,7 +200,7 @@ def name_mesh(module: ModuleOp, mesh: AnyMesh) -> None:
     The GSPMD shardings of the latter are imported onto `mesh`.
     """
     if not any(named.axes for named in named_meshes(module).values()):
-        Rewriter.insert_op(MeshOp("mesh", Mesh.of(dict(mesh.shape))), InsertPoint.at_start(module.body.block))
+        Rewriter.insert_op(MeshOp("mesh", Mesh.of(mesh)), InsertPoint.at_start(module.body.block))
         # Imported here because nearly all programs declare a mesh and do not need it.
         from sdy.passes.importing.import_gspmd import ImportGspmdPass, has_gspmd_shardings
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import jax
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
@@ -148,3 +149,14 @@ def test_a_limit_while_layouts_are_partitioned_keeps_the_best_of_them(
 
     monkeypatch.setattr("sdy.passes.auto.auto.truth_of", limited)
     assert plan_of().cost is partitioned[0].cost
+
+
+def test_a_memory_limit_is_a_size() -> None:
+    with pytest.raises(ValueError, match="'0' is not a size"):
+        sdy.auto(sdy.parse(train_step(1, 8, 8, 8)), mesh={"x": 2}, memory=0)
+
+
+def test_a_mesh_of_jax_is_taken() -> None:
+    text = train_step(1, 64, 16, 64)
+    given = sdy.auto(sdy.parse(text), mesh=jax.sharding.AbstractMesh((4, 2), ("data", "model")), hardware="tpu-v5e")
+    assert given.rows == sdy.auto(sdy.parse(text), mesh={"data": 4, "model": 2}, hardware="tpu-v5e").rows

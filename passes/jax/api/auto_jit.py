@@ -208,7 +208,7 @@ class Planned(Lowerable):
         """Insert the mesh into `module` and set the given argument shardings."""
         first = module.body.block.first_op
         assert first is not None
-        module.body.block.insert_op_before(MeshOp(_MESH, Mesh.of(dict(self._mesh.shape))), first)
+        module.body.block.insert_op_before(MeshOp(_MESH, Mesh.of(self._mesh)), first)
         main = main_function(module)
         for index, (leaf, argument) in enumerate(zip(leaf_for_each(self._arguments, args), main.args, strict=True)):
             set_func_arg_sharding(main, index, _given(leaf, rank(argument.type)))

@@ -123,7 +123,7 @@ class GivenShardings:
     def _constrained_leaf(self, leaf: Any, array: Any, name: str) -> Any:
         if not isinstance(leaf, TensorSharding) or self.mesh is None:
             return array
-        mesh = Mesh.of(dict(self.mesh.shape))
+        mesh = Mesh.of(self.mesh)
         sharding = replace(leaf, mesh=mesh)
         if problem := sharding_problem(sharding, TensorType(i1, array.shape), mesh):
             raise ValueError(f"the sharding of {name}: {problem}")

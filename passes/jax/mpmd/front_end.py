@@ -197,7 +197,7 @@ class Pipelined:
             DiagnosticError: As when it is called, or the hardware is unknown.
         """
         call = positional_call(self._fun, args, kwargs, self._options)
-        mesh = Mesh.of(dict(self._stages.mesh.shape))
+        mesh = Mesh.of(self._stages.mesh)
         own = plan(self._program(call).text, hardware, mesh=mesh, axis=self._stages.axis)
         if not unpipelined:
             return own

@@ -69,7 +69,7 @@ def _partitioned(operator: ArrayOperator, call: OperatorCall, rule: OperatorRule
 
     def partition(mesh: jax.sharding.Mesh, arguments: Sequence[Any], results: Sequence[Any]) -> tuple[Any, ...]:
         tensors = [*arguments, *results]
-        own_mesh = Mesh.of(dict(mesh.shape))
+        own_mesh = Mesh.of(mesh)
         given = tuple(_sharding(tensor, own_mesh) for tensor in tensors)
         sizes = tuple(tensor.size for tensor in tensors)
         even = evenly_split(rule.rule, given, own_mesh)

@@ -68,7 +68,7 @@ def make_manual(
     local_mesh, interface, grid = make_local(module, devices, like, tokens)
     drop_shardings(module)
     prepare_for_xla(module)
-    mesh = Mesh.of(dict(grid.mesh.shape), local_mesh.device_ids)
+    mesh = Mesh.of(grid.mesh, local_mesh.device_ids)
     inputs, outputs = interface.ports(grid)
     main, declared_main = interface.main, main_function(declared)
     if mesh.size > 1:
