@@ -63,10 +63,11 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
 def pytest_configure(config: pytest.Config) -> None:
     samples.choose(thorough=config.option.thorough, before_landing=config.option.before_landing)
     config.addinivalue_line("markers", f"{samples.covering.name}: run enough combinations that each value occurs")
+    config.addinivalue_line("markers", f"{samples.large.name}: run with --thorough only")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Remove the combinations of parameters that only `--thorough` runs."""
+    """Remove the tests and the combinations of parameters that only `--thorough` runs."""
     if removed := samples.deselected(items):
         config.hook.pytest_deselected(items=[*removed])
         items[:] = [item for item in items if item not in removed]

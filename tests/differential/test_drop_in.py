@@ -21,6 +21,7 @@ import drop_in
 from corpus import PROGRAMS as CORPUS
 from partitioned_programs import GRID
 from placed import Placed, by_name, fully_sharded, integers, normal, of_corpus, placed
+from samples import large
 from side_by_side import Comparison, Cost, compare
 
 LAYER = placed(
@@ -111,6 +112,7 @@ def test_other_shardings_are_told():
     assert other == "['out']: P('x',) not P()"
 
 
+@large
 def test_bench_survives_a_crash_and_a_refused_program():
     names = [f"corpus, beyond XLA: {name}" for name in ("gradient of an uneven sort", "parity")]
     ended, refused, compared = dict(drop_in.measured([*names, "corpus, training: perceptron"])).values()

@@ -13,6 +13,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import sdy
+from samples import large
 from sdy.passes.jax.memory_limit import peak_bytes_of
 
 Tree = Any
@@ -99,6 +100,7 @@ def test_mistakes_are_named() -> None:
         accumulate(x, y, microbatches=2, reduce="max")
 
 
+@large
 def test_the_plan_has_the_fastest_number_that_fits() -> None:
     automatic = partial(step, microbatches=sdy.AUTO)
     planned = partial(sdy.jit, automatic, mesh=mesh(), in_shardings=sdy.Auto(hardware="tpu-v5p"))

@@ -10,6 +10,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 import sdy
+from samples import large
 from sdy.ir.companions import clone
 from sdy.passes.auto.plan import Plan
 from sdy.passes.jax.memory_limit import peak_bytes_of
@@ -133,12 +134,14 @@ def plans() -> list[Plan]:
     return [sdy.auto(clone(program), mesh=mesh, hardware="cpu-8", memory=limit) for limit in limits]
 
 
+@large
 def test_a_larger_limit_gives_no_slower_plan(plans: list[Plan]) -> None:
     seconds = [plan.cost.seconds for plan in plans if plan.fits]
     assert len(seconds) == 2
     assert seconds == sorted(seconds, reverse=True)
 
 
+@large
 def test_a_limit_that_nothing_fits_gives_the_plan_with_the_least_memory(plans: list[Plan]) -> None:
     least = [plan.cost.memory for plan in plans if not plan.fits]
     assert max(least) <= min(plan.cost.memory for plan in plans if plan.fits)

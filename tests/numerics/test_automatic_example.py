@@ -4,12 +4,14 @@ import re
 from pathlib import Path
 
 import forked_commands
+from samples import large
 
 CHECKOUT = Path(__file__).parents[2]
 EXAMPLE = CHECKOUT / "examples/automatic.py"
 PAGE = CHECKOUT / "docs/concepts/auto.md"
 
 
+@large
 def test_a_person_sees_the_plan_and_the_loss_fall() -> None:
     run = forked_commands.run([EXAMPLE])
     assert "mesh          data=4, model=2" in run.stdout

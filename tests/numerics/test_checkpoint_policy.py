@@ -13,7 +13,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import sdy
-from samples import sample
+from samples import large, sample
 from sdy.passes.jax.compiler_context import CPU_OPTIONS
 from sdy.passes.jax.memory_limit import peak_bytes_of
 
@@ -106,6 +106,7 @@ def test_it_needs_about_the_memory_and_computes_the_same(program: str) -> None:
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), theirs(*arguments()), expected)
 
 
+@large
 def test_names_of_the_program_are_a_policy_of_their_own() -> None:
     loss = loss_of(named)
     module = sdy.from_jax(step_of(loss), *arguments())

@@ -14,7 +14,7 @@ from jax.sharding import PartitionSpec as P
 
 import forked_commands
 import sdy
-from samples import covering, sample
+from samples import covering, large, sample
 from sdy.passes.jax.hlo_received import bytes_received
 
 MESH = jax.make_mesh((4, 2), ("stage", "data"), (AxisType.Auto,) * 2)
@@ -152,6 +152,7 @@ def test_stages_that_are_not_equal_are_errors(params: Tree, xs: tuple[int, ...],
         sdy.mpmd.circular(first_added, zeros, jnp.zeros(xs), repeats=repeats)
 
 
+@large
 def test_the_example_trains_and_says_what_the_pipeline_costs() -> None:
     run = forked_commands.run([EXAMPLE])
     losses = [float(each) for each in re.findall(r"step \d: loss ([\d.]+)", run.stdout)]

@@ -52,7 +52,7 @@ class WatchedPipeline(Pipeline):
 
 
 @covering
-@pytest.mark.parametrize("name", sample(TRAININGS, one_in=3))
+@pytest.mark.parametrize("name", sample(TRAININGS, one_in=6))
 @pytest.mark.parametrize("donates", [False, True])
 def test_devices_hold_and_receive_the_bytes_of_the_plan(name: str, donates: bool):
     training = TRAININGS[name]

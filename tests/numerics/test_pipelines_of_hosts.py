@@ -13,7 +13,7 @@ from pipelines import Training
 from samples import sample
 
 
-@pytest.mark.parametrize("name", ["mesh", "stage"])
+@pytest.mark.parametrize("name", sample(["stage", "mesh"]))
 @pytest.mark.parametrize("hosts", sample([2, 4]))
 def test_stages_in_processes_train_as_one_device(hosts: int, name: str, tmp_path: Path):
     """Meshes are called `mesh0`, ... in the partitioned program, `stage0`, ... by `sdy.mpmd.stages`."""

@@ -43,7 +43,7 @@ NOT_RUN = {
 """The blocks that are not run: of each page, the reasons that it gives, in order."""
 
 
-@pytest.mark.parametrize("page", sample(NAMES, one_in=5))
+@pytest.mark.parametrize("page", sample(NAMES, one_in=9))
 def test_the_code_blocks_of_a_page_run(page: str, tmp_path: Path):
     for name in ("bench", "examples"):
         (tmp_path / name).symlink_to(CHECKOUT / name)

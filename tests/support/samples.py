@@ -34,7 +34,7 @@ def is_before_landing() -> bool:
     return _is_before_landing or is_thorough()
 
 
-def sample(cases: Iterable[T], one_in: int = 5) -> Sequence[T]:
+def sample(cases: Iterable[T], one_in: int = 8) -> Sequence[T]:
     """Return every `one_in`-th of `cases`, or all of them with `--thorough`."""
     return [*cases][:: 1 if is_thorough() else one_in]
 
@@ -43,16 +43,22 @@ covering = pytest.mark.covering
 """Decorator of a test with several parameters: runs enough combinations that each value occurs, or all `--thorough`."""
 
 
+large = pytest.mark.large
+"""Decorator of a test that takes long and whose kind others check as well: it runs with `--thorough` only."""
+
+
 def deselected(items: Iterable[pytest.Item]) -> set[pytest.Item]:
-    """Return the items of tests marked as `covering` that do not run."""
+    """Return the items of tests marked as `covering` or `large` that do not run."""
+    items = [*items] if not is_thorough() else []
     by_test: defaultdict[str, dict[pytest.Item, Sequence[str]]] = defaultdict(dict)
     for item in items:
-        if item.get_closest_marker(covering.name) and not is_thorough():
+        if item.get_closest_marker(covering.name):
             assert isinstance(item, pytest.Function)
             # One identifier for each `parametrize`, unique among its own.
             values = item.callspec._idlist  # pyright: ignore[reportPrivateUsage]
             by_test[item.nodeid.partition("[")[0]][item] = values
-    return {item for values in by_test.values() for item in values.keys() - _cover(values)}
+    others = {item for values in by_test.values() for item in values.keys() - _cover(values)}
+    return {item for item in items if item in others or item.get_closest_marker(large.name)}
 
 
 def _cover(values: Mapping[pytest.Item, Sequence[str]]) -> set[pytest.Item]:

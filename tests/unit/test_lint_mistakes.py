@@ -42,7 +42,7 @@ UNNAMED = [name for name, mistake in MISTAKES.items() if not mistake.needs_names
 
 
 @covering
-@pytest.mark.parametrize("name", sample([*UNNAMED, *PROGRAMS], one_in=25))
+@pytest.mark.parametrize("name", sample([*UNNAMED, *PROGRAMS], one_in=60))
 @pytest.mark.parametrize("lines", [True, False], ids=["lines of the text", "no lines"])
 def test_the_main_finding_does_not_depend_on_source_lines_and_names(name: str, lines: bool) -> None:
     written = MISTAKES[name].written if name in MISTAKES else PROGRAMS[name].mistaken

@@ -11,7 +11,7 @@ from test_auto import transformer_step
 from xdsl.dialects.builtin import ModuleOp
 
 import sdy
-from samples import sample
+from samples import large, sample
 from sdy.ir.companions import clone_alone
 from sdy.passes.account.partitioned_program import partitioned_program
 from sdy.passes.common.call_graph import main_function
@@ -46,6 +46,7 @@ def test_each_limit_is_reached_and_tighter_ones_take_longer(local: ModuleOp) -> 
     assert [each.seconds for each in found] == sorted(each.seconds for each in found)
 
 
+@large
 def test_a_limit_that_is_not_reached_needs_no_more_than_a_looser_one() -> None:
     """An activation that is fused is computed again for the backward pass, whose kernels share no part of the first."""
 
