@@ -23,9 +23,9 @@ _Dims = tuple[tuple[int, ...], tuple[int, ...]]
 def _dot_general(op: stablehlo.DotGeneralOp, scope: Scope) -> Expression | None:
     if op.algorithm is not None:
         raise NotImplementedError("products with an algorithm are not printed")
-    order = order_of_product(op.result)
+    order = order_of_product(op.result, scope)
     if _is_product_of_matrices(op):
-        product = _product_of_matrices(op, scope, is_transposed=order is not None)
+        product = _product_of_matrices(op, scope, is_transposed=order == (1, 0))
     elif _is_matmul(op):
         product = binary(scope.of(op.lhs), "@", scope.of(op.rhs), Precedence.PRODUCT)
     else:
@@ -64,17 +64,22 @@ def _einsum(op: stablehlo.DotGeneralOp, scope: Scope, order: Sequence[int] | Non
     return call("jnp.einsum", subscripts, scope.of(op.lhs), scope.of(op.rhs), **_options(op))
 
 
-def order_of_product(value: SSAValue) -> Sequence[int] | None:
+def order_of_product(value: SSAValue, scope: Scope) -> Sequence[int] | None:
     """Return the order of dimensions in which a product that is only transposed is printed; else None.
 
     A product of matrices, `(x.T @ y).T`, is printed as `y.T @ x` if that has fewer transposes.
     """
-    op = value.owner
+    op = scope.definition(value)
     uses = [use.operation for use in value.uses]
-    if len(uses) != 1 or not isinstance(uses[0], stablehlo.TransposeOp) or not isinstance(op, stablehlo.DotGeneralOp):
+    if (
+        value in scope.passed
+        or len(uses) != 1
+        or not isinstance(uses[0], stablehlo.TransposeOp)
+        or not isinstance(op, stablehlo.DotGeneralOp)
+    ):
         return None
     is_shorter = _contracted(op) != ((1,), (0,)) if _is_product_of_matrices(op) else not _is_matmul(op)
-    return uses[0].permutation.get_values() if is_shorter and uses[0].parent is op.parent else None
+    return tuple(uses[0].permutation.get_values()) if is_shorter and uses[0].parent is op.parent else None
 
 
 def _batch(op: stablehlo.DotGeneralOp) -> _Dims:

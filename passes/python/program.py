@@ -273,7 +273,7 @@ def _library_functions(module: ModuleOp) -> Mapping[str, LibraryFunction]:
     return library_functions(module, x64=True) if _has_wide(_printed_functions(module, library)) else library
 
 
-def _library_patterns(functions: Sequence[FuncOp], *, x64: bool) -> Mapping[Operation, LibraryCall]:
+def _library_patterns(functions: Sequence[FuncOp], *, x64: bool) -> dict[Operation, LibraryCall]:
     """Return the calls of functions of JAX that operations of `functions` are; none if JAX is missing."""
     try:
         from sdy.passes.python.library_patterns import library_patterns

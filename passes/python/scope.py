@@ -65,7 +65,7 @@ class Writer:
     """The operations whose operands NumPy's rules broadcast."""
     library: Mapping[str, LibraryFunction] = field(default_factory=dict[str, LibraryFunction])
     """The functions of the module that are JAX's own."""
-    patterns: Mapping[Operation, LibraryCall] = field(default_factory=dict[Operation, LibraryCall])
+    patterns: dict[Operation, LibraryCall] = field(default_factory=dict[Operation, LibraryCall])
     """The calls of functions of JAX that operations stand for, by the last of the operations."""
     functions: dict[str, str] = field(default_factory=dict[str, str])
     """The Python name of each function of the module."""
@@ -85,6 +85,13 @@ class Writer:
     def __post_init__(self) -> None:
         self.last_of_pattern = {op: last for last, each in self.patterns.items() for op in each.inside}
         """The last operation of the pattern of each operation in one."""
+
+    def keep_patterns_within(self, layers: Mapping[Operation, int]) -> None:
+        """Forget the patterns whose operations are not all in one layer, or outside of all, given the layer of each."""
+        for last, each in [*self.patterns.items()]:
+            if len({layers.get(op) for op in each.inside}) > 1:
+                del self.patterns[last]
+        self.last_of_pattern = {op: last for op, last in self.last_of_pattern.items() if last in self.patterns}
 
     def constant(self, values: Array) -> Expression:
         """Return an array: a large one by its name in the file."""
@@ -115,6 +122,8 @@ class Scope:
         self._values = dict(around or {})
         self._folds = folds
         self._parameters = {*parameters}
+        self.passed: set[SSAValue] = set()
+        """The values that are passed to functions of repeated layers."""
 
     def inner(self) -> "Scope":
         """Return the scope of a nested function, to be written with `define`."""
@@ -185,7 +194,10 @@ class Scope:
         """Write the statements of `block`, and the return of `results` or of the operands of its terminator."""
         assert block.last_op is not None
         layers = {each.operations[0][0]: each for each in layers_of(block, self.writer.axes)} if self._folds else {}
-        in_layers = {op for each in layers.values() for layer in each.operations for op in layer}
+        numbers = enumerate(layer for each in layers.values() for layer in each.operations)
+        in_layers = {op: number for number, layer in numbers for op in layer}
+        self.writer.keep_patterns_within(in_layers)
+        self.passed = {value for each in layers.values() for values in each.parameters for value in values}
         for op in block.ops:
             if op in layers:
                 self._write_layers(layers[op])

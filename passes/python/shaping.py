@@ -74,7 +74,7 @@ def _count(dims: Sequence[int]) -> int:
 def _transpose(op: stablehlo.TransposeOp, scope: Scope) -> Expression:
     order = [*op.permutation.get_values()]
     value = scope.of(op.operand)
-    if order == [*range(len(order))] or order_of_product(op.operand) is not None:
+    if order == [*range(len(order))] or order_of_product(op.operand, scope) is not None:
         return value
     if order == [1, 0]:
         return attribute_of(value, "T")
@@ -146,7 +146,7 @@ def _starts(
 ) -> tuple[list[Expression], dict[str, Item]]:
     """Return the start indices, and the argument that forbids to count from the end, unless that is what they do."""
     sizes_ = shape(op.operand.type)
-    from_end = [_from_end(start, size) for start, size in zip(op.start_indices, sizes_, strict=True)]
+    from_end = [_from_end(start, size, scope) for start, size in zip(op.start_indices, sizes_, strict=True)]
     ranges = [scope.writer.ranges.get(start) for start in op.start_indices]
     is_known = [known is not None and known.low >= 0 for known in ranges]
     if all(known or start is not None for known, start in zip(is_known, from_end, strict=True)):
@@ -154,12 +154,12 @@ def _starts(
     return [*map(scope.of, op.start_indices)], {"allow_negative_indices": "False"}
 
 
-def _from_end(start: SSAValue, size: int) -> SSAValue | None:
+def _from_end(start: SSAValue, size: int, scope: Scope) -> SSAValue | None:
     """Return the index that `start` is with `size` added if it is negative, as JAX counts from the end; else None."""
-    select = start.owner
+    select = scope.definition(start)
     if not isinstance(select, stablehlo.SelectOp):
         return None
-    index_, test, moved = unconverted(select.on_false), select.pred.owner, select.on_true.owner
+    index_, test, moved = unconverted(select.on_false), scope.definition(select.pred), scope.definition(select.on_true)
     is_test = (
         isinstance(test, stablehlo.CompareOp)
         and test.comparison_direction.data is ComparisonDirection.LT

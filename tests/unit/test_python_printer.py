@@ -82,6 +82,14 @@ IDIOMS = {
         " (tensor<4x8xf32>, tensor<8x2xf32>) -> tensor<4x2xf32>\n  return %0 : tensor<4x2xf32>\n}",
         "    return x @ x_2",
     ),
+    "product, transposed by nothing": (
+        "func.func @main(%x: tensor<8x4xf32>, %w: tensor<8x2xf32>) -> tensor<4x2xf32> {\n"
+        "  %0 = stablehlo.dot_general %x, %w, contracting_dims = [0] x [0] :"
+        " (tensor<8x4xf32>, tensor<8x2xf32>) -> tensor<4x2xf32>\n"
+        "  %1 = stablehlo.transpose %0, dims = [0, 1] : (tensor<4x2xf32>) -> tensor<4x2xf32>\n"
+        "  return %1 : tensor<4x2xf32>\n}",
+        "    return x.T @ x_2",
+    ),
     "bias": (
         "func.func @main(%x: tensor<4x8xf32>, %b: tensor<8xf32>) -> tensor<4x8xf32> {\n"
         "  %0 = stablehlo.broadcast_in_dim %b, dims = [1] : (tensor<8xf32>) -> tensor<4x8xf32>\n"
