@@ -155,9 +155,28 @@ def test_a_traced_program_has_the_account_of_its_function() -> None:
 
 
 @pytest.mark.parametrize("jit", [jax.jit, sdy.jit])
+def test_a_program_of_any_stage_has_the_module_of_its_function(jit: Any) -> None:
+    function = jit(step)
+    module = sdy.format(sdy.from_jax(function, *ARGUMENTS))
+    for staged in (function.trace(*ARGUMENTS), function.lower(*ARGUMENTS)):
+        assert sdy.format(sdy.from_jax(staged)) == module
+        for of_arguments in (sdy.from_jax, sdy.account, sdy.lint, sdy.report):
+            with pytest.raises(TypeError, match="already has its arguments"):
+                of_arguments(staged, *ARGUMENTS)
+        assert not sdy.diff(staged, function, *ARGUMENTS)
+
+
+def test_a_program_of_a_block_has_the_module_of_its_function() -> None:
+    with sdy.compiler() as compiler:
+        jax.jit(step)(*(jnp.ones(each.shape, each.dtype) for each in ARGUMENTS))
+    (program,) = (each for each in compiler.programs if each.name == "step")
+    assert "stablehlo.dot_general" in sdy.format(sdy.from_jax(program))
+
+
+@pytest.mark.parametrize("jit", [jax.jit, sdy.jit])
 def test_a_compiled_program_is_an_error_that_names_what_has_an_account(jit: Any) -> None:
     compiled = jit(step).lower(*ARGUMENTS).compile()
-    with pytest.raises(TypeError, match=r"expected a function, or the result of jax.jit\(f\).lower.*, not Compiled"):
+    with pytest.raises(TypeError, match=r"expected a function, or the result of jax.jit\(f\).trace.*, not Compiled"):
         sdy.account(compiled)
 
 
