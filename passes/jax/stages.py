@@ -13,6 +13,7 @@ from jax.sharding import AbstractMesh
 from jax.tree_util import tree_leaves
 from xdsl.dialects.builtin import ModuleOp
 
+from sdy.passes.common.immutable import OfThisProcess
 from sdy.passes.jax.bindings.bound_arguments import with_bound_arguments
 from sdy.passes.jax.bindings.call_trees import CallTrees, call_trees_of
 from sdy.passes.jax.bindings.from_jax import JaxProgram, Staged, from_jax, from_lowered
@@ -38,7 +39,7 @@ class _AsInJax:
         return self if stage is None else getattr(stage._in_jax, self._name)
 
 
-class Compiled(jax.stages.Compiled):
+class Compiled(OfThisProcess, jax.stages.Compiled):
     """A `jax.stages.Compiled` with a description as its repr."""
 
     describe: Callable[[], str]

@@ -15,6 +15,7 @@ from xdsl.rewriter import Rewriter
 
 from sdy.ir.walking import operations
 from sdy.operators.call import call_of
+from sdy.passes.common.immutable import OfThisProcess
 from sdy.passes.common.symbol_dce import erase_dead_symbols
 from sdy.passes.jax.bindings.bound_arguments import with_bound_arguments
 from sdy.passes.jax.bindings.call_trees import keep_call_trees, trace_of
@@ -31,7 +32,7 @@ from sdy.type_helpers import Function
 register_exclusion(str(Path(__file__).parents[1]) + os.sep)
 
 
-class Staged(ABC):
+class Staged(OfThisProcess, ABC):
     """A program of sdy that has its arguments: it is traced or lowered."""
 
     @abstractmethod

@@ -19,6 +19,7 @@ from sdy.dialect.shardings import func_arg_sharding, func_result_sharding
 from sdy.passes.common.argument_names import argument_names
 from sdy.passes.common.call_graph import find_main_function
 from sdy.passes.common.donations import is_donated
+from sdy.passes.common.immutable import OfThisProcess
 from sdy.passes.jax.device_mesh import DeviceMesh, PlacedSharding
 from sdy.passes.spmd.local_module import is_local
 from sdy.sharding import TensorSharding
@@ -59,7 +60,7 @@ class Port(ArrayPort):
     donated: bool = False
 
 
-class WithPorts:
+class WithPorts(OfThisProcess):
     """A program with arguments and results over devices."""
 
     inputs: tuple[Port, ...]
