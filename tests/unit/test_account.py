@@ -293,3 +293,25 @@ def test_for_more_devices_than_there_are_nothing_is_compiled():
     account = sdy.account(sdy.jit(step, mesh=mesh, in_shardings=(split, None)), jnp.ones((8192, 8)), jnp.ones((8, 4)))
     assert account.compiled is None
     assert "too few for the mesh" in str(account)
+
+
+def values_of_sort(x: jax.Array) -> jax.Array:
+    return jax.lax.with_sharding_constraint(
+        jax.lax.sort((x, jnp.cos(x)), num_keys=1, dimension=0)[0], NamedSharding(MESH, P())
+    )
+
+
+VALUES: list[Callable[[Any], Any]] = [
+    lambda x: jax.lax.top_k(x, 4)[0],
+    lambda x: jax.lax.top_k(x, 4)[1],
+    lambda x: jax.lax.approx_max_k(x, 4)[0],
+    values_of_sort,
+]
+
+
+@pytest.mark.parametrize("values", VALUES)
+def test_devices_do_not_receive_what_nothing_reads(values: Callable[[Any], Any]) -> None:
+    x = jax.ShapeDtypeStruct((16, 1024), jnp.float32)
+    account = sdy.account(sdy.jit(values, in_shardings=NamedSharding(MESH, P(None, "x"))), x)
+    assert account.compiled is not None
+    assert account.bytes_received == account.compiled.bytes_received > 0
