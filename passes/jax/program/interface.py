@@ -43,6 +43,8 @@ class ArrayPort:
         if not isinstance(value, jax.Array | np.ndarray | np.generic):
             raise TypeError(f"{self.name} must be an array, not {type(value).__name__}")
         value = cast(Array, value)
+        if not isinstance(value, jax.Array) and not value.dtype.isnative:
+            value = value.astype(value.dtype.newbyteorder("="))
         if value.dtype != self.dtype:
             raise TypeError(f"{self.name} must have elements of type {self.dtype}, not {value.dtype}")
         if value.shape != self.shape:
