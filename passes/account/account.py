@@ -294,6 +294,7 @@ def _meshes(meshes: Mapping[str, Mesh]) -> str:
     axes = (
         f"@{escape_line(name)} " + ", ".join(f"{escape_line(axis)}={size}" for axis, size in mesh.axes)
         for name, mesh in meshes.items()
+        if mesh.axes
     )
     return "; ".join(axes) or "none"
 

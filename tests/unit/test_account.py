@@ -315,3 +315,13 @@ def test_devices_do_not_receive_what_nothing_reads(values: Callable[[Any], Any])
     account = sdy.account(sdy.jit(values, in_shardings=NamedSharding(MESH, P(None, "x"))), x)
     assert account.compiled is not None
     assert account.bytes_received == account.compiled.bytes_received > 0
+
+
+def test_a_mesh_without_axes_is_none() -> None:
+    """JAX 0.12 declares one for random keys."""
+    module = sdy.parse("""
+        sdy.mesh @empty_mesh = <[]>
+        func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+          return %x : tensor<8xf32>
+        }""")
+    assert "mesh          none" in str(sdy.account(module))
