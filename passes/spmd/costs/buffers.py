@@ -32,11 +32,15 @@ from sdy.passes.spmd.costs.copy_kernels import with_copies
 from sdy.passes.spmd.costs.in_place import in_place, overwritable, passed_on, returned_by_branches, views
 from sdy.passes.spmd.costs.kernel_dependences import Dependences, inputs_of
 from sdy.passes.spmd.costs.kernel_order import has_ordering_barriers, scheduled
-from sdy.passes.spmd.costs.kernels import Copy, Kernel, kernels_of, source
+from sdy.passes.spmd.costs.kernels import Copy, Kernel, can_be_fused, kernels_of, source, uses_of
 from sdy.passes.spmd.costs.layout_copies import layout_copies
 from sdy.passes.spmd.costs.widening import WIDTH, is_wide
 from sdy.stablehlo.control_flow import CaseOp, IfOp, WhileOp
 from sdy.stablehlo.windows import ReduceWindowOp, SelectAndScatterOp
+
+
+_WITH_BLOCKS = WhileOp | IfOp | CaseOp | CallOp | NamedComputationOp | ManualComputationOp
+"""Operations that run kernels of other blocks."""
 
 
 @dataclass(slots=True, eq=False)
@@ -56,6 +60,8 @@ class Buffer:
         scale: The bytes of the buffer relative to those of the value.
         ranges: The live ranges of the values, in order of time.
         successor: The buffer that the last reader of this one writes element by element, so that they can share memory.
+        is_aliased: True if an operation other than an elementwise one writes its result in place. XLA lets no
+            elementwise operation overwrite the buffer then, except that of a result (`heap_simulator.cc`).
     """
 
     def __init__(self, value: SSAValue, scale: int = 1) -> None:
@@ -63,6 +69,7 @@ class Buffer:
         self.scale = scale
         self.ranges: list[LiveRange] = []
         self.successor: Buffer | None = None
+        self.is_aliased = False
 
     def size(self, bytes_of: Callable[[SSAValue], int]) -> int:
         """Return the bytes of the buffer, given those of values."""
@@ -214,7 +221,7 @@ class _Allocator:
             expiring = {value for value in kernel.reads if value in owned and last_read[value] == index}
             self._read(kernel)
             self._allocate(kernel, expiring, goals)
-            if kernel.operation.regions or isinstance(kernel.operation, CallOp):
+            if isinstance(kernel.operation, _WITH_BLOCKS):
                 self._read(kernel)
         for value, target in zip(kernels[-1].operation.operands, targets, strict=False):
             if self._buffer_of.get(source(value)) is not target:
@@ -290,13 +297,15 @@ class _Allocator:
                         del goals[result]
                     else:
                         copied.add(argument)
+            viewed = {result for _, result in views(kernel)}
             for operand, result in (*views(kernel), *in_place(op), *returned_by_branches(op)):
                 value = source(operand)
+                until = max(index, last_read.get(result, -1)) if result in viewed else index
                 if (
                     result in goals
                     and (value in self._host) is (result in self._host)
                     and value in kernel.reads
-                    and last_read[value] <= max(index, last_read.get(result, -1))
+                    and last_read[value] <= until
                 ):
                     goals.setdefault(value, goals[result])
         return goals, copied
@@ -319,11 +328,14 @@ class _Allocator:
         begin = self._now
         viewed = {result: self._buffer_of[value] for value, result in views(kernel)}
         overwritten = self._overwritten(kernel, expiring)
+        aliased = {result for _, result in (*in_place(op), *returned_by_branches(op))}
         buffers: list[Buffer] = []
         for result in op.results:
             scale = self._scale(result)
             overwrites = overwritten.get(result)
-            buffer = viewed.get(result) or goals.get(result) or overwrites or self._temporary(result, scale)
+            can_overwrite = overwrites if result in aliased or (overwrites and not overwrites.is_aliased) else None
+            buffer = viewed.get(result) or goals.get(result) or can_overwrite or self._temporary(result, scale)
+            buffer.is_aliased |= result in aliased
             if buffer.scale < scale:
                 self._temporary(result, scale).write(result, begin)
             if overwrites and overwrites is not buffer:
@@ -361,6 +373,13 @@ class _Allocator:
                 buffer.read(self._now)
         for value in _scratch_of(op):
             self._temporary(value).write(value, self._now)
+        if _adds_parts(op):
+            parts = [*map(self._temporary, op.results)]
+            for buffer in parts:
+                buffer.write(buffer.value, self._now)
+            self._operations.append(op)
+            for buffer in parts:
+                buffer.read(self._now)
 
     def _scale(self, value: SSAValue) -> int:
         return WIDTH if self._backend is Backend.CPU and is_wide(value) else 1
@@ -433,13 +452,22 @@ def _scratch_of(op: Operation) -> Sequence[SSAValue]:
     """Return values of the sizes of the scratch buffers of `op`.
 
     XLA computes `select_and_scatter` as a `reduce_window` that carries an index along each dimension
-    (`select_and_scatter_expander.cc`), except on TPUs, and cumulative sums from those of parts
-    (`reduce_window_rewriter.cc`).
+    (`select_and_scatter_expander.cc`), except on TPUs.
     """
     if isinstance(op, SelectAndScatterOp):
         rank = len(shape_of(op.operand))
         return [op.operand] * rank + [op.source] * (rank + 1)
-    if isinstance(op, ReduceWindowOp) and shape_of(op.results[0]) == shape_of(op.operands[0]):
-        windows = zip(op.window_dimensions.get_values(), shape_of(op.results[0]), strict=True)
-        return op.results if any(window == size > 1 for window, size in windows) else ()
     return ()
+
+
+def _adds_parts(op: Operation) -> bool:
+    """Return whether a kernel of its own adds the cumulative sums of parts to those of `op`.
+
+    XLA computes cumulative sums from those of parts (`reduce_window_rewriter.cc`). The last addition is elementwise, so
+    that users can compute it.
+    """
+    if not isinstance(op, ReduceWindowOp) or shape_of(op.results[0]) != shape_of(op.operands[0]):
+        return False
+    windows = zip(op.window_dimensions.get_values(), shape_of(op.results[0]), strict=True)
+    users = [use.operation for result in op.results for use in uses_of(result)]
+    return any(window == size > 1 for window, size in windows) and not (users and all(map(can_be_fused, users)))

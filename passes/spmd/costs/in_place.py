@@ -7,7 +7,7 @@ from xdsl.ir import Operation, SSAValue
 from sdy.ir.shapes import shape_of
 from sdy.passes.common.properties import value_bytes
 from sdy.passes.spmd.costs.kernels import Kernel, source, uses_of
-from sdy.passes.spmd.costs.layout_copies import is_in_another_order
+from sdy.passes.spmd.costs.layout_copies import have_equal_orders
 from sdy.stablehlo.control_flow import CaseOp, IfOp, WhileOp
 from sdy.stablehlo.convolution import ConvolutionOp
 from sdy.stablehlo.custom_call import CustomCallOp
@@ -56,7 +56,9 @@ def overwritable(kernel: Kernel) -> Pairs:
         (value, result)
         for result in kernel.operation.results[:1]
         for value in kernel.elementwise
-        if value.type == result.type and _is_reshaped(value) is _is_reshaped(result) and not is_in_another_order(value)
+        if value.type == result.type
+        and _is_reshaped(value) is _is_reshaped(result)
+        and have_equal_orders(value, result)
     ]
 
 
