@@ -29,15 +29,15 @@ from sdy.passes.common.donations import aliases
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.spmd.costs.backend import Backend
 from sdy.passes.spmd.costs.copy_kernels import with_copies
+from sdy.passes.spmd.costs.cumulative import adds_parts
 from sdy.passes.spmd.costs.in_place import in_place, overwritable, passed_on, returned_by_branches, views
 from sdy.passes.spmd.costs.kernel_dependences import Dependences, inputs_of
 from sdy.passes.spmd.costs.kernel_order import has_ordering_barriers, scheduled
-from sdy.passes.spmd.costs.kernels import Copy, Kernel, can_be_fused, kernels_of, source, uses_of
+from sdy.passes.spmd.costs.kernels import Copy, Kernel, kernels_of, source
 from sdy.passes.spmd.costs.layout_copies import layout_copies
 from sdy.passes.spmd.costs.widening import WIDTH, is_wide
 from sdy.stablehlo.control_flow import CaseOp, IfOp, WhileOp
-from sdy.stablehlo.windows import ReduceWindowOp, SelectAndScatterOp
-
+from sdy.stablehlo.windows import SelectAndScatterOp
 
 _WITH_BLOCKS = WhileOp | IfOp | CaseOp | CallOp | NamedComputationOp | ManualComputationOp
 """Operations that run kernels of other blocks."""
@@ -373,7 +373,7 @@ class _Allocator:
                 buffer.read(self._now)
         for value in _scratch_of(op):
             self._temporary(value).write(value, self._now)
-        if _adds_parts(op):
+        if adds_parts(op):
             parts = [*map(self._temporary, op.results)]
             for buffer in parts:
                 buffer.write(buffer.value, self._now)
@@ -458,16 +458,3 @@ def _scratch_of(op: Operation) -> Sequence[SSAValue]:
         rank = len(shape_of(op.operand))
         return [op.operand] * rank + [op.source] * (rank + 1)
     return ()
-
-
-def _adds_parts(op: Operation) -> bool:
-    """Return whether a kernel of its own adds the cumulative sums of parts to those of `op`.
-
-    XLA computes cumulative sums from those of parts (`reduce_window_rewriter.cc`). The last addition is elementwise, so
-    that users can compute it.
-    """
-    if not isinstance(op, ReduceWindowOp) or shape_of(op.results[0]) != shape_of(op.operands[0]):
-        return False
-    windows = zip(op.window_dimensions.get_values(), shape_of(op.results[0]), strict=True)
-    users = [use.operation for result in op.results for use in uses_of(result)]
-    return any(window == size > 1 for window, size in windows) and not (users and all(map(can_be_fused, users)))
