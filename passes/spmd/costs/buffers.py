@@ -35,7 +35,7 @@ from sdy.passes.spmd.costs.kernel_dependences import Dependences, inputs_of
 from sdy.passes.spmd.costs.kernel_order import has_ordering_barriers, scheduled
 from sdy.passes.spmd.costs.kernels import Copy, Kernel, kernels_of, source
 from sdy.passes.spmd.costs.layout_copies import layout_copies
-from sdy.passes.spmd.costs.widening import WIDTH, is_wide
+from sdy.passes.spmd.costs.widening import width
 from sdy.stablehlo.control_flow import CaseOp, IfOp, WhileOp
 from sdy.stablehlo.windows import SelectAndScatterOp
 
@@ -382,7 +382,7 @@ class _Allocator:
                 buffer.read(self._now)
 
     def _scale(self, value: SSAValue) -> int:
-        return WIDTH if self._backend is Backend.CPU and is_wide(value) else 1
+        return width(value) if self._backend is Backend.CPU else 1
 
     def _make(self, copy: Copy) -> None:
         buffer = self._copy_buffers[copy] = self._temporary(copy.operand, copy.scale)

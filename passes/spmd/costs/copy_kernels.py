@@ -1,6 +1,6 @@
 """Kernels that copy operands: XLA for CPUs runs them as soon as the operands are there.
 
-The copies have other orders of dimensions, or are f32 instead of a narrow float. Operations share equal copies.
+The copies have other orders of dimensions, or take more memory. Operations share equal copies.
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -12,18 +12,19 @@ from sdy.passes.spmd.costs.backend import Backend
 from sdy.passes.spmd.costs.in_place import is_reshaped_for
 from sdy.passes.spmd.costs.kernels import Copy, Kernel, can_be_computed_again, source, uses_of
 from sdy.passes.spmd.costs.layout_copies import layout_copies, order_of_copy
-from sdy.passes.spmd.costs.widening import WIDTH, is_widened, is_written_wide, widened_in_loop
+from sdy.passes.spmd.costs.widening import WIDTH, widened_in_loop, width_for, written_width
 
 
 def with_copies(kernels: Sequence[Kernel]) -> Iterator[Kernel]:
     """Yield the kernels of a block, and before each one those that copy its operands."""
     kernel_of: dict[Operation | Block, Kernel] = {kernel.operation: kernel for kernel in kernels}
-    made: dict[tuple[SSAValue, Hashable], Copy] = {}
+    made: dict[tuple[SSAValue, Hashable, int], Copy] = {}
     for kernel in kernels:
         op, copies = kernel.operation, list[Copy]()
         reordered = {*layout_copies(op, Backend.CPU)}
         for operand, scale in _copied(kernel, reordered):
-            key = source(operand), order_of_copy(op, operand) if operand in reordered else None
+            order = order_of_copy(op, operand) if operand in reordered else None
+            key = source(operand), order, scale
             if key not in made:
                 made[key] = Copy(operand, scale)
                 yield _copying(made[key], op, kernel_of)
@@ -37,9 +38,9 @@ def _copied(kernel: Kernel, reordered: set[SSAValue]) -> Iterator[tuple[SSAValue
     for operand in dict.fromkeys(op.operands):
         if source(operand) not in kernel.reads:
             continue
-        is_wide = is_widened(op, operand)
-        if operand in reordered or (is_wide and not is_written_wide(operand)):
-            yield operand, WIDTH if is_wide else 1
+        width = width_for(op, operand)
+        if operand in reordered or width > written_width(operand):
+            yield operand, width
     yield from ((operand, WIDTH) for operand in widened_in_loop(op))
 
 
