@@ -3,7 +3,8 @@
 Time is the sequence of the kernels that run, those of loops, branches and called functions included, each once. A
 buffer may hold several values after each other, and is free in between:
 
-- a loop keeps a carried value in one buffer: the next value is written there once nothing reads the last one;
+- a loop keeps a carried value in one buffer: the next value is written there once nothing reads the last one. What does
+  not depend on the iteration is computed before the loop, and kept until it ends;
 - branches and called functions write the results of their operation;
 - an elementwise operation, `dynamic_update_slice` or scatter overwrites an operand that nothing reads afterwards;
 - a reshape or a transpose is a view of its operand;
@@ -31,6 +32,7 @@ from sdy.passes.spmd.costs.backend import Backend
 from sdy.passes.spmd.costs.copy_kernels import with_copies
 from sdy.passes.spmd.costs.cumulative import adds_parts
 from sdy.passes.spmd.costs.in_place import in_place, overwritable, passed_on, returned_by_branches, views
+from sdy.passes.spmd.costs.hoisting import hoisted_operations
 from sdy.passes.spmd.costs.kernel_dependences import Dependences, inputs_of
 from sdy.passes.spmd.costs.kernel_order import has_ordering_barriers, scheduled
 from sdy.passes.spmd.costs.kernels import Copy, Kernel, kernels_of, source
@@ -172,6 +174,8 @@ class _Allocator:
         self._buffer_of: dict[SSAValue, Buffer] = {}
         self._donated: Mapping[Buffer, SSAValue] = {}
         """The donated arguments of the main function that results alias, by their buffers."""
+        self._hoisted = set[Operation]()
+        """The operations that XLA computes before the loops around them."""
         self._operations: list[Operation] = []
         self._begins: list[int] = []
         self._temporaries: list[Buffer] = []
@@ -240,7 +244,8 @@ class _Allocator:
 
     def _scheduled(self, block: Block) -> Sequence[Kernel]:
         if block not in self._kernels:
-            kernels = kernels_of([op for op in block.ops if self._runs(op)], self._backend)
+            operations = [op for op in block.ops if self._runs(op) and op not in self._hoisted]
+            kernels = kernels_of(operations, self._backend)
             if self._copies_early:
                 kernels = [*with_copies(kernels)]
             self._kernels[block] = kernels if block is self._in_order else scheduled(kernels, self._backend)
@@ -414,9 +419,23 @@ class _Allocator:
     def _loop(self, loop: WhileOp, buffers: Sequence[Buffer]) -> None:
         for region in loop.regions:
             self._buffer_of.update(zip(region.block.args, buffers, strict=True))
+        hoisted = [*map(self._temporary, self._hoist(loop))]
+        for buffer in hoisted:
+            buffer.write(buffer.value, self._now)
         self._run(loop.cond.block, frozenset(), ())
         arguments = zip(loop.body.block.args, passed_on(loop), strict=True)
         self._run(loop.body.block, {argument for argument, is_passed_on in arguments if not is_passed_on}, buffers)
+        for buffer in hoisted:
+            buffer.read(self._now)
+
+    def _hoist(self, loop: WhileOp) -> Iterator[SSAValue]:
+        """Take the invariant operations out of the body of a loop; yield their results that the loop reads."""
+        hoisted = hoisted_operations(loop)
+        self._hoisted |= hoisted
+        for op in hoisted:
+            for result in op.results:
+                if any(use.operation not in hoisted for use in result.uses):
+                    yield result
 
     def _call(self, block: Block, operands: Sequence[SSAValue], buffers: Sequence[Buffer]) -> None:
         for argument, operand in zip(block.args, operands, strict=True):

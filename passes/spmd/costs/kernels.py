@@ -25,7 +25,9 @@ from sdy.passes.spmd.value_numbers import ValueNumbers
 from sdy.rules import movement
 from sdy.rules.elementwise import POINTWISE
 from sdy.rules.other_dialects import CHLO
+from sdy.stablehlo.constants import IotaOp
 from sdy.stablehlo.control_flow import OptimizationBarrierOp
+from sdy.stablehlo.custom_call import APPROXIMATE_TOP_K, CustomCallOp
 from sdy.stablehlo.dot import DotGeneralOp
 from sdy.stablehlo.reduction import ReduceOp
 from sdy.stablehlo.shape import ConcatenateOp
@@ -255,7 +257,7 @@ class _Fusion:
     def _fuses(self, user: Operation, index: int) -> bool:
         """Return whether `user` can compute its operand `index` in its kernel."""
         is_read = not index and user.name in _READS_FROM_MEMORY[self._backend]
-        is_fusing = can_be_fused(user) or user.name in _FUSING or _joins(user, index)
+        is_fusing = can_be_fused(user) or user.name in _FUSING or _joins(user, index) or _numbers(user, index)
         return is_fusing and not is_read and not self._reads_operands(user)
 
     def _reads_operands(self, op: Operation) -> bool:
@@ -317,7 +319,7 @@ def _is_cheap(op: Operation) -> bool:
     return (
         op.name in _FREE
         or _is_taken_apart(op)
-        or sum(_rank(operand) >= rank for operand in {*op.operands} if not _is_free(operand)) <= 1
+        or sum(_rank(operand) >= rank for operand in {*op.operands} if not _is_free_value(operand)) <= 1
     )
 
 
@@ -335,8 +337,13 @@ def _is_constant(value: SSAValue) -> bool:
     return isinstance(owner, Operation) and owner.name == "stablehlo.constant"
 
 
-def _is_free(value: SSAValue) -> bool:
-    return isinstance(value.owner, Operation) and value.owner.name in _FREE
+def _is_free_value(value: SSAValue) -> bool:
+    return isinstance(value.owner, Operation) and is_free(value.owner)
+
+
+def is_free(op: Operation) -> bool:
+    """Return whether every kernel computes `op` for itself."""
+    return op.name in _FREE
 
 
 def _rank(value: SSAValue) -> int:
@@ -374,6 +381,12 @@ def _is_taken_apart(op: Operation) -> bool:
     return isinstance(op, ConcatenateOp) and all(
         _joins(use.operation, use.index) or _reads_one_part(use.operation, op) for use in uses_of(op.result)
     )
+
+
+def _numbers(op: Operation, index: int) -> bool:
+    """Return whether `op` knows the positions that its operand holds: XLA makes a top-k of values alone of it."""
+    is_approximate = isinstance(op, CustomCallOp) and op.call_target_name.data == APPROXIMATE_TOP_K
+    return is_approximate and isinstance(op.operands[index].owner, IotaOp)
 
 
 def _reads_one_part(op: Operation, concatenation: ConcatenateOp) -> bool:
