@@ -31,8 +31,8 @@ from sdy.passes.common.symbols import Symbols
 from sdy.passes.spmd.costs.backend import Backend
 from sdy.passes.spmd.costs.copy_kernels import with_copies
 from sdy.passes.spmd.costs.cumulative import adds_parts
-from sdy.passes.spmd.costs.in_place import in_place, overwritable, passed_on, returned_by_branches, views
 from sdy.passes.spmd.costs.hoisting import hoisted_operations
+from sdy.passes.spmd.costs.in_place import in_place, overwritable, passed_on, returned_by_branches, views
 from sdy.passes.spmd.costs.kernel_dependences import Dependences, inputs_of
 from sdy.passes.spmd.costs.kernel_order import has_ordering_barriers, scheduled
 from sdy.passes.spmd.costs.kernels import Copy, Kernel, kernels_of, source
