@@ -223,10 +223,10 @@ class _Allocator:
                 self._copy(argument)
                 copied.remove(argument)
             expiring = {value for value in kernel.reads if value in owned and last_read[value] == index}
-            self._read(kernel)
+            self._read(kernel, _passed_on_by(kernel.operation))
             self._allocate(kernel, expiring, goals)
             if isinstance(kernel.operation, _WITH_BLOCKS):
-                self._read(kernel)
+                self._read(kernel, self._only_hoisted(kernel.operation))
         for value, target in zip(kernels[-1].operation.operands, targets, strict=False):
             if self._buffer_of.get(source(value)) is not target:
                 target.write(value, self._now)
@@ -237,10 +237,26 @@ class _Allocator:
         self._buffer_of[argument] = self._temporary(argument)
         self._buffer_of[argument].write(argument, self._now)
 
-    def _read(self, kernel: Kernel) -> None:
-        """Keep the values that a kernel reads until now: until it begins, and until the loops inside of it end."""
+    def _read(self, kernel: Kernel, done: Set[SSAValue] = frozenset()) -> None:
+        """Keep the values that a kernel reads, without those in `done`, until now.
+
+        A kernel reads them until it begins, and until the loops inside of it end.
+        """
         for value in kernel.reads:
-            self._buffer_of[value].read(self._now)
+            if value not in done:
+                self._buffer_of[value].read(self._now)
+
+    def _only_hoisted(self, op: Operation) -> Set[SSAValue]:
+        """Return the operands that a loop needs for nothing but what is computed before it."""
+        if not isinstance(op, WhileOp):
+            return frozenset()
+        done, needed = set[SSAValue](), set[SSAValue]()
+        blocks = zip(op.operands, op.cond.block.args, op.body.block.args, passed_on(op), strict=True)
+        for operand, *arguments, is_passed_on in blocks:
+            users = {use.operation for argument in arguments for use in argument.uses}
+            is_done = is_passed_on and users <= {*self._hoisted, op.body.block.last_op}
+            (done if is_done else needed).add(source(operand))
+        return done - needed
 
     def _scheduled(self, block: Block) -> Sequence[Kernel]:
         if block not in self._kernels:
@@ -291,7 +307,7 @@ class _Allocator:
                     continue
                 until = occupied.get(goal, -1)
                 overwritten = [operand for operand, other in (*in_place(op), *overwritable(kernel)) if other is result]
-                overwrites = any(
+                overwrites = adds_parts(op) or any(
                     self._buffer_of.get(source(value)) is goal for value in (*overwritten, *self._copies(op))
                 )
                 argument = replaced.get(goal)
@@ -444,6 +460,15 @@ class _Allocator:
                 buffer.write(argument, self._now)
             self._buffer_of[argument] = buffer
         self._run(block, frozenset(), buffers)
+
+
+def _passed_on_by(op: Operation) -> Set[SSAValue]:
+    """Return the arguments of a loop that its terminator returns unchanged: they are needed as long as the loop is."""
+    loop = op.parent_op()
+    if not isinstance(loop, WhileOp) or op is not loop.body.block.last_op:
+        return frozenset()
+    arguments = zip(loop.body.block.args, passed_on(loop), strict=True)
+    return {argument for argument, is_passed_on in arguments if is_passed_on}
 
 
 def _readers(kernels: Sequence[Kernel], values: Iterable[SSAValue]) -> dict[SSAValue, list[int]]:
