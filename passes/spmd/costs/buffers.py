@@ -324,7 +324,7 @@ class _Allocator:
                 until = max(index, last_read.get(result, -1)) if result in viewed else index
                 if (
                     result in goals
-                    and (value in self._host) is (result in self._host)
+                    and self._are_in_one_memory(value, result)
                     and value in kernel.reads
                     and last_read[value] <= until
                 ):
@@ -349,7 +349,11 @@ class _Allocator:
         begin = self._now
         viewed = {result: self._buffer_of[value] for value, result in views(kernel)}
         overwritten = self._overwritten(kernel, expiring)
-        aliased = {result for _, result in (*in_place(op), *returned_by_branches(op))}
+        aliased = {
+            result
+            for operand, result in (*in_place(op), *returned_by_branches(op))
+            if self._are_in_one_memory(source(operand), result)
+        }
         buffers: list[Buffer] = []
         for result in op.results:
             scale = self._scale(result)
@@ -402,6 +406,9 @@ class _Allocator:
             for buffer in parts:
                 buffer.read(self._now)
 
+    def _are_in_one_memory(self, *values: SSAValue) -> bool:
+        return len({value in self._host for value in values}) == 1
+
     def _scale(self, value: SSAValue) -> int:
         return width(value) if self._backend is Backend.CPU else 1
 
@@ -424,7 +431,7 @@ class _Allocator:
             if (
                 value in left
                 and result not in overwritten
-                and (value in self._host) is (result in self._host)
+                and self._are_in_one_memory(value, result)
                 and self._buffer_of[value].scale == self._scale(result)
             ):
                 left.discard(value)
