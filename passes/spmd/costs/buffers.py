@@ -3,8 +3,8 @@
 Time is the sequence of the kernels that run, those of loops, branches and called functions included, each once. A
 buffer may hold several values after each other, and is free in between:
 
-- a loop keeps a carried value in one buffer: the next value is written there once nothing reads the last one. Operations
-  that do not depend on the iteration run before the loop, and their results are kept until it ends;
+- a loop keeps a carried value in one buffer: the next value is written there once nothing reads the last one;
+- operations that do not depend on the iteration run before a loop, and their results are kept until it ends;
 - branches and called functions write the results of their operation;
 - an elementwise operation, `dynamic_update_slice` or scatter overwrites an operand that nothing reads afterwards;
 - a reshape or a transpose is a view of its operand;
