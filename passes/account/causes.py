@@ -17,7 +17,6 @@ from xdsl.dialects.builtin import (
     LocationAttr,
     ModuleOp,
     NameLoc,
-    NoneAttr,
     StringAttr,
 )
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
@@ -128,6 +127,7 @@ class _Tracer:
     def __init__(self, sources: Sequence[Operation]) -> None:
         self._sources = sources
         self._causes: list[Cause] = []
+        self._marks = _Marks()
         self._present: set[Operation] = set()
 
     def mark_sources(self, local: ModuleOp) -> None:
@@ -145,7 +145,7 @@ class _Tracer:
         if not isinstance(step, _INSERT_RESHARDS):
             return
         for op in operations_of(local, ReshardOp, CollectiveOp):
-            cause = None if _number(op, _CAUSE) is not None else self._cause_of(op)
+            cause = None if self._marks.number(op, _CAUSE) is not None else self._cause_of(op)
             if cause is not None:
                 op.location = _marked(f"{_CAUSE}{len(self._causes)}", op.location)
                 self._causes.append(cause)
@@ -154,13 +154,15 @@ class _Tracer:
         """Read the marks, and remove them."""
         local_ops = operations(local)
         sources = {op: source for op in local_ops if (source := self._source_of(op)) is not None}
-        causes = {op: self._causes[number] for op in local_ops if (number := _number(op, _CAUSE)) is not None}
+        causes = {
+            op: self._causes[number] for op in local_ops if (number := self._marks.number(op, _CAUSE)) is not None
+        }
         for op in local_ops:
-            op.location = _unmarked(op.location)
+            op.location = self._marks.removed(op.location)
             for region in op.regions:
                 for block in region.blocks:
                     for argument in block.args:
-                        argument.location = argument.location and _unmarked(argument.location)
+                        argument.location = argument.location and self._marks.removed(argument.location)
         return TracedProgram(module, local, sources, causes)
 
     def _cause_of(self, op: ReshardOp | CollectiveOp) -> Cause | None:
@@ -199,7 +201,7 @@ class _Tracer:
         return block.args[argument.index] if argument.index < len(block.args) else None
 
     def _source_of(self, op: Operation) -> Operation | None:
-        number = _number(op, _SOURCE)
+        number = self._marks.number(op, _SOURCE)
         return None if number is None else self._sources[number]
 
 
@@ -212,16 +214,51 @@ def _marked(mark: str, location: LocationAttr) -> LocationAttr:
     return unchecked(NameLoc, desc=unchecked(StringAttr, data=mark), location=location)
 
 
-def _number(op: Operation, kind: str) -> int | None:
-    """Return the number in the outermost mark of `kind`."""
-    mark = _find(op.location, kind)
-    return None if mark is None else int(mark.removeprefix(kind))
+class _Marks:
+    """Reads and removes the marks in locations; walks a location that many operations share, as a call stack, once."""
+
+    def __init__(self) -> None:
+        self._unmarked: dict[int, Attribute] = {}
+        """The locations without marks, by `id`, which is valid as long as the location is here."""
+
+    def number(self, op: Operation, kind: str) -> int | None:
+        """Return the number in the outermost mark of `kind`."""
+        mark = self._find(op.location, kind)
+        return None if mark is None else int(mark.removeprefix(kind))
+
+    def removed(self, location: Attribute) -> LocationAttr:
+        """Return `location` without marks."""
+        if self._has_none(location):
+            return cast(LocationAttr, location)
+        match location:
+            case NameLoc() if _is_mark(location):
+                return self.removed(location.location)
+            case NameLoc():
+                return NameLoc(location.desc, self.removed(location.location))
+            case CallSiteLoc():
+                return CallSiteLoc(self.removed(location.callee), self.removed(location.caller))
+            case _:
+                assert isinstance(location, FusedLoc)
+                return FusedLoc(ArrayAttr([self.removed(part) for part in _parts(location)]), location.metadata)
+
+    def _find(self, location: Attribute, kind: str) -> str | None:
+        if self._has_none(location):
+            return None
+        if isinstance(location, NameLoc) and location.desc.data.startswith(kind):
+            return location.desc.data
+        return next((mark for part in _parts(location) if (mark := self._find(part, kind))), None)
+
+    def _has_none(self, location: Attribute) -> bool:
+        if id(location) in self._unmarked:
+            return True
+        if _is_mark(location) or not all(map(self._has_none, _parts(location))):
+            return False
+        self._unmarked[id(location)] = location
+        return True
 
 
-def _find(location: Attribute, kind: str) -> str | None:
-    if isinstance(location, NameLoc) and location.desc.data.startswith(kind):
-        return location.desc.data
-    return next((mark for part in _parts(location) if (mark := _find(part, kind))), None)
+def _is_mark(location: Attribute) -> bool:
+    return isinstance(location, NameLoc) and location.desc.data.startswith((_SOURCE, _CAUSE))
 
 
 def _parts(location: Attribute) -> Sequence[Attribute]:
@@ -234,17 +271,3 @@ def _parts(location: Attribute) -> Sequence[Attribute]:
             return fused_parts(location)
         case _:
             return ()
-
-
-def _unmarked(location: Attribute) -> LocationAttr:
-    match location:
-        case NameLoc() if location.desc.data.startswith((_SOURCE, _CAUSE)):
-            return _unmarked(location.location)
-        case NameLoc() if not isinstance(location.location, NoneAttr):
-            return NameLoc(location.desc, _unmarked(location.location))
-        case CallSiteLoc():
-            return CallSiteLoc(_unmarked(location.callee), _unmarked(location.caller))
-        case FusedLoc():
-            return FusedLoc(ArrayAttr([_unmarked(part) for part in _parts(location)]), location.metadata)
-        case _:
-            return cast(LocationAttr, location)

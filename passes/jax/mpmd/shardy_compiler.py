@@ -1,6 +1,7 @@
 """Shardy's MPMD compiler: the C++ in jaxlib, in a process of its own, because it logs to standard output.
 
 `jaxlib._sdy_mpmd` imports a module by a name of its build, `jax.jaxlib`; an alias in `sys.modules` makes it importable.
+So does an empty module in place of `jax`, whose import takes three times as long as the rest.
 """
 
 import json
@@ -21,21 +22,29 @@ _VERSIONS = "0.10.2 to 0.12.0.1"
 """The versions of jaxlib whose compiler this file was tested with."""
 
 CHILD = """
-import json, os, sys
+import json, os, sys, types
 import jaxlib, jaxlib._jax
 answer = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)  # the compiler logs to standard output
-sys.modules["jax.jaxlib"], sys.modules["jax.jaxlib._jax"] = jaxlib, jaxlib._jax
+sys.modules.update({"jax": types.ModuleType("jax"), "jax.jaxlib": jaxlib, "jax.jaxlib._jax": jaxlib._jax})
 try:
     import jaxlib._sdy_mpmd as mpmd
 except ImportError:
     json.dump(None, answer)
     sys.exit()
-from jax.interpreters import mlir
 from jaxlib.mlir import ir
+from jaxlib.mlir._mlir_libs import _jax_mlir_ext
+from jaxlib.mlir.dialects import chlo, mhlo, mpmd as mpmd_dialect, sdy, stablehlo
 
 request = json.load(sys.stdin)
-with mlir.make_ir_context():
+upstream = ir.DialectRegistry()
+_jax_mlir_ext.register_dialects(upstream)
+with ir.Context() as context:
+    context.append_dialect_registry(upstream)
+    context.load_all_available_dialects()
+    for dialect in (chlo, mpmd_dialect, sdy, stablehlo):
+        dialect.register_dialect(context)
+    mhlo.register_mhlo_dialect(context)
     module = ir.Module.parse(request["text"])
     for phase in request["phases"]:
         options = request["partitioning"] | {"assignment": {
