@@ -20,7 +20,7 @@ def every_edit_invalidates_walks() -> Iterator[None]:
 
     A sample is checked: small modules, whose walks take little time.
     """
-    with checked_walks() if samples.is_thorough() else checked_walks(most=300):
+    with checked_walks() if samples.is_thorough() else checked_walks(most=64):
         yield
 
 
