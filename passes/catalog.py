@@ -91,6 +91,7 @@ _FOLDERS = {
         sdy-reduce-in-stages
         sdy-rematerialize
         sdy-remove-propagation-barriers
+        sdy-remove-unused-results
         sdy-resolve-permutation-factors
         sdy-resolve-single-device-sharding
         sdy-rewrite-as-slices-and-pads

@@ -356,6 +356,7 @@ class PartitionPipeline(Pipeline):
         from sdy.passes.partitioning.pad_for_divisibility import PadForDivisibilityPass
         from sdy.passes.partitioning.reduce_in_stages import ReduceInStagesPass
         from sdy.passes.partitioning.remove_propagation_barriers import RemovePropagationBarriersPass
+        from sdy.passes.partitioning.remove_unused_results import RemoveUnusedResultsPass
         from sdy.passes.partitioning.resolve_single_device_sharding import ResolveSingleDeviceShardingPass
         from sdy.passes.partitioning.rewrite_as_slices_and_pads import RewriteAsSlicesAndPadsPass
         from sdy.passes.partitioning.scatter_in_stages import ScatterInStagesPass
@@ -381,6 +382,7 @@ class PartitionPipeline(Pipeline):
         yield ScatterInStagesPass()
         yield ReduceInStagesPass()
         yield AccumulateInStagesPass()
+        yield RemoveUnusedResultsPass()
         yield from insert_reshards(True, self.dump_directory, least_communication=True)
         yield DropShardingRulesPass()
         yield MarkRowLoopsPass()
@@ -393,6 +395,7 @@ class PartitionPipeline(Pipeline):
             least_communication=True,
         )
         yield InlineOperatorsPass()
+        yield RemoveUnusedResultsPass()
         yield KeepOwnSlicesPass()
         yield ReduceSumsOncePass(self.hardware)
         yield SumAfterLoopsPass(self.hardware)

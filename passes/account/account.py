@@ -31,6 +31,7 @@ from sdy.passes.account.summary import name_of_place
 from sdy.passes.account.unsharded import unsharded_hint
 from sdy.passes.common.argument_names import given_name
 from sdy.passes.common.call_graph import main_function
+from sdy.passes.common.immutable import Immutable
 from sdy.passes.jax.api.compile import CompiledProgram, compile, partitioned_by_xla
 from sdy.passes.jax.device_hardware import backend_of
 from sdy.passes.jax.device_mesh import Device
@@ -47,18 +48,32 @@ from sdy.passes.spmd.remat.recomputed import describe_recomputed
 
 
 @dataclass(frozen=True)
-class Compiled:
+class PickledDevice:
+    """A device of another process."""
+
+    id: int
+    platform: str
+    device_kind: str
+
+    @classmethod
+    def of(cls, device: "Device | PickledDevice") -> "PickledDevice":
+        """Return what a pickle keeps of a device."""
+        return cls(device.id, device.platform, device.device_kind)
+
+
+@dataclass(frozen=True)
+class Compiled(Immutable):
     """Costs of a program as compiled by XLA.
 
     Attributes:
-        devices: The devices that the program was compiled for.
+        devices: The devices that the program was compiled for; in another process, their numbers and kinds.
         collectives: The collectives in the optimized HLO by kind, with the bytes of their results; a loop counts once.
         bytes_received: The bytes that a device receives in a run, averaged over devices.
         memory: The peak memory per device in bytes, or None if XLA does not report it.
         received: The collectives of a run by source line, in decreasing order of bytes received.
     """
 
-    devices: tuple[Device, ...]
+    devices: tuple[Device | PickledDevice, ...]
     collectives: Mapping[str, Traffic]
     bytes_received: float
     memory: int | None
@@ -76,9 +91,12 @@ class Compiled:
         """Read the costs from a compiled program."""
         return cls.of(program.devices, program.compiled_text(), program.peak_bytes())
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "devices": tuple(map(PickledDevice.of, self.devices))}
+
 
 @dataclass(frozen=True, repr=False)
-class Account:
+class Account(Immutable):
     """Costs of a partitioned program per device; `str` formats them as tables.
 
     Attributes:
@@ -141,9 +159,12 @@ class Account:
     def compiled(self) -> Compiled | None:
         """The costs as compiled by XLA, or None if there are fewer devices than the mesh has.
 
-        The first access compiles the program.
+        The first access compiles the program; so does pickling the account.
         """
         return self._compile()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "compiled": self.compiled, "_compile": None}
 
     def __str__(self) -> str:
         return format_account(self)
@@ -273,6 +294,7 @@ def _meshes(meshes: Mapping[str, Mesh]) -> str:
     axes = (
         f"@{escape_line(name)} " + ", ".join(f"{escape_line(axis)}={size}" for axis, size in mesh.axes)
         for name, mesh in meshes.items()
+        if mesh.axes
     )
     return "; ".join(axes) or "none"
 

@@ -59,10 +59,9 @@ def summary_of(program: Program, *args: Any, **kwargs: Any) -> Summary:
 
 
 def _is_function(program: Program) -> bool:
-    """Return whether a program takes arguments: it is neither a module nor a file, and has not been lowered."""
+    """Return whether a program takes arguments: it is neither a module nor a file, and has not been traced."""
     if isinstance(program, ModuleOp | str | Path):
         return False
-    from sdy.passes.jax.bindings.from_jax import is_lowered
-    from sdy.passes.jax.stages import LoweredProgram
+    from sdy.passes.jax.bindings.from_jax import has_arguments
 
-    return not isinstance(program, LoweredProgram) and not is_lowered(program)
+    return not has_arguments(program)

@@ -11,7 +11,8 @@ from sdy.passes.layouts import PartitionedLayout, PropagatedLayout, cheapest, la
 from sdy.text import parse
 
 if TYPE_CHECKING:
-    from sdy.passes.jax.stages import JaxProgram, LoweredProgram
+    from sdy.passes.jax.bindings.from_jax import JaxProgram
+    from sdy.passes.jax.stages import LoweredProgram
 
 Program: TypeAlias = "ModuleOp | JaxProgram | str | Path"
 """A module, a file of one, the result of `step.lower(...)`, a program of `sdy.compiler`, or a function."""

@@ -14,6 +14,7 @@ from sdy.passes.auto.front_chart import front_svg
 from sdy.passes.auto.limits import Limit
 from sdy.passes.auto.truth import Recomputation
 from sdy.passes.auto.what_if import Alternatives, ShardingSpec, WhatIf
+from sdy.passes.common.immutable import Immutable
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.network import AxisNames
 from sdy.passes.spmd.costs.step_time import StepCost
@@ -107,7 +108,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, repr=False)
-class Plan:
+class Plan(Immutable):
     """Shardings chosen by `sdy.auto`, which the module now has; `str` formats them as tables."""
 
     mesh: Mesh

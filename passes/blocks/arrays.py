@@ -34,6 +34,11 @@ def empty(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
     return memory[start : start + size].view(dtype).reshape(shape)
 
 
+def native(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the element type in the byte order of this machine, which XLA computes in."""
+    return dtype.newbyteorder("=")
+
+
 def is_shareable(value: Any) -> bool:
     """Return whether a value is an array that XLA can read in place, and large."""
     if not isinstance(value, np.ndarray):
@@ -90,10 +95,15 @@ class Whole(_TypedArray):
 class Mapped(Whole):
     """A memory-mapped file; a region is a copy, and its pages leave the memory of the process."""
 
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The element type of the regions."""
+        return native(self.array.dtype)
+
     def read(self, start: Sequence[int], end: Sequence[int]) -> Array:
         """Return a copy of the elements."""
         region = self.array[tuple(map(slice, start, end))]
-        result = empty(region.shape, region.dtype)
+        result = empty(region.shape, self.dtype)
         self._copy(region, result)
         return result
 
@@ -173,8 +183,9 @@ def reader(argument: Any, dtype: np.dtype[Any] | None = None) -> ArrayReader:
     if package == "zarr":
         return ZarrArray(argument, _stored_dtype(argument))
     if package == "dask":
-        return DaskArray(argument)
-    return Whole(np.asarray(argument, dtype if isinstance(argument, bool | int | float | complex) else None))
+        return DaskArray(argument.astype(native(argument.dtype)))
+    array = np.asarray(argument, dtype if isinstance(argument, bool | int | float | complex) else None)
+    return Whole(array.astype(native(array.dtype), copy=False))
 
 
 def zarr() -> Any:
@@ -206,7 +217,7 @@ def _opened(path: str, dtype: np.dtype[Any] | None) -> Any:
     except (ValueError, EOFError) as problem:
         raise ValueError(f"{path} is not an .npy file of numbers: {problem}") from problem
     is_bytes = dtype is not None and array.dtype.kind == "V" and array.dtype.itemsize == dtype.itemsize
-    return NpyFile(path, array.shape, dtype if dtype is not None and is_bytes else array.dtype)
+    return NpyFile(path, array.shape, dtype if dtype is not None and is_bytes else native(array.dtype))
 
 
 def _span(array: Array) -> int:

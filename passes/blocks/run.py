@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import ml_dtypes
 import numpy as np
 from jax import tree_util
 from xdsl.dialects.builtin import ModuleOp
@@ -21,6 +22,7 @@ from sdy.passes.blocks.dask_graph import dask_arrays, stored_graph
 from sdy.passes.blocks.fit_blocks import fit_blocks
 from sdy.passes.blocks.graph import BlockGraph
 from sdy.passes.blocks.schedule import run as run_graph
+from sdy.passes.jax.api.positional_call import static_positions
 from sdy.passes.jax.bindings.from_jax import from_jax
 
 _WIDE = tuple(map(np.dtype, ("int64", "uint64", "float64", "complex128")))
@@ -36,6 +38,7 @@ def run(
     scheduler: Any = None,
     store: str | Path | None = None,
     block_bytes: int | str | None = None,
+    static_argnums: int | Sequence[int] = (),
 ) -> Any:
     """Run a program in blocks that fit in memory.
 
@@ -52,6 +55,7 @@ def run(
         store: Folder of a Zarr group to write the results to, as `result0` and so on. A run that was interrupted goes
             on from the chunks that are stored there.
         block_bytes: The maximal size of a block; a quarter of `memory` by default.
+        static_argnums: The positions of the arguments of a function that are constants, as in `jax.jit`.
 
     Returns:
         The results as Zarr arrays with `store`, as `dask.array`s with `scheduler`, else as NumPy arrays: a pytree as
@@ -59,6 +63,7 @@ def run(
 
     Raises:
         DiagnosticError: The program is invalid, or a block of an operation exceeds the limit.
+        TypeError: A module is given static arguments.
         ValueError: An argument has another shape or element type than its parameter, or a file is not an array, or
             `scheduler` is an address and `store` is missing, or `memory` or `block_bytes` is no size.
         FileExistsError: `store` has other contents than results.
@@ -67,6 +72,7 @@ def run(
         >>> z = sdy.blocks.run(lambda x, y: jnp.tanh(x @ y), "x.npy", "y.npy", memory="64M", store="z.zarr")
     """
     limit = _bytes(memory, "memory")
+    program, arguments = _without_static(program, arguments, static_argnums)
     given, tree = tree_util.tree_flatten(arguments)
     module, unflatten = _traced(program, given, tree)
     leaves = [*map(_array, given)]
@@ -77,6 +83,23 @@ def run(
         return unflatten(run_on_dask(graph, leaves, scheduler, store))
     results, _ = run_graph(graph, leaves, limit, None if store is None else Path(store))
     return unflatten(results)
+
+
+def _without_static(
+    program: ModuleOp | Callable[..., Any], arguments: tuple[Any, ...], numbers: int | Sequence[int]
+) -> tuple[ModuleOp | Callable[..., Any], tuple[Any, ...]]:
+    """Return the program as a function of the arguments that are not static, and these."""
+    static = static_positions((), len(arguments), {"static_argnums": numbers}) if arguments else set[int]()
+    if not static:
+        return program, arguments
+    if isinstance(program, ModuleOp):
+        raise TypeError("the arguments of a module are arrays: it has no static ones")
+
+    def call(*given: Any) -> Any:
+        others = iter(given)
+        return program(*(value if index in static else next(others) for index, value in enumerate(arguments)))
+
+    return call, tuple(value for index, value in enumerate(arguments) if index not in static)
 
 
 def run_on_dask(graph: BlockGraph, arguments: Sequence[Any], scheduler: Any, store: str | Path | None) -> list[Any]:
@@ -126,6 +149,14 @@ def _is_key(argument: Any) -> bool:
     return isinstance(argument, jax.Array) and jnp.issubdtype(argument.dtype, jax.dtypes.prng_key)
 
 
+def _is_of_jax(dtype: Any) -> bool:
+    """Return whether JAX has an element type: numbers of NumPy but its longest, those of ml_dtypes, and keys."""
+    if not isinstance(dtype, np.dtype):
+        return True
+    is_number = dtype.kind in "biufc" and dtype.name not in ("float96", "float128", "complex192", "complex256")
+    return is_number or hasattr(ml_dtypes, dtype.name)
+
+
 def _traced(
     program: ModuleOp | Callable[..., Any], leaves: Sequence[Any], tree: Any
 ) -> tuple[ModuleOp, Callable[[list[Any]], Any]]:
@@ -136,7 +167,11 @@ def _traced(
     def call(*given: Any) -> Any:
         return program(*given)
 
-    types = [jax.ShapeDtypeStruct(each.shape, each.dtype) for each in map(_typed, leaves)]
+    typed = [*map(_typed, leaves)]
+    for number, each in enumerate(typed):
+        if not _is_of_jax(each.dtype):
+            raise ValueError(f"argument {number} has elements of type {each.dtype}, which JAX does not compute with")
+    types = [jax.ShapeDtypeStruct(each.shape, each.dtype) for each in typed]
     arguments = tree_util.tree_unflatten(tree, types)
     with jax.enable_x64(jax.config.jax_enable_x64 or any(each.dtype in _WIDE for each in types)):
         results = tree_util.tree_structure(jax.eval_shape(program, *arguments))

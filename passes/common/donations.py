@@ -1,10 +1,13 @@
 """Donated arguments of functions, whose buffers results reuse."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 
 from xdsl.dialects.builtin import ArrayAttr, BoolAttr, DictionaryAttr, IntegerAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
+
+from sdy.passes.common.properties import num_bytes
 
 _DONOR, _ALIASED = "jax.buffer_donor", "tf.aliasing_output"
 _DONATED = {_DONOR, _ALIASED}
@@ -19,7 +22,8 @@ def is_donated(function: FuncOp, index: int) -> bool:
 def aliases(function: FuncOp) -> Mapping[int, int]:
     """Return the indices of the results that reuse the buffers of donated arguments, by the argument's index.
 
-    A result has the type of its argument. Where no result is specified, XLA takes the first one that is left.
+    A specified result has the type of its argument. Otherwise, XLA takes the first one that is left of as many bytes
+    (`optimize_input_output_buffer_alias.cc`).
     """
     inputs, results = function.function_type.inputs.data, function.function_type.outputs.data
     donated = [index for index in range(len(inputs)) if is_donated(function, index)]
@@ -29,13 +33,14 @@ def aliases(function: FuncOp) -> Mapping[int, int]:
         for index, result in specified.items()
         if result is not None and results[result : result + 1] == (inputs[index],)
     }
-    free: dict[Attribute, list[int]] = {}
+    free: dict[int, list[int]] = defaultdict(list)
     for number in reversed(range(len(results))):
         if number not in found.values():
-            free.setdefault(results[number], []).append(number)
+            free[num_bytes(results[number])].append(number)
     for index in donated:
-        if index not in found and free.get(inputs[index]):
-            found[index] = free[inputs[index]].pop()
+        size = num_bytes(inputs[index])
+        if index not in found and size and free[size]:
+            found[index] = free[size].pop()
     return found
 
 

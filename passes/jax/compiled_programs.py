@@ -6,9 +6,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from xdsl.dialects.builtin import ModuleOp
+
 from sdy.diagnostics import Location, location_of
 from sdy.ir.walking import operations
 from sdy.passes.common.call_graph import main_function
+from sdy.passes.jax.bindings.from_jax import module_of
 from sdy.passes.jax.compilation import Compilation, PropagatedProgram
 from sdy.passes.jax.compiler_context import Compiler
 from sdy.passes.jax.jax_internals import ToCompile
@@ -38,6 +41,9 @@ class CompiledInBlock(LoweredProgram):
         """The source line of the first operation, or None if it is unknown."""
         main = main_function(self._compilation.declared)
         return next((place for op in operations(main)[1:] if (place := location_of(op))), None)
+
+    def from_jax(self) -> ModuleOp:
+        return module_of(self._in_jax.module)
 
     @cached_property
     def _compilation(self) -> Compilation:

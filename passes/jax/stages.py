@@ -13,8 +13,10 @@ from jax.sharding import AbstractMesh
 from jax.tree_util import tree_leaves
 from xdsl.dialects.builtin import ModuleOp
 
+from sdy.passes.common.immutable import OfThisProcess
+from sdy.passes.jax.bindings.bound_arguments import with_bound_arguments
 from sdy.passes.jax.bindings.call_trees import CallTrees, call_trees_of
-from sdy.passes.jax.bindings.from_jax import from_jax
+from sdy.passes.jax.bindings.from_jax import JaxProgram, Staged, from_jax, from_lowered
 from sdy.passes.jax.compilation import Compilation, PropagatedProgram, inner_compilers
 from sdy.passes.jax.compiler_context import Compiler, compares_layouts, memory_of, policy_of, use_compilers
 from sdy.passes.jax.device_mesh import refuse_abstract
@@ -25,7 +27,6 @@ from sdy.passes.jax.refused_kernels import explain_refused_kernels
 from sdy.passes.layouts import partitioner_for
 from sdy.passes.policy import Policy
 from sdy.passes.python.program import to_python
-from sdy.type_helpers import Function
 
 
 class _AsInJax:
@@ -38,7 +39,7 @@ class _AsInJax:
         return self if stage is None else getattr(stage._in_jax, self._name)
 
 
-class Compiled(jax.stages.Compiled):
+class Compiled(OfThisProcess, jax.stages.Compiled):
     """A `jax.stages.Compiled` with a description as its repr."""
 
     describe: Callable[[], str]
@@ -55,7 +56,7 @@ class Compiled(jax.stages.Compiled):
         return f"<{self.describe()}>"
 
 
-class LoweredProgram(ABC):
+class LoweredProgram(Staged):
     """A program lowered by JAX: its propagated `module` and its partitioned `program`."""
 
     name: str
@@ -129,6 +130,9 @@ class Lowered(LoweredProgram):
     def __repr__(self) -> str:
         return f"<sdy.jit({self.name}), lowered {self.program.signature}>"
 
+    def from_jax(self) -> ModuleOp:
+        return from_lowered(self._in_jax)
+
     @cached_property
     def _compilation(self) -> Compilation:
         lowered = ToCompile.of(self._in_jax)
@@ -198,7 +202,7 @@ class Lowerable(ABC):
 
 
 @dataclass(frozen=True, repr=False)
-class Traced:
+class Traced(Staged):
     """A traced function, with the attributes of `jax.stages.Traced`. Calling it calls the function."""
 
     _in_jax: jax.stages.Traced
@@ -236,6 +240,9 @@ class Traced:
             lowered = lower_with_placements(self._in_jax, **for_export)
         return Lowered(self.fun_name, lowered, self._compilers)
 
+    def from_jax(self) -> ModuleOp:
+        return from_lowered(self.lower()._in_jax, self.jaxpr)
+
     def _lower_for_export(self, *, lowering_platforms: tuple[str, ...], **options: Any) -> jax.stages.Lowered:
         """Lower the partitioned program in the form that `jax.export` saves."""
         if any(is_symbolic_dim(size) for aval in tree_leaves(self.in_avals) for size in aval.shape):
@@ -254,22 +261,15 @@ class Traced:
         )
 
 
-JaxProgram = LoweredProgram | jax.stages.Lowered | Function[Any]
-"""The result of `step.lower(...)` or `step.trace(...)`, a program of `sdy.compiler`, or a function, jitted or not."""
-
-
 def lowered(program: JaxProgram, *args: Any, **kwargs: Any) -> LoweredProgram | ModuleOp:
     """Lower a program: one of `sdy.jit` to its `Lowered`, any other to a module that has not been propagated.
 
     Raises:
         TypeError: Arguments are given for a traced or lowered program.
     """
+    program, args, kwargs = with_bound_arguments(program, args, kwargs)
     if isinstance(program, Lowerable):
         return program.lower(*args, **kwargs)
-    if isinstance(program, Traced):
-        program = program.lower()
-    if not isinstance(program, LoweredProgram):
+    if not isinstance(program, Traced | LoweredProgram) or args or kwargs:
         return from_jax(program, *args, **kwargs)
-    if args or kwargs:
-        raise TypeError("a lowered program already has its arguments: pass none")
-    return program
+    return program.lower() if isinstance(program, Traced) else program

@@ -29,13 +29,12 @@ from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.chlo.creation import TopKOp
 from sdy.stablehlo.constants import IotaOp
 from sdy.stablehlo.control_flow import ReturnOp
-from sdy.stablehlo.custom_call import CustomCallOp
+from sdy.stablehlo.custom_call import APPROXIMATE_TOP_K, CustomCallOp
 from sdy.stablehlo.elementwise import MulOp
 from sdy.stablehlo.emitter import Emitter, with_shape
 from sdy.stablehlo.gather import GatherOp
 from sdy.stablehlo.sort import SortOp
 
-_APPROXIMATE = "ApproxTopK"
 _CONFIG = "mhlo.backend_config"
 
 
@@ -71,7 +70,7 @@ class TopKInStagesPass(AnalysisPreservingPass):
         symbols = Symbols(op)
         for call in operations_of(op, CustomCallOp):
             config = call.attributes.get(_CONFIG)
-            if call.call_target_name.data != _APPROXIMATE or not isinstance(config, DictionaryAttr):
+            if call.call_target_name.data != APPROXIMATE_TOP_K or not isinstance(config, DictionaryAttr):
                 continue
             numbers = {name: value.value.data for name, value in config.data.items() if isinstance(value, IntegerAttr)}
             [comparator] = call.called_computations.data

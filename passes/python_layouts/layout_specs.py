@@ -8,6 +8,7 @@ from typing import Any
 from jax.sharding import PartitionSpec
 from xdsl.dialects.builtin import ModuleOp
 
+from sdy.passes.common.immutable import Immutable
 from sdy.passes.jax.bindings.call_trees import trace_of
 from sdy.passes.layouts import PartitionedLayout
 from sdy.passes.python.device_axes import DeviceAxes
@@ -32,7 +33,7 @@ class ConstrainedResult:
 
 
 @dataclass(frozen=True, repr=False)
-class LayoutSpecs:
+class LayoutSpecs(Immutable):
     """The shardings of a program.
 
     Attributes:
@@ -53,15 +54,22 @@ class LayoutSpecs:
     argument_specs: tuple[tuple[Keys, PartitionSpec], ...]
     result_specs: tuple[tuple[Keys, PartitionSpec], ...]
     _equations: Sequence[tuple[Equation, Rule]]
-    _module: ModuleOp
-    _layout: PartitionedLayout
+    _module: ModuleOp | None
+    """The program; None in other processes than the one that propagated it."""
+    _layout: PartitionedLayout | None
+
+    def __getstate__(self) -> dict[str, Any]:
+        measured = {"received_alone": self.received_alone, "_constrained": self._constrained}
+        return {**vars(self), **measured, "_equations": (), "_module": None, "_layout": None}
 
     @cached_property
     def received_alone(self) -> ReceivedBytes | None:
         """The bytes that a device receives with the shardings of arguments and results under `jax.jit`, and under sdy.
 
-        The first access compiles the program twice. None if there are fewer devices than the mesh has.
+        The first access, or pickling, compiles the program twice. None if there are fewer devices than the mesh has.
         """
+        assert self._module is not None
+        assert self._layout is not None
         return received_bytes(self._module, self._layout)
 
     @property
@@ -106,5 +114,6 @@ class LayoutSpecs:
         return rules
 
     def _received_with(self, rules: EquationRules) -> float:
+        assert self._module is not None
         arguments, results = ([spec for _, spec in each] for each in (self.argument_specs, self.result_specs))
         return bytes_with_rules(trace_of(self._module).jaxpr, self.axes, arguments, results, rules)

@@ -77,7 +77,10 @@ class Specs(LayoutSpecs):
 
         Raises:
             ValueError: The program recomputes nothing: it fits, or has no limit of memory.
+            RuntimeError: Another process made the specs.
         """
+        if self._layout is None or self._module is None:
+            raise RuntimeError("another process made the specs: only that process has the program")
         recomputed = companion(self._layout.local, Recomputed)
         if not recomputed.values and not recomputed.offloaded:
             raise ValueError(f"'{self.name}' recomputes nothing: plan or compile it with a smaller limit of memory")

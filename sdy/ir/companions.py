@@ -6,12 +6,12 @@ A companion is copied when `clone(module)` copies the module, is never printed, 
     companion(clone(module), History).runs         # the same runs, with the values of the clone
 
 xDSL operations can only hold attributes, which are printed, and its `clone` does not return the mapping from values to
-their clones. A module with companions therefore gets an instance method `clone` that copies them, too.
+their clones. A module with companions therefore gets instance methods `clone` and `__deepcopy__` that copy them, too.
+Pickles have no companions.
 """
 
 from collections.abc import Sequence
-from functools import cached_property
-from types import MethodType
+from functools import cached_property, partial
 from typing import Any, Protocol, Self, TypeVar, cast
 
 from xdsl.dialects.builtin import ModuleOp
@@ -122,11 +122,19 @@ def clone_alone(module: ModuleOp) -> ModuleOp:
     return cast(ModuleOp, building.clone(module))
 
 
+class _Companions(dict[type[Any], Any]):
+    """Companions by their class; a pickle of them is empty."""
+
+    def __reduce__(self) -> tuple[type["_Companions"], tuple[()]]:
+        return _Companions, ()
+
+
 def _companions(module: ModuleOp) -> dict[type[Any], Any]:
     parts = vars(module)
     if _COMPANIONS not in parts:
-        parts[_COMPANIONS] = {}
-        parts["clone"] = MethodType(_clone_with_companions, module)
+        parts[_COMPANIONS] = _Companions()
+        parts["clone"] = partial(_clone_with_companions, module)
+        parts["__deepcopy__"] = partial(_deep_copy, module)
     return parts[_COMPANIONS]
 
 
@@ -135,6 +143,10 @@ def _clone_with_companions(module: ModuleOp, *arguments: Any, **options: Any) ->
     copy = type(module).clone(module, *arguments, **options)
     _copy_companions(module, copy)
     return copy
+
+
+def _deep_copy(module: ModuleOp, memo: dict[int, Any]) -> ModuleOp:
+    return memo.setdefault(id(module), clone(module))
 
 
 def _copy_companions(module: ModuleOp, copy: ModuleOp) -> None:

@@ -1,4 +1,4 @@
-"""Elements of constants: dense, splat or sparse.
+"""Elements of constants, dense, splat or sparse, and strings with a type.
 
 A splat with more elements than MLIR would print as a list is stored once, whatever the shape: the data of its
 `DenseIntOrFPElementsAttr` are the bytes of one element.
@@ -7,7 +7,7 @@ A splat with more elements than MLIR would print as a list is stored once, whate
 import math
 from typing import Any, cast
 
-from xdsl.dialects.builtin import AnyDenseElement, BytesAttr, DenseIntOrFPElementsAttr, RankedStructure
+from xdsl.dialects.builtin import AnyDenseElement, BytesAttr, DenseIntOrFPElementsAttr, RankedStructure, StringAttr
 from xdsl.ir import Attribute, BuiltinAttribute, ParametrizedAttribute, SSAValue
 from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.printer import Printer
@@ -55,6 +55,21 @@ def folded_elements(value: SSAValue) -> DenseIntOrFPElementsAttr | None:
     """Return the elements of the constant that defines `value`; None if no constant does."""
     constant = ConstantLike.get_constant_value(value)
     return constant if isa(constant, DenseIntOrFPElementsAttr) else None
+
+
+@irdl_attr_definition
+class TypedStringAttr(ParametrizedAttribute, BuiltinAttribute):
+    """A string with a type other than `none`: `"value" : i64`."""
+
+    name = "builtin.typed_string"
+    value: StringAttr = param_def()
+    type: Attribute = param_def()
+
+    def print_builtin(self, printer: Printer) -> None:
+        """Print the string and its type."""
+        printer.print_attribute(self.value)
+        printer.print_string(" : ")
+        printer.print_attribute(self.type)
 
 
 @irdl_attr_definition

@@ -52,6 +52,9 @@ API_VERSIONS = (
 )
 """The names of the API versions, by number."""
 
+APPROXIMATE_TOP_K = "ApproxTopK"
+"""The target of the calls of `jax.lax.approx_max_k` and `approx_min_k`."""
+
 ORIGINAL_API = IntegerAttr(1, i32)
 TYPED_FFI = 4
 

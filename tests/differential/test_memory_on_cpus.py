@@ -74,6 +74,15 @@ def distances(a: Array, b: Array) -> Array:
     return ((a[:, None] - b) ** 2).sum(-1).argmin(1)
 
 
+def solved_twice(a: Array, b: Array) -> Array:
+    return jax.scipy.linalg.solve_triangular(a, jax.scipy.linalg.solve_triangular(a, b), trans=1)
+
+
+def layers_of_cast(weight: Array, x: Array) -> Array:
+    """Apply a layer four times, and compute its weight in each."""
+    return lax.fori_loop(0, 4, lambda _, x: jnp.tanh(x @ jnp.exp(weight)), x)
+
+
 def gradient(function: Callable[..., Array], *numbers: int) -> Callable[..., Any]:
     return jax.grad(lambda *arguments: jnp.tanh(function(*arguments)).sum(), numbers)
 
@@ -106,6 +115,17 @@ KINDS = {
     "factorization": kind(jnp.linalg.cholesky, (MATRICES, BATCH)),
     "linear system": kind(jnp.linalg.solve, (MATRICES, BATCH), ((8, 256, 64), BATCH)),
     "orthogonal factor": kind(lambda a: jnp.linalg.qr(a)[0], (MATRICES, BATCH)),
+    "both factors": kind(jnp.linalg.qr, (MATRICES, BATCH)),
+    "inverse": kind(jnp.linalg.inv, (MATRICES, BATCH)),
+    "two systems with one matrix": kind(solved_twice, (MATRICES, BATCH), ((8, 256, 64), BATCH)),
+    "cumulative sums": kind(lambda x: jnp.cumsum(x, 1), (X, BATCH)),
+    "cumulative sums of multiples": kind(lambda x: jnp.cumsum(x * 2, 1) + 1, (X, BATCH)),
+    "cumulative sums of integers": kind(lambda x: jnp.cumsum(x * 2, 1), (X, BATCH), dtype="int32"),
+    "sort, gradient": kind(gradient(lambda x: jnp.sort(x, 1), 0), (X, BATCH)),
+    "reflected padding": kind(lambda x: jnp.pad(x, ((0, 0), (3, 3)), mode="reflect"), (X, BATCH)),
+    "positions in a table": kind(lambda x, y: jnp.searchsorted(y, x), (X, BATCH), ((512,), WHOLE)),
+    "invariants of a loop": kind(layers_of_cast, (SQUARE, WHOLE), ((4096, 256), BATCH)),
+    "approximate top-k": kind(lambda x: lax.approx_max_k(x, 8), (X, BATCH)),
     "outer products": kind(lambda a, b: jnp.einsum("bi,bj->bij", a, b) + 1, ((64, 128), BATCH), ((64, 128), BATCH)),
     "transposed product": kind(lambda x, w: (x @ w).T, (X, BATCH), (UP, WHOLE)),
     "batched products": kind(lambda a, b: jnp.einsum("bij,bjk,bkl->bil", a, b, a), *[(MATRICES, BATCH)] * 2),
@@ -128,7 +148,11 @@ KINDS = {
 }
 
 
-OTHERWISE = {"softmax": "XLA computes the exponential beside x", "layers": "XLA does not copy the weights"}
+OTHERWISE = {
+    "softmax": "XLA computes the exponential beside x",
+    "layers": "XLA does not copy the weights",
+    "both factors": "XLA copies the first factor before it computes the second",
+}
 """Programs that need other memory than predicted if the first argument is donated."""
 
 

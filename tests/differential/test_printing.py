@@ -33,6 +33,8 @@ TEXTS = {
     } : () -> ()""",
     "affine_sets": """"a.b"() {a = affine_set<() : (1 >= 0)>, b = affine_set<(d0) : ()>,
         c = affine_set<(d0, d1)[s0] : (d0 == d1, d0 <= s0, d0 + 1 >= d1 * 2)>} : () -> ()""",
+    "typed_strings": """"a.b"() {a = "x" : i64, b = ["y" : !stablehlo.token, "" : none],
+        c = {"d e" = "\\22" : tensor<2xf32>}} : () -> ()""",
     "alias_order": """module attributes {m.b = affine_map<(d0) -> (d0)>, m.a = [affine_set<(d0) : (d0 >= 0)>]} {
         "a.b"() ({
             "a.c"() {a = affine_map<(d0) -> (d0 + 2)>} : () -> memref<4xf32, affine_map<(d0) -> (d0 + 3)>>

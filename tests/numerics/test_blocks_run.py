@@ -65,6 +65,41 @@ def test_arguments_of_every_kind(kind: str, tmp_path: Path) -> None:
     assert np.allclose(result["sums"][0], x.sum(0), atol=1e-4)
 
 
+@pytest.mark.parametrize("kind", ["numpy", "files", "mapped", "zarr", "dask"])
+def test_arguments_in_the_other_byte_order(kind: str, tmp_path: Path) -> None:
+    y, x = f32(48, 32), f32(64, 48).astype(">f4")
+    np.save(tmp_path / "x.npy", x)
+    zarr.save(str(tmp_path / "x.zarr"), x)
+    arguments: Any = {
+        "numpy": x,
+        "files": tmp_path / "x.npy",
+        "mapped": np.load(tmp_path / "x.npy", "r"),
+        "zarr": tmp_path / "x.zarr",
+        "dask": dask.array.from_array(x, chunks=(10, 48)),
+    }[kind]
+    result = sdy.blocks.run(product, arguments, y, memory="64K")
+    assert np.allclose(result["product"], np.tanh(x @ y), atol=1e-5)
+
+
+@pytest.mark.parametrize("element_type", ["S3", "M8[s]", "O", "V4", np.longdouble])
+def test_elements_that_are_no_numbers_of_jax(element_type: Any) -> None:
+    with pytest.raises(ValueError, match=r"argument 1 has elements of type .*, which JAX does not compute with"):
+        sdy.blocks.run(jnp.add, f32(3), np.zeros(3).astype(element_type))
+
+
+def test_static_arguments() -> None:
+    def reshaped(rows: int, x: Any, function: Any) -> Any:
+        return function(x).reshape(rows, -1)
+
+    x = f32(64, 48)
+    for function in (reshaped, jax.jit(reshaped, static_argnums=(0, 2))):
+        assert np.allclose(
+            sdy.blocks.run(function, 32, x, jnp.tanh, static_argnums=(0, -1)), np.tanh(x).reshape(32, -1)
+        )
+    with pytest.raises(TypeError, match="it has no static ones"):
+        sdy.blocks.run(sdy.from_jax(jnp.tanh, x), x, static_argnums=0)
+
+
 def test_constants_are_read_by_block(tmp_path: Path) -> None:
     """Arrays that a function captures may be larger than the limit; another constant is another program."""
     x, weights = f32(64, 96), f32(96, 96)

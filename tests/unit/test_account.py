@@ -155,9 +155,28 @@ def test_a_traced_program_has_the_account_of_its_function() -> None:
 
 
 @pytest.mark.parametrize("jit", [jax.jit, sdy.jit])
+def test_a_program_of_any_stage_has_the_module_of_its_function(jit: Any) -> None:
+    function = jit(step)
+    module = sdy.format(sdy.from_jax(function, *ARGUMENTS))
+    for staged in (function.trace(*ARGUMENTS), function.lower(*ARGUMENTS)):
+        assert sdy.format(sdy.from_jax(staged)) == module
+        for of_arguments in (sdy.from_jax, sdy.account, sdy.lint, sdy.report):
+            with pytest.raises(TypeError, match="already has its arguments"):
+                of_arguments(staged, *ARGUMENTS)
+        assert not sdy.diff(staged, function, *ARGUMENTS)
+
+
+def test_a_program_of_a_block_has_the_module_of_its_function() -> None:
+    with sdy.compiler() as compiler:
+        jax.jit(step)(*(jnp.ones(each.shape, each.dtype) for each in ARGUMENTS))
+    (program,) = (each for each in compiler.programs if each.name == "step")
+    assert "stablehlo.dot_general" in sdy.format(sdy.from_jax(program))
+
+
+@pytest.mark.parametrize("jit", [jax.jit, sdy.jit])
 def test_a_compiled_program_is_an_error_that_names_what_has_an_account(jit: Any) -> None:
     compiled = jit(step).lower(*ARGUMENTS).compile()
-    with pytest.raises(TypeError, match=r"expected a function, or the result of jax.jit\(f\).lower.*, not Compiled"):
+    with pytest.raises(TypeError, match=r"expected a function, or the result of jax.jit\(f\).trace.*, not Compiled"):
         sdy.account(compiled)
 
 
@@ -274,3 +293,35 @@ def test_for_more_devices_than_there_are_nothing_is_compiled():
     account = sdy.account(sdy.jit(step, mesh=mesh, in_shardings=(split, None)), jnp.ones((8192, 8)), jnp.ones((8, 4)))
     assert account.compiled is None
     assert "too few for the mesh" in str(account)
+
+
+def values_of_sort(x: jax.Array) -> jax.Array:
+    return jax.lax.with_sharding_constraint(
+        jax.lax.sort((x, jnp.cos(x)), num_keys=1, dimension=0)[0], NamedSharding(MESH, P())
+    )
+
+
+VALUES: list[Callable[[Any], Any]] = [
+    lambda x: jax.lax.top_k(x, 4)[0],
+    lambda x: jax.lax.top_k(x, 4)[1],
+    lambda x: jax.lax.approx_max_k(x, 4)[0],
+    values_of_sort,
+]
+
+
+@pytest.mark.parametrize("values", VALUES)
+def test_devices_do_not_receive_what_nothing_reads(values: Callable[[Any], Any]) -> None:
+    x = jax.ShapeDtypeStruct((16, 1024), jnp.float32)
+    account = sdy.account(sdy.jit(values, in_shardings=NamedSharding(MESH, P(None, "x"))), x)
+    assert account.compiled is not None
+    assert account.bytes_received == account.compiled.bytes_received > 0
+
+
+def test_a_mesh_without_axes_is_none() -> None:
+    """JAX 0.12 declares one for random keys."""
+    module = sdy.parse("""
+        sdy.mesh @empty_mesh = <[]>
+        func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+          return %x : tensor<8xf32>
+        }""")
+    assert "mesh          none" in str(sdy.account(module))

@@ -50,7 +50,7 @@ def test_shardings_are_those_of_the_module(program: Any):
 
 def test_arrays_of_jax_and_of_numpy_are_taken(program: Any):
     x = np.arange(32, dtype=np.float32).reshape(8, 4)
-    for given in (x, jax.numpy.asarray(x), jax.device_put(x, program.in_shardings[0])):
+    for given in (x, x.astype(">f4"), jax.numpy.asarray(x), jax.device_put(x, program.in_shardings[0])):
         np.testing.assert_array_equal(program(given)[0], 2 * x)
 
 

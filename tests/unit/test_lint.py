@@ -399,3 +399,19 @@ def test_further_occurrences_and_removed_findings_are_named() -> None:
 )
 def test_many_names_are_listed_with_ranges(names: list[str], listed: str) -> None:
     assert several(names) == listed
+
+
+def test_a_constraint_may_name_an_axis_of_size_1() -> None:
+    """The linted program has no such axes."""
+    (found,) = sdy.lint(
+        sdy.parse("""
+        sdy.mesh @mesh = <["data"=1, "model"=8]>
+        func.func @main(%x: tensor<64x1048576xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {"model"}]>})
+            -> (tensor<64x4xf32>, tensor<64x4xi32>) {
+          %0 = sdy.sharding_constraint %x <@mesh, [{"data"}, {}]> : tensor<64x1048576xf32>
+          %values, %places = chlo.top_k(%0, k = 4) : tensor<64x1048576xf32> -> (tensor<64x4xf32>, tensor<64x4xi32>)
+          return %values, %places : tensor<64x4xf32>, tensor<64x4xi32>
+        }""")
+    )
+    assert found.rule == "costly-constraint"
+    assert found.received > 223 * 2**20

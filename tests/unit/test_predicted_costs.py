@@ -169,3 +169,24 @@ def test_of_a_table_only_what_is_touched_takes_time(text: str, traffic: int):
     hardware = hardware_of("tpu-v5p")
     seconds = traffic / hardware.memory_bandwidth / hardware.memory_fraction
     assert compute_seconds(sdy.parse(text), hardware) == pytest.approx(seconds, rel=0.05)
+
+
+def test_a_reshape_that_adds_a_dimension_of_size_1_takes_no_time() -> None:
+    search = "%values, %places = chlo.top_k(%v, k = 1) : tensor<SHAPE> -> (tensor<RESULTxf32>, tensor<RESULTxi32>)"
+
+    def program(reshape: str, shape: str, result: str) -> str:
+        body = search.replace("SHAPE", shape).replace("RESULT", result)
+        return f"""
+        func.func @main(%x: tensor<8x65536xf32>) -> tensor<{result}xf32> {{
+          {reshape}
+          {body if reshape else body.replace("%v,", "%x,")}
+          return %values : tensor<{result}xf32>
+        }}"""
+
+    def seconds(text: str) -> float:
+        return compute_seconds(sdy.parse(text), hardware_of("tpu-v5p"))
+
+    to = "%v = stablehlo.reshape %x : (tensor<8x65536xf32>) -> tensor"
+    alone = seconds(program("", "8x65536xf32", "8x1"))
+    assert seconds(program(f"{to}<8x1x65536xf32>", "8x1x65536xf32", "8x1x1")) == pytest.approx(alone)
+    assert seconds(program(f"{to}<65536x8xf32>", "65536x8xf32", "65536x1")) > 2 * alone

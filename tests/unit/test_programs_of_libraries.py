@@ -1,6 +1,7 @@
 """`sdy.account`, `sdy.lint`, `sdy.report`, `sdy.explain` and `sdy.diff` on what Equinox and Flax jit, lower and run."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -94,3 +95,34 @@ def test_arguments_have_their_path_in_the_model() -> None:
     assert names[of_flax] == {"model.bias", "model.kernel", "x"}
     layers = {f"model.layers[{index}].{part}" for index in range(3) for part in ("weight", "bias")}
     assert names[of_equinox] == {*layers, "x"}
+
+
+def of_jax() -> tuple[Any, tuple[Any, ...]]:
+    return jax.jit(lambda scale, x: constrained(x * scale)), (jnp.ones((32,)), jnp.ones((16, 32)))
+
+
+def of_sdy() -> tuple[Any, tuple[Any, ...]]:
+    return sdy.jit(lambda scale, x: constrained(x * scale)), (jnp.ones((32,)), jnp.ones((16, 32)))
+
+
+@pytest.mark.parametrize(
+    ("of_library", "bind"),
+    [
+        (of_flax, partial),
+        (of_flax, nnx.cached_partial),
+        (of_equinox, partial),
+        (of_equinox, eqx.Partial),
+        (of_jax, partial),
+        (of_jax, jax.tree_util.Partial),
+        (of_sdy, partial),
+    ],
+)
+def test_bound_arguments_are_arguments_of_the_program(
+    of_library: Callable[[], tuple[Any, tuple[Any, ...]]], bind: Callable[..., Any]
+) -> None:
+    step, (model, x) = of_library()
+    bound = bind(step, model)
+    assert sdy.format(sdy.from_jax(bound, x)) == sdy.format(sdy.from_jax(step, *of_library()[1]))
+    assert sdy.account(bound, x).bytes_received == 16 * 32 * 4 * 7 / 8
+    assert not sdy.lint(partial(bound, x=x))
+    assert bound(x).shape == x.shape

@@ -21,6 +21,8 @@ from sdy.passes.account.partitioned_program import propagated_program
 from sdy.passes.common.call_graph import calls_in, main_function
 from sdy.passes.common.inline import inline_calls
 from sdy.passes.common.properties import value_bytes
+from sdy.passes.driver import run_passes
+from sdy.passes.importing.remove_size_one_axes import RemoveSizeOneAxesPass
 from sdy.passes.layouts import PropagatedLayout, cheapest, is_propagated, propagated_layouts
 from sdy.passes.policy import Policy
 from sdy.passes.propagation.provenance.history import history_of
@@ -90,8 +92,13 @@ class WrittenProgram:
 
     @cached_property
     def module(self) -> ModuleOp:
-        """The program with its calls inlined, made at the first trial: a large program has none."""
-        return self._prepare()
+        """The program with its calls inlined, made at the first trial: a large program has none.
+
+        Its shardings have no axes of size 1, as those of the linted program.
+        """
+        module = self._prepare()
+        run_passes(module, [RemoveSizeOneAxesPass()])
+        return module
 
     def layouts(self, compare: bool = True) -> list[PropagatedLayout]:
         """Propagate a copy; without `compare`, only the program as written, in half the time.

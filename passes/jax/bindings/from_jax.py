@@ -1,6 +1,7 @@
 """Import of JAX programs as StableHLO modules."""
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,9 @@ from xdsl.rewriter import Rewriter
 
 from sdy.ir.walking import operations
 from sdy.operators.call import call_of
+from sdy.passes.common.immutable import OfThisProcess
 from sdy.passes.common.symbol_dce import erase_dead_symbols
+from sdy.passes.jax.bindings.bound_arguments import with_bound_arguments
 from sdy.passes.jax.bindings.call_trees import keep_call_trees, trace_of
 from sdy.passes.jax.bindings.from_bindings import module_from_bindings
 from sdy.passes.jax.bindings.library_names import names_in_call, rename_arguments
@@ -29,56 +32,87 @@ from sdy.type_helpers import Function
 register_exclusion(str(Path(__file__).parents[1]) + os.sep)
 
 
-def from_jax(program: jax.stages.Lowered | export.Exported | Function[Any], *args: Any, **kwargs: Any) -> ModuleOp:
+class Staged(OfThisProcess, ABC):
+    """A program of sdy that has its arguments: it is traced or lowered."""
+
+    @abstractmethod
+    def from_jax(self) -> ModuleOp:
+        """Return the module as jax lowers it, as `sdy.from_jax` does."""
+
+
+JaxProgram = Staged | jax.stages.Traced | jax.stages.Lowered | export.Exported | Function[Any]
+"""A program that `from_jax` takes."""
+
+
+def from_jax(program: JaxProgram, *args: Any, **kwargs: Any) -> ModuleOp:
     """Return the StableHLO module of a JAX program, with the shardings of its arguments and constraints.
 
     The module records its number of devices, the names of its arguments, and the source locations of its operations.
 
     Args:
-        program: The result of `jax.jit(f).lower(...)`, `jax.export.export(...)(...)` or `jax.export.deserialize(...)`,
-            or a function, jitted or not, to lower for `args` and `kwargs`. Functions jitted by Equinox or Flax, and the
-            results of their `lower` methods, are programs too.
+        program: The result of `trace` or `lower` of a function of `jax.jit` or `sdy.jit`, of
+            `jax.export.export(...)(...)` or `jax.export.deserialize(...)`, or a function, jitted or not, to lower for
+            `args` and `kwargs`. Functions jitted by Equinox or Flax, and the results of their `lower` methods, are
+            programs too.
         *args: The positional arguments of the function: arrays or `jax.ShapeDtypeStruct`s.
         **kwargs: Its keyword arguments.
 
     Raises:
-        TypeError: `program` is not one of these, or is lowered already and has arguments.
+        TypeError: `program` is not one of these, or has its arguments already and is given others.
     """
-    program = _lowered_by_jax(program)
-    names: Mapping[str, str] = {}
-    jaxpr: Any = None
-    if isinstance(program, jax.stages.Lowered | export.Exported):
+    if has_arguments(program):
         if args or kwargs:
-            raise TypeError("from_jax takes no arguments for a program that is already lowered")
-        if isinstance(program, export.Exported):
-            return module_of(program.mlir_module())
-        lowered = program
-    elif callable(program) and not isinstance(program, jax.stages.Compiled):
-        traced = _traced_by_jax(program, *args, **kwargs)
-        if traced is None:
-            lowered, names = _lowered_by_library(program, *args, **kwargs)
-        else:
-            lowered, jaxpr = lower_with_placements(traced), traced.jaxpr
-    else:
+            raise TypeError("a traced or lowered program already has its arguments: pass none")
+        return _from_staged(program)
+    if not callable(program) or isinstance(program, jax.stages.Compiled):
         raise TypeError(
-            "expected a function, or the result of jax.jit(f).lower(...) or jax.export.export(...)(...), "
-            f"not {type(program).__name__}"
+            "expected a function, or the result of jax.jit(f).trace(...), jax.jit(f).lower(...) or "
+            f"jax.export.export(...)(...), not {type(program).__name__}"
         )
+    program, args, kwargs = with_bound_arguments(program, args, kwargs)
+    traced = _traced(program, *args, **kwargs)
+    if traced is not None:
+        return _from_staged(traced)
+    lowered, names = _lowered_by_library(program, *args, **kwargs)
     module = module_of(lowered.compiler_ir("stablehlo"))
     if names:
         rename_arguments(module, names)
     else:
         keep_call_trees(module, lowered)
+    return module
+
+
+def has_arguments(program: Any) -> bool:
+    """Return whether a program that `from_jax` takes has its arguments already."""
+    staged = Staged | jax.stages.Traced | jax.stages.Lowered | export.Exported
+    return isinstance(_lowered_by_jax(program), staged)
+
+
+def _from_staged(program: Any) -> ModuleOp:
+    program = _lowered_by_jax(program)
+    if isinstance(program, Staged):
+        return program.from_jax()
+    if isinstance(program, export.Exported):
+        return module_of(program.mlir_module())
+    if isinstance(program, jax.stages.Traced):
+        return from_lowered(lower_with_placements(program), program.jaxpr)
+    return from_lowered(program)
+
+
+def from_lowered(lowered: jax.stages.Lowered, jaxpr: Any = None) -> ModuleOp:
+    """Return the module of a lowered program, with its trees and the jaxpr, if it is known."""
+    module = module_of(lowered.compiler_ir("stablehlo"))
+    keep_call_trees(module, lowered)
     trace_of(module).jaxpr = jaxpr
     return module
 
 
-def _traced_by_jax(function: Any, *args: Any, **kwargs: Any) -> jax.stages.Traced | None:
+def _traced(function: Any, *args: Any, **kwargs: Any) -> jax.stages.Traced | Staged | None:
     """Trace a function; None for one that a library jitted, which may have arguments that are not arrays."""
     if not hasattr(function, "lower"):
         return jax.jit(function).trace(*args, **kwargs)
     traced = function.trace(*args, **kwargs) if isinstance(function, jax.stages.Wrapped) else None
-    return traced if isinstance(traced, jax.stages.Traced) else None
+    return traced if isinstance(traced, jax.stages.Traced | Staged) else None
 
 
 def _lowered_by_library(function: Any, *args: Any, **kwargs: Any) -> tuple[jax.stages.Lowered, Mapping[str, str]]:
@@ -87,11 +121,6 @@ def _lowered_by_library(function: Any, *args: Any, **kwargs: Any) -> tuple[jax.s
     if isinstance(lowered, jax.stages.Lowered):
         return lowered, names_in_call(function, *args, **kwargs)
     return lower_with_placements(jax.jit(function).trace(*args, **kwargs)), {}
-
-
-def is_lowered(program: Any) -> bool:
-    """Return whether a program that `from_jax` takes has its arguments already."""
-    return isinstance(_lowered_by_jax(program), jax.stages.Lowered | export.Exported)
 
 
 def _lowered_by_jax(program: Any) -> Any:

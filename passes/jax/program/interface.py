@@ -19,6 +19,7 @@ from sdy.dialect.shardings import func_arg_sharding, func_result_sharding
 from sdy.passes.common.argument_names import argument_names
 from sdy.passes.common.call_graph import find_main_function
 from sdy.passes.common.donations import is_donated
+from sdy.passes.common.immutable import OfThisProcess
 from sdy.passes.jax.device_mesh import DeviceMesh, PlacedSharding
 from sdy.passes.spmd.local_module import is_local
 from sdy.sharding import TensorSharding
@@ -42,6 +43,8 @@ class ArrayPort:
         if not isinstance(value, jax.Array | np.ndarray | np.generic):
             raise TypeError(f"{self.name} must be an array, not {type(value).__name__}")
         value = cast(Array, value)
+        if not isinstance(value, jax.Array) and not value.dtype.isnative:
+            value = value.astype(value.dtype.newbyteorder("="))
         if value.dtype != self.dtype:
             raise TypeError(f"{self.name} must have elements of type {self.dtype}, not {value.dtype}")
         if value.shape != self.shape:
@@ -59,7 +62,7 @@ class Port(ArrayPort):
     donated: bool = False
 
 
-class WithPorts:
+class WithPorts(OfThisProcess):
     """A program with arguments and results over devices."""
 
     inputs: tuple[Port, ...]

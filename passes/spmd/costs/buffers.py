@@ -4,6 +4,7 @@ Time is the sequence of the kernels that run, those of loops, branches and calle
 buffer may hold several values after each other, and is free in between:
 
 - a loop keeps a carried value in one buffer: the next value is written there once nothing reads the last one;
+- operations that do not depend on the iteration run before a loop, and their results are kept until it ends;
 - branches and called functions write the results of their operation;
 - an elementwise operation, `dynamic_update_slice` or scatter overwrites an operand that nothing reads afterwards;
 - a reshape or a transpose is a view of its operand;
@@ -29,14 +30,19 @@ from sdy.passes.common.donations import aliases
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.spmd.costs.backend import Backend
 from sdy.passes.spmd.costs.copy_kernels import with_copies
+from sdy.passes.spmd.costs.cumulative import adds_parts
+from sdy.passes.spmd.costs.hoisting import hoisted_operations
 from sdy.passes.spmd.costs.in_place import in_place, overwritable, passed_on, returned_by_branches, views
 from sdy.passes.spmd.costs.kernel_dependences import Dependences, inputs_of
 from sdy.passes.spmd.costs.kernel_order import has_ordering_barriers, scheduled
 from sdy.passes.spmd.costs.kernels import Copy, Kernel, kernels_of, source
 from sdy.passes.spmd.costs.layout_copies import layout_copies
-from sdy.passes.spmd.costs.widening import WIDTH, is_wide
+from sdy.passes.spmd.costs.widening import width
 from sdy.stablehlo.control_flow import CaseOp, IfOp, WhileOp
-from sdy.stablehlo.windows import ReduceWindowOp, SelectAndScatterOp
+from sdy.stablehlo.windows import SelectAndScatterOp
+
+_WITH_BLOCKS = WhileOp | IfOp | CaseOp | CallOp | NamedComputationOp | ManualComputationOp
+"""Operations that run kernels of other blocks."""
 
 
 @dataclass(slots=True, eq=False)
@@ -56,6 +62,8 @@ class Buffer:
         scale: The bytes of the buffer relative to those of the value.
         ranges: The live ranges of the values, in order of time.
         successor: The buffer that the last reader of this one writes element by element, so that they can share memory.
+        is_aliased: True if an operation other than an elementwise one writes its result in place. XLA lets no
+            elementwise operation overwrite the buffer then, except that of a result (`heap_simulator.cc`).
     """
 
     def __init__(self, value: SSAValue, scale: int = 1) -> None:
@@ -63,6 +71,7 @@ class Buffer:
         self.scale = scale
         self.ranges: list[LiveRange] = []
         self.successor: Buffer | None = None
+        self.is_aliased = False
 
     def size(self, bytes_of: Callable[[SSAValue], int]) -> int:
         """Return the bytes of the buffer, given those of values."""
@@ -165,6 +174,8 @@ class _Allocator:
         self._buffer_of: dict[SSAValue, Buffer] = {}
         self._donated: Mapping[Buffer, SSAValue] = {}
         """The donated arguments of the main function that results alias, by their buffers."""
+        self._hoisted = set[Operation]()
+        """The operations that XLA computes before the loops around them."""
         self._operations: list[Operation] = []
         self._begins: list[int] = []
         self._temporaries: list[Buffer] = []
@@ -212,10 +223,10 @@ class _Allocator:
                 self._copy(argument)
                 copied.remove(argument)
             expiring = {value for value in kernel.reads if value in owned and last_read[value] == index}
-            self._read(kernel)
+            self._read(kernel, _passed_on_by(kernel.operation))
             self._allocate(kernel, expiring, goals)
-            if kernel.operation.regions or isinstance(kernel.operation, CallOp):
-                self._read(kernel)
+            if isinstance(kernel.operation, _WITH_BLOCKS):
+                self._read(kernel, self._only_hoisted(kernel.operation))
         for value, target in zip(kernels[-1].operation.operands, targets, strict=False):
             if self._buffer_of.get(source(value)) is not target:
                 target.write(value, self._now)
@@ -226,14 +237,31 @@ class _Allocator:
         self._buffer_of[argument] = self._temporary(argument)
         self._buffer_of[argument].write(argument, self._now)
 
-    def _read(self, kernel: Kernel) -> None:
-        """Keep the values that a kernel reads until now: until it begins, and until the loops inside of it end."""
+    def _read(self, kernel: Kernel, done: Set[SSAValue] = frozenset()) -> None:
+        """Keep the values that a kernel reads, without those in `done`, until now.
+
+        A kernel reads them until it begins, and until the loops inside of it end.
+        """
         for value in kernel.reads:
-            self._buffer_of[value].read(self._now)
+            if value not in done:
+                self._buffer_of[value].read(self._now)
+
+    def _only_hoisted(self, op: Operation) -> Set[SSAValue]:
+        """Return the operands that a loop needs for nothing but what is computed before it."""
+        if not isinstance(op, WhileOp):
+            return frozenset()
+        done, needed = set[SSAValue](), set[SSAValue]()
+        blocks = zip(op.operands, op.cond.block.args, op.body.block.args, passed_on(op), strict=True)
+        for operand, *arguments, is_passed_on in blocks:
+            users = {use.operation for argument in arguments for use in argument.uses}
+            is_done = is_passed_on and users <= {*self._hoisted, op.body.block.last_op}
+            (done if is_done else needed).add(source(operand))
+        return done - needed
 
     def _scheduled(self, block: Block) -> Sequence[Kernel]:
         if block not in self._kernels:
-            kernels = kernels_of([op for op in block.ops if self._runs(op)], self._backend)
+            operations = [op for op in block.ops if self._runs(op) and op not in self._hoisted]
+            kernels = kernels_of(operations, self._backend)
             if self._copies_early:
                 kernels = [*with_copies(kernels)]
             self._kernels[block] = kernels if block is self._in_order else scheduled(kernels, self._backend)
@@ -279,7 +307,7 @@ class _Allocator:
                     continue
                 until = occupied.get(goal, -1)
                 overwritten = [operand for operand, other in (*in_place(op), *overwritable(kernel)) if other is result]
-                overwrites = any(
+                overwrites = adds_parts(op) or any(
                     self._buffer_of.get(source(value)) is goal for value in (*overwritten, *self._copies(op))
                 )
                 argument = replaced.get(goal)
@@ -290,13 +318,15 @@ class _Allocator:
                         del goals[result]
                     else:
                         copied.add(argument)
+            viewed = {result for _, result in views(kernel)}
             for operand, result in (*views(kernel), *in_place(op), *returned_by_branches(op)):
                 value = source(operand)
+                until = max(index, last_read.get(result, -1)) if result in viewed else index
                 if (
                     result in goals
-                    and (value in self._host) is (result in self._host)
+                    and self._are_in_one_memory(value, result)
                     and value in kernel.reads
-                    and last_read[value] <= max(index, last_read.get(result, -1))
+                    and last_read[value] <= until
                 ):
                     goals.setdefault(value, goals[result])
         return goals, copied
@@ -319,11 +349,18 @@ class _Allocator:
         begin = self._now
         viewed = {result: self._buffer_of[value] for value, result in views(kernel)}
         overwritten = self._overwritten(kernel, expiring)
+        aliased = {
+            result
+            for operand, result in (*in_place(op), *returned_by_branches(op))
+            if self._are_in_one_memory(source(operand), result)
+        }
         buffers: list[Buffer] = []
         for result in op.results:
             scale = self._scale(result)
             overwrites = overwritten.get(result)
-            buffer = viewed.get(result) or goals.get(result) or overwrites or self._temporary(result, scale)
+            can_overwrite = overwrites if result in aliased or (overwrites and not overwrites.is_aliased) else None
+            buffer = viewed.get(result) or goals.get(result) or can_overwrite or self._temporary(result, scale)
+            buffer.is_aliased |= result in aliased
             if buffer.scale < scale:
                 self._temporary(result, scale).write(result, begin)
             if overwrites and overwrites is not buffer:
@@ -361,9 +398,19 @@ class _Allocator:
                 buffer.read(self._now)
         for value in _scratch_of(op):
             self._temporary(value).write(value, self._now)
+        if adds_parts(op):
+            parts = [*map(self._temporary, op.results)]
+            for buffer in parts:
+                buffer.write(buffer.value, self._now)
+            self._operations.append(op)
+            for buffer in parts:
+                buffer.read(self._now)
+
+    def _are_in_one_memory(self, *values: SSAValue) -> bool:
+        return len({value in self._host for value in values}) == 1
 
     def _scale(self, value: SSAValue) -> int:
-        return WIDTH if self._backend is Backend.CPU and is_wide(value) else 1
+        return width(value) if self._backend is Backend.CPU else 1
 
     def _make(self, copy: Copy) -> None:
         buffer = self._copy_buffers[copy] = self._temporary(copy.operand, copy.scale)
@@ -384,7 +431,7 @@ class _Allocator:
             if (
                 value in left
                 and result not in overwritten
-                and (value in self._host) is (result in self._host)
+                and self._are_in_one_memory(value, result)
                 and self._buffer_of[value].scale == self._scale(result)
             ):
                 left.discard(value)
@@ -395,9 +442,23 @@ class _Allocator:
     def _loop(self, loop: WhileOp, buffers: Sequence[Buffer]) -> None:
         for region in loop.regions:
             self._buffer_of.update(zip(region.block.args, buffers, strict=True))
+        hoisted = [*map(self._temporary, self._hoist(loop))]
+        for buffer in hoisted:
+            buffer.write(buffer.value, self._now)
         self._run(loop.cond.block, frozenset(), ())
         arguments = zip(loop.body.block.args, passed_on(loop), strict=True)
         self._run(loop.body.block, {argument for argument, is_passed_on in arguments if not is_passed_on}, buffers)
+        for buffer in hoisted:
+            buffer.read(self._now)
+
+    def _hoist(self, loop: WhileOp) -> Iterator[SSAValue]:
+        """Take the invariant operations out of the body of a loop; yield their results that the loop reads."""
+        hoisted = hoisted_operations(loop)
+        self._hoisted |= hoisted
+        for op in hoisted:
+            for result in op.results:
+                if any(use.operation not in hoisted for use in result.uses):
+                    yield result
 
     def _call(self, block: Block, operands: Sequence[SSAValue], buffers: Sequence[Buffer]) -> None:
         for argument, operand in zip(block.args, operands, strict=True):
@@ -406,6 +467,15 @@ class _Allocator:
                 buffer.write(argument, self._now)
             self._buffer_of[argument] = buffer
         self._run(block, frozenset(), buffers)
+
+
+def _passed_on_by(op: Operation) -> Set[SSAValue]:
+    """Return the arguments of a loop that its terminator returns unchanged: they are needed as long as the loop is."""
+    loop = op.parent_op()
+    if not isinstance(loop, WhileOp) or op is not loop.body.block.last_op:
+        return frozenset()
+    arguments = zip(loop.body.block.args, passed_on(loop), strict=True)
+    return {argument for argument, is_passed_on in arguments if is_passed_on}
 
 
 def _readers(kernels: Sequence[Kernel], values: Iterable[SSAValue]) -> dict[SSAValue, list[int]]:
@@ -433,13 +503,9 @@ def _scratch_of(op: Operation) -> Sequence[SSAValue]:
     """Return values of the sizes of the scratch buffers of `op`.
 
     XLA computes `select_and_scatter` as a `reduce_window` that carries an index along each dimension
-    (`select_and_scatter_expander.cc`), except on TPUs, and cumulative sums from those of parts
-    (`reduce_window_rewriter.cc`).
+    (`select_and_scatter_expander.cc`), except on TPUs.
     """
     if isinstance(op, SelectAndScatterOp):
         rank = len(shape_of(op.operand))
         return [op.operand] * rank + [op.source] * (rank + 1)
-    if isinstance(op, ReduceWindowOp) and shape_of(op.results[0]) == shape_of(op.operands[0]):
-        windows = zip(op.window_dimensions.get_values(), shape_of(op.results[0]), strict=True)
-        return op.results if any(window == size > 1 for window, size in windows) else ()
     return ()

@@ -1,9 +1,9 @@
 """Kernels that copy operands: XLA for CPUs runs them as soon as the operands are there.
 
-The copies have other orders of dimensions, or are f32 instead of a narrow float. Operations share the latter.
+The copies have other orders of dimensions, or take more memory. Operations share equal copies.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from xdsl.ir import Block, Operation, SSAValue
@@ -11,25 +11,24 @@ from xdsl.ir import Block, Operation, SSAValue
 from sdy.passes.spmd.costs.backend import Backend
 from sdy.passes.spmd.costs.in_place import is_reshaped_for
 from sdy.passes.spmd.costs.kernels import Copy, Kernel, can_be_computed_again, source, uses_of
-from sdy.passes.spmd.costs.layout_copies import layout_copies
-from sdy.passes.spmd.costs.widening import WIDTH, is_widened, is_written_wide, widened_in_loop
+from sdy.passes.spmd.costs.layout_copies import layout_copies, order_of_copy
+from sdy.passes.spmd.costs.widening import WIDTH, widened_in_loop, width_for, written_width
 
 
 def with_copies(kernels: Sequence[Kernel]) -> Iterator[Kernel]:
     """Yield the kernels of a block, and before each one those that copy its operands."""
     kernel_of: dict[Operation | Block, Kernel] = {kernel.operation: kernel for kernel in kernels}
-    widened: dict[SSAValue, Copy] = {}
+    made: dict[tuple[SSAValue, Hashable, int], Copy] = {}
     for kernel in kernels:
-        copies: list[Copy] = []
-        reordered = {*layout_copies(kernel.operation, Backend.CPU)}
+        op, copies = kernel.operation, list[Copy]()
+        reordered = {*layout_copies(op, Backend.CPU)}
         for operand, scale in _copied(kernel, reordered):
-            copy = None if operand in reordered else widened.get(source(operand))
-            if copy is None:
-                copy = Copy(operand, scale)
-                yield _copying(copy, kernel.operation, kernel_of)
-            if operand not in reordered:
-                widened[source(operand)] = copy
-            copies.append(copy)
+            order = order_of_copy(op, operand) if operand in reordered else None
+            key = source(operand), order, scale
+            if key not in made:
+                made[key] = Copy(operand, scale)
+                yield _copying(made[key], op, kernel_of)
+            copies.append(made[key])
         yield _reading(kernel, copies) if copies else kernel
 
 
@@ -39,9 +38,9 @@ def _copied(kernel: Kernel, reordered: set[SSAValue]) -> Iterator[tuple[SSAValue
     for operand in dict.fromkeys(op.operands):
         if source(operand) not in kernel.reads:
             continue
-        is_wide = is_widened(op, operand)
-        if operand in reordered or (is_wide and not is_written_wide(operand)):
-            yield operand, WIDTH if is_wide else 1
+        width = width_for(op, operand)
+        if operand in reordered or width > written_width(operand):
+            yield operand, width
     yield from ((operand, WIDTH) for operand in widened_in_loop(op))
 
 

@@ -6,8 +6,9 @@ from xdsl.ir import Operation, SSAValue
 
 from sdy.ir.shapes import shape_of
 from sdy.passes.common.properties import value_bytes
+from sdy.passes.spmd.costs.cumulative import is_cumulative
 from sdy.passes.spmd.costs.kernels import Kernel, source, uses_of
-from sdy.passes.spmd.costs.layout_copies import is_in_another_order
+from sdy.passes.spmd.costs.layout_copies import have_equal_orders
 from sdy.stablehlo.control_flow import CaseOp, IfOp, WhileOp
 from sdy.stablehlo.convolution import ConvolutionOp
 from sdy.stablehlo.custom_call import CustomCallOp
@@ -49,19 +50,22 @@ def in_place(op: Operation) -> Pairs:
 def overwritable(kernel: Kernel) -> Pairs:
     """Return the pairs of a value that a kernel reads element by element and its result, if they have the same shape.
 
-    XLA computes products as matrices, or stacks of them, and reshapes their operands and results to that. It gives the
-    updates of a scatter dimensions of size 1 (`scatter_simplifier.cc`).
+    XLA computes products as matrices, or stacks of them, and reshapes their operands and results to that, and those of
+    cumulative reductions to parts. It gives the updates of a scatter dimensions of size 1 (`scatter_simplifier.cc`).
     """
     return [
         (value, result)
         for result in kernel.operation.results[:1]
         for value in kernel.elementwise
-        if value.type == result.type and _is_reshaped(value) is _is_reshaped(result) and not is_in_another_order(value)
+        if value.type == result.type
+        and _is_reshaped(value) is _is_reshaped(result)
+        and have_equal_orders(value, result)
+        and not (isinstance(value.owner, Operation) and is_cumulative(value.owner))
     ]
 
 
 def _is_reshaped(value: SSAValue) -> bool:
-    """Return whether `value` has another shape in a product, or as the updates of a scatter."""
+    """Return whether `value` has another shape in an operation that computes or reads it."""
     operations = [value.owner, *(use.operation for use in uses_of(value))]
     return any(is_reshaped_for(op, value) for op in operations if isinstance(op, Operation))
 
@@ -70,6 +74,8 @@ def is_reshaped_for(op: Operation, value: SSAValue) -> bool:
     """Return whether `op` needs its operand or result `value` in another shape."""
     if isinstance(op, ScatterOp):
         return value in op.updates and bool(op.scatter_dimension_numbers.data.inserted_window_dims)
+    if is_cumulative(op):
+        return value in op.operands
     if not isinstance(op, DotGeneralOp):
         return False
     num_batching = len(op.dot_dimension_numbers.data.lhs_batching_dimensions)

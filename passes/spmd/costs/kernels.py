@@ -10,6 +10,7 @@ similarly.
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Any
 
 from xdsl.ir import Block, Operation, SSAValue, Use
@@ -24,10 +25,13 @@ from sdy.passes.spmd.value_numbers import ValueNumbers
 from sdy.rules import movement
 from sdy.rules.elementwise import POINTWISE
 from sdy.rules.other_dialects import CHLO
+from sdy.stablehlo.constants import IotaOp
 from sdy.stablehlo.control_flow import OptimizationBarrierOp
+from sdy.stablehlo.custom_call import APPROXIMATE_TOP_K, CustomCallOp
 from sdy.stablehlo.dot import DotGeneralOp
 from sdy.stablehlo.reduction import ReduceOp
 from sdy.stablehlo.shape import ConcatenateOp
+from sdy.stablehlo.slicing import SliceOp
 
 
 def _operations(names: str, dialect: str = "stablehlo") -> frozenset[str]:
@@ -253,7 +257,8 @@ class _Fusion:
     def _fuses(self, user: Operation, index: int) -> bool:
         """Return whether `user` can compute its operand `index` in its kernel."""
         is_read = not index and user.name in _READS_FROM_MEMORY[self._backend]
-        return (can_be_fused(user) or user.name in _FUSING) and not is_read and not self._reads_operands(user)
+        is_fusing = can_be_fused(user) or user.name in _FUSING or _joins(user, index) or _numbers(user, index)
+        return is_fusing and not is_read and not self._reads_operands(user)
 
     def _reads_operands(self, op: Operation) -> bool:
         """Return whether `op` reads its operands from memory, since it is not computed by a kernel of XLA's own."""
@@ -311,7 +316,11 @@ def _is_cheap(op: Operation) -> bool:
     if not can_be_fused(op) or op.name in _EXPENSIVE:
         return False
     rank = _rank(op.results[0])
-    return op.name in _FREE or sum(_rank(operand) >= rank for operand in {*op.operands} if not _is_free(operand)) <= 1
+    return (
+        op.name in _FREE
+        or _is_taken_apart(op)
+        or sum(_rank(operand) >= rank for operand in {*op.operands} if not _is_free_value(operand)) <= 1
+    )
 
 
 def _is_expensive_alone(op: Operation) -> bool:
@@ -328,8 +337,13 @@ def _is_constant(value: SSAValue) -> bool:
     return isinstance(owner, Operation) and owner.name == "stablehlo.constant"
 
 
-def _is_free(value: SSAValue) -> bool:
-    return isinstance(value.owner, Operation) and value.owner.name in _FREE
+def _is_free_value(value: SSAValue) -> bool:
+    return isinstance(value.owner, Operation) and is_free(value.owner)
+
+
+def is_free(op: Operation) -> bool:
+    """Return whether every kernel computes `op` for itself."""
+    return op.name in _FREE
 
 
 def _rank(value: SSAValue) -> int:
@@ -346,7 +360,7 @@ def can_be_fused(op: Operation) -> bool:
     """Return whether a kernel of a user can compute `op`.
 
     A reduction of dimensions of size 1 is a reshape, and a product that sums over one element is elementwise. A
-    concatenation of rows is not fused, as it would branch for each element.
+    concatenation of rows is not fused, as it would branch for each element, unless another one joins its parts.
     """
     fused_if = _FUSED_IF.get(type(op))
     return fused_if(op) if fused_if else op.name in _FUSED or movement(op.name) is not None
@@ -356,9 +370,39 @@ def _reduces_nothing(op: ReduceOp) -> bool:
     return all(shape_of(op.inputs[0])[dim] == 1 for dim in op.dimensions.get_values())
 
 
-def _joins_short_rows(op: ConcatenateOp) -> bool:
+def _is_fused_concatenation(op: ConcatenateOp) -> bool:
     sizes = shape_of(op.result)
-    return op.dimension.value.data < len(sizes) - 1 or len(sizes) == 1 or sizes[-1] < _LONG
+    is_along_rows = op.dimension.value.data == len(sizes) - 1 > 0 and sizes[-1] >= _LONG
+    return not is_along_rows or _is_taken_apart(op)
+
+
+def _is_taken_apart(op: Operation) -> bool:
+    """Return whether `op` is a concatenation, and XLA lets its users read the operands instead."""
+    return isinstance(op, ConcatenateOp) and all(
+        _joins(use.operation, use.index) or _reads_one_part(use.operation, op) for use in uses_of(op.result)
+    )
+
+
+def _numbers(op: Operation, index: int) -> bool:
+    """Return whether `op` knows the positions that its operand holds: XLA makes a top-k of values alone of it."""
+    is_approximate = isinstance(op, CustomCallOp) and op.call_target_name.data == APPROXIMATE_TOP_K
+    return is_approximate and isinstance(op.operands[index].owner, IotaOp)
+
+
+def _reads_one_part(op: Operation, concatenation: ConcatenateOp) -> bool:
+    """Return whether `op` slices a single operand of the concatenation: XLA reads the operand instead."""
+    if not isinstance(op, SliceOp):
+        return False
+    dim = concatenation.dimension.value.data
+    begin, limit = op.start_indices.get_values()[dim], op.limit_indices.get_values()[dim]
+    ends = [*accumulate(shape_of(operand)[dim] for operand in concatenation.operands)]
+    return any(end <= begin and limit <= next_ for end, next_ in pairwise([0, *ends]))
+
+
+def _joins(op: Operation, index: int) -> bool:
+    """Return whether `op` joins the parts of its operand, too: one concatenation along the same dimension does both."""
+    part = source(op.operands[index]).owner
+    return isinstance(op, ConcatenateOp) and isinstance(part, ConcatenateOp) and part.dimension == op.dimension
 
 
 def _sums_nothing(op: DotGeneralOp) -> bool:
@@ -368,7 +412,7 @@ def _sums_nothing(op: DotGeneralOp) -> bool:
 
 
 _FUSED_IF: Mapping[type[Operation], Callable[[Any], bool]] = {
-    ConcatenateOp: _joins_short_rows,
+    ConcatenateOp: _is_fused_concatenation,
     DotGeneralOp: _sums_nothing,
     ReduceOp: _reduces_nothing,
 }

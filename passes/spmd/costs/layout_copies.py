@@ -15,10 +15,11 @@ is no copy of an operand that a kernel computes for this operation alone, as it 
 result whose users compute it element by element, as they read any order.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
 from xdsl.ir import Operation, SSAValue
 
 from sdy.ir.shapes import shape_of
@@ -45,10 +46,33 @@ def layout_copies(op: Operation, backend: Backend = Backend.ACCELERATOR) -> Iter
             yield value
 
 
-def is_in_another_order(value: SSAValue) -> bool:
+def have_equal_orders(operand: SSAValue, result: SSAValue) -> bool:
+    """Return whether an elementwise operation writes its result in the order of dimensions in which it reads `operand`.
+
+    It writes the order that all users of the result require.
+    """
+    written = [(use.operation, use.operation.operands[use.index]) for use in uses_of(result)]
+    is_for_others = bool(written) and all(
+        isinstance(user, CustomCallOp) and value in [*_of_custom_call(user)] for user, value in written
+    )
+    return _is_in_another_order(operand) is is_for_others
+
+
+def _is_in_another_order(value: SSAValue) -> bool:
     """Return whether the operation that computes `value` writes its dimensions in another order."""
     owner = value.owner
     return isinstance(owner, Operation) and value in [*_other_orders(owner, Backend.ACCELERATOR)]
+
+
+def order_of_copy(op: Operation, operand: SSAValue) -> Hashable:
+    """Return the order of dimensions to which an operand is copied: operations that require the same order share it."""
+    if isinstance(op, DotGeneralOp):
+        return next((*needed,) for factor, (needed, _) in _orders_of_factors(op) if factor is operand)
+    if isinstance(op, CustomCallOp):
+        return next(
+            layout for each, layout in zip(op.operands, _orders(op.operand_layouts), strict=True) if each is operand
+        )
+    return op
 
 
 def _other_orders(op: Operation, backend: Backend) -> Iterable[SSAValue]:
@@ -150,13 +174,17 @@ def _of_all_to_all(op: AllToAllOp) -> Iterable[SSAValue]:
 
 
 def _of_custom_call(op: CustomCallOp) -> Iterator[SSAValue]:
-    for value, layout in (
-        *zip(op.operands, op.operand_layouts or (), strict=False),
-        *zip(op.results, op.result_layouts or (), strict=False),
+    for value, order in (
+        *zip(op.operands, _orders(op.operand_layouts), strict=False),
+        *zip(op.results, _orders(op.result_layouts), strict=False),
     ):
-        is_matrix = layout.get_shape()[0] >= _MATRIX
-        if is_matrix and not _is_in_order(value, np.array(layout.get_values(), int)[::-1].tolist()):
+        if len(order) >= _MATRIX and not _is_in_order(value, order):
             yield value
+
+
+def _orders(layouts: Iterable[DenseIntOrFPElementsAttr] | None) -> list[tuple[int, ...]]:
+    """Return the orders of dimensions of layouts, which name the dimensions from the innermost one."""
+    return [(*np.array(layout.get_values(), int)[::-1].tolist(),) for layout in layouts or ()]
 
 
 _Table = Mapping[type[Operation], Callable[[Any], Iterable[SSAValue]]]

@@ -44,6 +44,8 @@ class _Slots:
     def __init__(self, buffers: Sequence[Buffer], num_times: int) -> None:
         self._all = (1 << len(buffers)) - 1
         self._bits = {buffer: 1 << index for index, buffer in enumerate(buffers)}
+        self._succeeded: dict[Buffer, int] = {}
+        """The buffers of the temporaries that others succeed, by these others."""
         self._leaves = num_times
         self._in_all = [0] * (2 * num_times)
         """The buffers that are in use at all times of each node, and not of the node above it."""
@@ -55,15 +57,24 @@ class _Slots:
     def take(self, temporary: Buffer) -> bool:
         """Use the first buffer that is free whenever `temporary` is in use; return whether one was.
 
-        Its successor need not be free at the time when both are in use.
+        Its successor, and the buffers that it succeeds, need not be free at the time when both are in use.
         """
-        free = self._free(temporary.ranges)
+        ranges = temporary.ranges
+        free = self._free(ranges)
         if temporary.successor is not None and (bit := self._bits.get(temporary.successor)):
-            *before, last = temporary.ranges
+            *before, last = ranges
             if last.end > last.begin:
                 before.append(replace(last, end=last.end - 1))
             free |= self._free(before) & bit
-        self._use(free & -free, temporary.ranges)
+        if taken := self._succeeded.pop(temporary, 0):
+            first, *after = ranges
+            if first.end > first.begin:
+                after.append(replace(first, begin=first.begin + 1))
+            free |= self._free(after) & taken
+        bit = free & -free
+        self._use(bit, ranges)
+        if temporary.successor is not None:
+            self._succeeded[temporary.successor] = self._succeeded.get(temporary.successor, 0) | bit
         return bool(free)
 
     def _free(self, ranges: Sequence[LiveRange]) -> int:

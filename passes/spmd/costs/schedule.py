@@ -11,8 +11,8 @@ that the hardware does not run asynchronously has the row of computation.
 
 A loop is a barrier, but consecutive iterations overlap where nothing but data orders them, as XLA's pipelining of
 collectives makes them (`--xla_tpu_enable_ag_backward_pipelining`, `--xla_gpu_enable_pipelined_all_gather`). The time of
-a loop is that of its first iteration, and what the third one adds for each of the others. On hardware that does not
-pipeline loops, as XLA for GPUs without these options, an iteration begins when the one before ends.
+a loop is that of its first iteration, and half of what the third and the fourth add for each of the others. On hardware
+that does not pipeline loops, as XLA for GPUs without these options, an iteration begins when the one before ends.
 """
 
 from collections import defaultdict
@@ -34,8 +34,11 @@ from sdy.stablehlo import CaseOp, IfOp, WhileOp
 Row = str
 """Computation, or the name of a channel of a link."""
 
-_REPEATED = (2, 3)
-"""The numbers of iterations that are simulated: the difference is the time of each further iteration."""
+_REPEATED = (2, 4)
+"""The numbers of iterations that are simulated: the difference is the time of two further iterations.
+
+Where an operation of the next iteration runs beside a collective of this one, and ends later, two iterations alternate.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +162,7 @@ class Schedule:
     def _further(self, body: Block) -> float:
         """Return the seconds that an iteration adds to those before."""
         less, more = (self._repeated(body, times).seconds for times in _REPEATED)
-        return max(more - less, 0.0)
+        return max(more - less, 0.0) / (_REPEATED[1] - _REPEATED[0])
 
 
 class _Graph:

@@ -1,7 +1,8 @@
 """Memory traffic: how many times an operation reads each operand from memory and writes each result to it.
 
 Fused values cause no traffic, and a fusion reads each of its operands once. A slice or gather reads only the elements
-it returns, and an in-place update writes only the elements it changes.
+it returns, and an in-place update writes only the elements it changes. A reshape that adds or removes dimensions of
+size 1 is a view.
 """
 
 from xdsl.dialects.func import FuncOp
@@ -9,6 +10,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from sdy.dialect.attributes import ORDERS
 from sdy.ir.fast_access import is_terminator
+from sdy.ir.shapes import shape_of
 from sdy.passes.common.donations import is_donated
 from sdy.passes.common.properties import value_bytes
 from sdy.passes.spmd.costs.fusion import FusedValues
@@ -25,6 +27,7 @@ from sdy.stablehlo import (
     ScatterOp,
     SliceOp,
 )
+from sdy.stablehlo.shape import ReshapeOp
 
 _COLLECTIVES = {AllGatherOp, AllReduceOp, AllToAllOp, CollectivePermuteOp, ReduceScatterOp}
 _COMBINED = 2
@@ -48,6 +51,8 @@ def times_in_memory(op: Operation, fused: FusedValues) -> Times:
     if type(op) in _SLICES:
         slice_reads = read[0] or int(_is_only_sliced(op.operands[0], fused))
         return 0, *read[1:], slice_reads + written[0]
+    if isinstance(op, ReshapeOp) and read[0] and _is_view(op):
+        return 0, 0
     if isinstance(op, DynamicUpdateSliceOp) and _is_updated_in_place(op.operand):
         return 0, 1 + read[1], *read[2:], 0
     if isinstance(op, ScatterOp) and all(map(_is_updated_in_place, op.inputs)):
@@ -66,6 +71,12 @@ def _is_in_memory(value: SSAValue, fused: FusedValues) -> bool:
 def _is_only_sliced(value: SSAValue, fused: FusedValues) -> bool:
     """Return whether `value` is fused into slices, so that only the sliced elements are computed."""
     return value in fused and all(type(use.operation) in _SLICES for use in value.uses)
+
+
+def _is_view(op: ReshapeOp) -> bool:
+    """Return whether the reshape only adds or removes dimensions of size 1, which no memory layout pads."""
+    before, after = ([size for size in shape_of(value) if size != 1] for value in (op.operand, op.result))
+    return before == after
 
 
 def _is_updated_in_place(value: SSAValue) -> bool:

@@ -1,9 +1,11 @@
-"""Narrow floats that are f32 in memory: XLA for CPUs computes few operations in them.
+"""Values that take more memory than their types: narrow floats and indices.
 
-It converts the operands of the others to f32 before, and the results back when they are read. Operations that a kernel
-computes element by element are converted inside of it (`FloatNormalization`). Since jaxlib 0.11, YNNPACK computes
-products of bf16, except for those of transposed matrices, and scatters, sorts and slices are not converted. Found by
-compiling each operation with jax 0.10, 0.11 and 0.12.
+XLA for CPUs computes few operations in narrow floats. It converts the operands of the others to f32 before, and the
+results back when they are read. Operations that a kernel computes element by element are converted inside of it
+(`FloatNormalization`). Since jaxlib 0.11, YNNPACK computes products of bf16, except for those of transposed matrices,
+and scatters, sorts and slices are not converted. Found by compiling each operation with jax 0.10, 0.11 and 0.12.
+
+The indices of a scatter along batching dimensions get those of the batch, too.
 """
 
 from collections.abc import Mapping
@@ -58,20 +60,30 @@ def is_widened(op: Operation, value: SSAValue) -> bool:
     return isinstance(op, _widening(value))
 
 
-def is_wide(value: SSAValue) -> bool:
-    """Return whether the kernel that computes `value` writes f32."""
+def width(value: SSAValue) -> int:
+    """Return the bytes that the kernel that computes `value` writes, relative to those of its type."""
     owner = value.owner
-    return (isinstance(owner, Operation) and is_widened(owner, value)) or is_written_wide(value)
+    return WIDTH if isinstance(owner, Operation) and is_widened(owner, value) else written_width(value)
 
 
-def is_written_wide(value: SSAValue) -> bool:
-    """Return whether a kernel converts `value` to f32, as all operations that read it need it so."""
+def width_for(op: Operation, operand: SSAValue) -> int:
+    """Return the bytes of an operand as `op` reads it, relative to those of its type."""
+    if isinstance(op, ScatterOp) and operand is op.scatter_indices:
+        numbers = op.scatter_dimension_numbers.data
+        count = max(len(numbers.scatter_dims_to_operand_dims), 1)
+        return -(-(count + len(numbers.input_batching_dims)) // count)
+    return WIDTH if is_widened(op, operand) else 1
+
+
+def written_width(value: SSAValue) -> int:
+    """Return the width in which all operations read `value`, if a kernel can write it so, or else 1."""
     owner = source(value).owner
-    if not _widening(value) or not isinstance(owner, Operation):
-        return False
+    if not isinstance(owner, Operation):
+        return 1
     if isinstance(owner, ReshapeOp):
-        return is_written_wide(owner.operand)
-    return can_be_fused(owner) and all(is_widened(use.operation, value) for use in uses_of(value))
+        return written_width(owner.operand)
+    widths = {width_for(use.operation, value) for use in uses_of(value)} if can_be_fused(owner) else ()
+    return widths.pop() if len(widths) == 1 else 1
 
 
 def widened_in_loop(op: Operation) -> list[SSAValue]:

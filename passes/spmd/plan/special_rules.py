@@ -17,11 +17,11 @@ from sdy.rule import FactorKind, OpShardingRule, TensorMapping, factors_in
 from sdy.rules import sharding_rule
 from sdy.sharding import TensorSharding
 from sdy.stablehlo.convolution import ConvolutionOp
-from sdy.stablehlo.custom_call import CustomCallOp
+from sdy.stablehlo.custom_call import APPROXIMATE_TOP_K, CustomCallOp
 from sdy.stablehlo.scatter import ScatterOp
 from sdy.stablehlo.shape import ConcatenateOp
 
-_APPROXIMATE_TOP_K = ("ApproxTopK", "PartialReduce")
+_APPROXIMATE_TOP_K = (APPROXIMATE_TOP_K, "PartialReduce")
 
 
 def replicated_unless_passing_through(rule: OpShardingRule) -> OpShardingRule:

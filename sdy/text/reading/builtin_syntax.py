@@ -56,7 +56,7 @@ class BuiltinSyntaxParser(SparseElementsParser):
             return None
         if self.parse_optional_punctuation("]") is not None:
             return ArrayAttr(())
-        elements = self.parse_comma_separated_list(self.Delimiter.NONE, self.parse_attribute)
+        elements = self.parse_comma_separated_list(self.Delimiter.NONE, self.parse_typed_attribute)
         if self.parse_optional_punctuation("]") is None:
             self.raise_error("expected ',' or ']'")
         return ArrayAttr(elements)

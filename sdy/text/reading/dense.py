@@ -63,6 +63,7 @@ class DenseParser(NumberParser):
         element_type = cast(TensorType[Attribute], shaped_type).element_type
         if not isinstance(element_type, IntegerType | IndexType | AnyFloat | ComplexType):
             self.raise_error(f"elements of type '{element_type}' cannot be written as numbers", start)
+        self.check_stored(element_type, start)
         return cast(DenseType, shaped_type)
 
     def _bytes_builder(self, start: int) -> Callable[[DenseType], DenseIntOrFPElementsAttr]:

@@ -42,7 +42,7 @@ class DictionaryParser(TokenParser):
             if name in entries:
                 self.raise_error(f"duplicate key '{name}' in dictionary attribute", start)
             has_value = self.parse_optional_punctuation("=") is not None
-            entries[name] = self.parse_attribute() if has_value else UnitAttr()
+            entries[name] = self.parse_typed_attribute() if has_value else UnitAttr()
 
         self.parse_comma_separated_list(self.Delimiter.BRACES, parse_entry, " in attribute dictionary")
         return entries

@@ -10,6 +10,8 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     Float16Type,
     Float32Type,
+    Float80Type,
+    Float128Type,
     FloatAttr,
     IndexType,
     IntegerAttr,
@@ -47,6 +49,8 @@ class Literal(NamedTuple):
 _NUMBERS = (MLIRTokenKind.INTEGER_LIT, MLIRTokenKind.FLOAT_LIT)
 _BOOLEANS = {"true": 1, "false": 0}
 _INDEX_BITS = 64
+_ARRAY_BITS = (1, 8, 16, 32, 64)
+"""The widths of integers in dense arrays."""
 _ROUNDED_TO_INFINITY: dict[type[Attribute], float] = {
     Float16Type: float.fromhex("0x1.ffep15"),
     Float32Type: float.fromhex("0x1.ffffffp127"),
@@ -90,6 +94,7 @@ class NumberParser(TokenParser):
         if self.parse_optional_punctuation(":") is not None:
             type_ = self.parse_type()
         if isinstance(type_, AnyFloat):
+            self.check_stored(type_, literal.start)
             return FloatAttr(self.float_of(literal, type_), type_)
         if literal.is_float:
             self.raise_error("floating point value not valid for specified type", self.pos)
@@ -112,6 +117,12 @@ class NumberParser(TokenParser):
         if is_negative:
             self.raise_error(after_minus, token.start)
         return None
+
+    def check_stored(self, type_: Any, start: int) -> None:
+        """Raise ParseError if constants of this element type are not supported: f80, f128 and wide integers."""
+        is_wide = isinstance(type_, IntegerType) and type_.bitwidth > _ARRAY_BITS[-1]
+        if is_wide or isinstance(type_, Float80Type | Float128Type):
+            self.raise_error(f"constants of type '{type_}' are not supported", start)
 
     def integer_of(self, literal: Literal, type_: IntegerType | IndexType, what: str) -> int:
         """Return the value of an integer literal. Raises ParseError if it is out of the type's range."""
@@ -161,6 +172,11 @@ class NumberParser(TokenParser):
         type_ = self.parse_type()
         if not isinstance(type_, IntegerType | AnyFloat):
             self.raise_error(f"expected integer or float type, got: '{type_}'", start)
+        self.check_stored(type_, start)
+        if isinstance(type_, IntegerType) and type_.bitwidth not in _ARRAY_BITS:
+            if type_.bitwidth % 8:
+                self.raise_error("element type bitwidth must be a multiple of 8", start)
+            self.raise_error(f"arrays of type '{type_}' are not supported", start)
         values: list[Any] = []
         if self.parse_optional_punctuation(">") is None:
             self.parse_punctuation(":", " after dense array type")

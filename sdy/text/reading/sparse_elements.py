@@ -19,6 +19,8 @@ class SparseElementsParser(DenseParser):
     """Mixin of the parser for sparse constants."""
 
     def parse_optional_builtin_parametrized_attr(self) -> Attribute | None:
+        if self.current_token.text == "distinct":
+            self.raise_error("distinct attributes are not supported", self.pos)
         if self.current_token.text != "sparse":
             return super().parse_optional_builtin_parametrized_attr()
         start = self.pos

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar, cast
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import NoneType, StringAttr
 from xdsl.ir import Attribute, TypeAttribute
 from xdsl.parser import ParserState
 from xdsl.utils.exceptions import ParseError
@@ -12,6 +12,7 @@ from xdsl.utils.lexer import Input, Span
 from xdsl.utils.mlir_lexer import MLIRToken, MLIRTokenKind, PunctuationSpelling
 
 from sdy.diagnostics import DiagnosticError, Note, error
+from sdy.ir.elements import TypedStringAttr
 from sdy.ir.open_syntax import OpenParser
 from sdy.parse_errors import parse_error
 from sdy.text.lines import LineTable, end_of_code
@@ -115,6 +116,15 @@ class TokenParser(OpenParser):
         if word is None:
             raise parse_error(self, f"expected valid keyword{context_msg}")
         return word
+
+    def parse_typed_attribute(self) -> Attribute:
+        """Parse an attribute; a string may have a type, `"a" : i64`, unlike in the assembly formats of operations."""
+        is_string = self.state.current_token.kind is MLIRTokenKind.STRING_LIT
+        attribute = self.parse_attribute()
+        if not is_string or not isinstance(attribute, StringAttr) or self.parse_optional_punctuation(":") is None:
+            return attribute
+        type_ = self.parse_type()
+        return attribute if isinstance(type_, NoneType) else TypedStringAttr(attribute, type_)
 
     def parse_optional_integer(self, allow_boolean: bool = True, allow_negative: bool = True) -> int | None:
         """Parse an integer, if one is next. Raises ParseError if it does not fit in 64 bits."""
