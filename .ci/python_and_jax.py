@@ -4,8 +4,8 @@
 
 A PAIR is of the form 3.13+0.12. The default is all pairs whose Python is found, as python3.13 on the path or in pyenv.
 If none is, the tests run with the current Python and the jax that pip installs for it, except with --if-found. The
-environments of FOLDER stay, and those that are there are used; with --only-install, no test runs. The exit status is 1
-if a test fails.
+environments of FOLDER stay, and those that are there are used; with --only-install, no test runs, but the bytecode that
+tests need is written. The exit status is 1 if a test fails.
 """
 
 import argparse
@@ -55,6 +55,12 @@ def install(pair: str, python: str, jax: str, folder: Path) -> Path:
     return inside
 
 
+def write_bytecode(inside: Path, arguments: Sequence[str]) -> None:
+    """Import the tests with the Python of an environment: each process that runs them would compile all modules."""
+    collect = [inside, "-m", "pytest", "--quiet", "--collect-only", "-n", "0", *arguments]
+    subprocess.run(collect, cwd=CHECKOUT, check=True, stdout=subprocess.DEVNULL)
+
+
 def run_tests(pair: str, inside: Path, arguments: Sequence[str]) -> Outcome:
     """Run the tests with the Python of an environment."""
     with tempfile.TemporaryDirectory() as folder:
@@ -98,7 +104,9 @@ def main(words: Sequence[str]) -> int:
         outcomes: list[Outcome] = []
         for pair, python, jax in found:
             inside = install(pair, python, jax, options.environments or Path(folder))
-            if not options.only_install:
+            if options.only_install:
+                write_bytecode(inside, words[end + 1 :])
+            else:
                 outcomes.append(run_tests(pair, inside, words[end + 1 :]))
     if options.only_install:
         return 0
