@@ -39,17 +39,15 @@ def no_rule_of_lint_fails() -> Iterator[None]:
 
 
 @pytest.fixture
-def only_new_objects_are_collected() -> Iterator[None]:
+def only_new_objects_are_collected() -> None:
     """Exclude the objects of earlier tests from `gc.collect` in a test, which would take seconds."""
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--thorough", action="store_true", help="all cases where some are a sample")
     parser.addoption(
-        "--before-landing", action="store_true", help="all golden layouts, and lit tests that train models"
+        "--before-landing", action="store_true", help="all golden layouts, and a lit test that trains a model"
     )
     parser.addoption("--random-modules", type=int, default=4, help="how many random modules each pass is compared on")
     parser.addoption("--damaged-bytecode", type=int, default=10, help="how many damaged bytecodes are read")
@@ -71,6 +69,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if removed := samples.deselected(items):
         config.hook.pytest_deselected(items=[*removed])
         items[:] = [item for item in items if item not in removed]
+
+
+def pytest_collection_finish() -> None:
+    """Exclude modules and tests from garbage collection, which would traverse them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -23,6 +23,7 @@ import pytest
 import zarr
 
 import sdy
+from samples import large
 from sdy.passes.blocks.arrays import reader
 from sdy.passes.blocks.block_shapes import within
 from sdy.passes.blocks.build import block_graph
@@ -248,7 +249,11 @@ schedule.run(block_graph(module, within(3072)), [x], 2**13, None)
 
 @pytest.mark.parametrize(
     ("statement", "number"),
-    [(WRITE_RESULTS, signal.SIGTERM), (WRITE_RESULTS, signal.SIGKILL), (SPILL_CHUNKS, signal.SIGTERM)],
+    [
+        pytest.param(WRITE_RESULTS, signal.SIGTERM, marks=large),
+        (WRITE_RESULTS, signal.SIGKILL),
+        (SPILL_CHUNKS, signal.SIGTERM),
+    ],
     ids=["results, SIGTERM", "results, SIGKILL", "intermediate values, SIGTERM"],
 )
 def test_a_program_ended_by_a_signal_goes_on(statement: str, number: signal.Signals, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ pytest.importorskip("torchax", reason="torch and torchax are not installed: pip 
 import torch
 from torch.nn import functional
 
-from samples import covering, sample
+from samples import covering, large, sample
 from torch_transformer import MEGATRON, Transformer, loss
 
 EXAMPLE = Path(__file__).parents[2] / "examples/torch_transformer.py"
@@ -95,7 +95,9 @@ def assert_as_torch(
     return step
 
 
-@pytest.mark.parametrize(("layout", "optimizer"), [("megatron", "adamw"), ("chosen", "momentum")])
+@pytest.mark.parametrize(
+    ("layout", "optimizer"), [("megatron", "adamw"), pytest.param("chosen", "momentum", marks=large)]
+)
 def test_a_transformer_is_trained_as_by_torch(layout: str, optimizer: str) -> None:
     tokens = torch.arange(8 * 16).reshape(8, 16) * 37 % 256
     model = seeded(lambda: Transformer(layers=1))

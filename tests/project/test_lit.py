@@ -2,7 +2,7 @@
 
 Test files that use only the tools and filecheck run in this process, in a fraction of the time in which lit starts two
 processes for each line. The files that use other commands, and all files with `--thorough`, run through lit. Files
-that train a model of examples/ run only with `--thorough` or `--before-landing`.
+that train a model of examples/ run only with `--thorough`, and one of them with `--before-landing`.
 """
 
 import re
@@ -21,7 +21,11 @@ from samples import is_before_landing, is_thorough
 FILES = Path(__file__).parents[2] / "lit_tests"
 SUITE: Any = lit.LitTestCase.load_test_suite([str(FILES)])
 CASES = {case.id(): case for case in SUITE}
-TRAINING = {"sdy :: partitioning/attention_kernel.mlir", "sdy :: partitioning/pallas_kernels.mlir"}
+TRAINING = {
+    "sdy :: partitioning/attention_kernel.mlir": is_before_landing(),
+    "sdy :: partitioning/pallas_kernels.mlir": is_thorough(),
+}
+"""Files that train a model, and whether they run."""
 
 Pipeline = Sequence[Sequence[str]]
 
@@ -53,7 +57,7 @@ def run(pipeline: Pipeline) -> None:
         stdin = done.stderr * merges + done.stdout
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name not in TRAINING or is_before_landing()])
+@pytest.mark.parametrize("name", [name for name in CASES if TRAINING.get(name, True)])
 def test_lit(name: str) -> None:
     lines = pipelines(FILES / name.removeprefix("sdy :: "))
     assert lines

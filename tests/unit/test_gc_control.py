@@ -30,6 +30,23 @@ def test_garbage_of_earlier_blocks_is_collected_when_memory_has_grown():
     assert alive < 0.75 * enough
 
 
+@pytest.mark.parametrize("is_frozen", [False, True])
+def test_live_objects_move_to_the_oldest_generation_unless_the_process_has_frozen_objects(
+    is_frozen: bool, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(gc_control, "_was_frozen", False)
+    frozen = gc.get_freeze_count()
+    if not is_frozen:
+        gc.unfreeze()
+    try:
+        with gc_control.paused():
+            node = Node()
+        assert any(each is node for each in gc.get_objects(generation=2)) != is_frozen
+        assert gc.get_freeze_count() == is_frozen * frozen
+    finally:
+        gc.freeze()
+
+
 def test_leaves_little_collects_at_the_end_of_the_block():
     with gc_control.paused(leaves_little=True):
         assert not gc.isenabled()

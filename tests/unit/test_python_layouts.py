@@ -159,10 +159,10 @@ def test_equinox_modules_have_a_tree_of_shardings() -> None:
     assert placed.layers.activation is model.layers.activation
 
 
-@pytest.mark.parametrize("form", ["flax", "maxtext"])
-def test_flax_modules_have_logical_axes(form: str) -> None:
+@pytest.fixture(scope="module")
+def flax_planned() -> tuple[Any, sdy.Specs]:
+    """Return a module of Flax and the layout of its application."""
     nnx = pytest.importorskip("flax.nnx")
-    linen = pytest.importorskip("flax.linen")
 
     class Model(nnx.Module):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
@@ -178,9 +178,15 @@ def test_flax_modules_have_logical_axes(form: str) -> None:
     def forward(model: Any, x: jax.Array) -> Any:
         return model(x)
 
-    specs = sdy.auto(
-        sdy.from_jax(nnx.jit(forward), model, jnp.ones((8, 16))), mesh=AXES, hardware="cpu-8", memory=2400
-    ).specs()
+    module = sdy.from_jax(nnx.jit(forward), model, jnp.ones((8, 16)))
+    return model, sdy.auto(module, mesh=AXES, hardware="cpu-8", memory=2400).specs()
+
+
+@pytest.mark.parametrize("form", ["flax", "maxtext"])
+def test_flax_modules_have_logical_axes(flax_planned: tuple[Any, sdy.Specs], form: str) -> None:
+    nnx = pytest.importorskip("flax.nnx")
+    linen = pytest.importorskip("flax.linen")
+    model, specs = flax_planned
     names = executed(specs.to_python(form))
     state = nnx.state(model)
     shardings = linen.logical_to_mesh_sharding(names["logical_axes"](state), names["mesh"], names["LOGICAL_AXIS_RULES"])
