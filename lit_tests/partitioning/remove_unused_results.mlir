@@ -35,3 +35,32 @@ func.func @argsort(%arg0: tensor<8x4xf32>, %arg1: tensor<8x4xi32>) -> tensor<8x4
   %4 = "stablehlo.all_gather"(%3) <{all_gather_dim = 0 : i64, channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, use_global_device_ids}> : (tensor<8x4xf32>) -> tensor<16x4xf32>
   return %0#1 : tensor<8x4xi32>
 }
+
+// The sum does not depend on the maximum.
+// CHECK-LABEL: func.func @reduce
+func.func @reduce(%arg0: tensor<8x4xf32>, %arg1: tensor<8x4xi32>, %arg2: tensor<f32>, %arg3: tensor<i32>) -> tensor<8xf32> {
+  // CHECK-NEXT:  %[[SUM:.*]] = stablehlo.reduce(%arg0 init: %arg2) applies stablehlo.add across dimensions = [1] : (tensor<8x4xf32>, tensor<f32>) -> tensor<8xf32>
+  // CHECK-NEXT:  return %[[SUM]]
+  %0:2 = stablehlo.reduce(%arg0 init: %arg2), (%arg1 init: %arg3) across dimensions = [1] : (tensor<8x4xf32>, tensor<8x4xi32>, tensor<f32>, tensor<i32>) -> (tensor<8xf32>, tensor<8xi32>)
+   reducer(%a: tensor<f32>, %b: tensor<f32>) (%c: tensor<i32>, %d: tensor<i32>)  {
+    %1 = stablehlo.add %a, %b : tensor<f32>
+    %2 = stablehlo.maximum %c, %d : tensor<i32>
+    stablehlo.return %1, %2 : tensor<f32>, tensor<i32>
+  }
+  return %0#0 : tensor<8xf32>
+}
+
+// The index depends on the maximum.
+// CHECK-LABEL: func.func @argmax
+func.func @argmax(%arg0: tensor<8x4xf32>, %arg1: tensor<8x4xi32>, %arg2: tensor<f32>, %arg3: tensor<i32>) -> tensor<8xi32> {
+  // CHECK-NEXT:  %[[BOTH:.*]]:2 = stablehlo.reduce(%arg0 init: %arg2), (%arg1 init: %arg3)
+  // CHECK:       return %[[BOTH]]#1
+  %0:2 = stablehlo.reduce(%arg0 init: %arg2), (%arg1 init: %arg3) across dimensions = [1] : (tensor<8x4xf32>, tensor<8x4xi32>, tensor<f32>, tensor<i32>) -> (tensor<8xf32>, tensor<8xi32>)
+   reducer(%a: tensor<f32>, %b: tensor<f32>) (%c: tensor<i32>, %d: tensor<i32>)  {
+    %1 = stablehlo.compare GT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %2 = stablehlo.select %1, %a, %b : tensor<i1>, tensor<f32>
+    %3 = stablehlo.select %1, %c, %d : tensor<i1>, tensor<i32>
+    stablehlo.return %2, %3 : tensor<f32>, tensor<i32>
+  }
+  return %0#1 : tensor<8xi32>
+}
