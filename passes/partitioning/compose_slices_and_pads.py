@@ -15,7 +15,7 @@ from sdy.ir.editing import AnalysisPreservingPass, change_type, erase, replace
 from sdy.ir.fast_access import has_trait
 from sdy.ir.shapes import shape_of
 from sdy.ir.walking import operations_of
-from sdy.passes.spmd.resizes import are_equal, filling_scalar, is_filled, may_resize
+from sdy.passes.spmd.resizes import are_equal, filling_scalar, is_filled, may_resize, may_rewrite
 from sdy.sharding import equivalent
 from sdy.stablehlo.emitter import Emitter, before, with_shape
 from sdy.stablehlo.padding import PadOp
@@ -45,7 +45,8 @@ class ComposeSlicesAndPadsPass(AnalysisPreservingPass):
 
     Each device then receives one row, and the uneven intermediate tensor is not materialized. All users of the
     intermediate tensor must be composed with it; one pad may have several slices. A slice of a sum of pads, or of
-    another elementwise operation on pads, is first replaced by the sum of their slices.
+    another elementwise operation on pads, is first replaced by the sum of their slices. A slice of a concatenation
+    reads the operand that has all of its rows, if one has, whether or not the dimension is sharded.
 
     The following operations are not composed: operations in different blocks, with a custom sharding rule, unreduced
     axes, dynamic sizes or no elements; pads with different values; a pad of rows that a slice removed; a strided slice
@@ -60,6 +61,8 @@ class ComposeSlicesAndPadsPass(AnalysisPreservingPass):
             if (ranges := _ranges(outer)) is not None and _resizes(outer) and _is_of_pads(outer.operand, outer):
                 _slice_in_place(outer.operand, ranges, outer)
                 replace(outer, [outer.operand])
+        for outer in operations_of(op, SliceOp):
+            _slice_operand_of_concatenation(outer)
         pending: list[Operation] = [*operations_of(op, SliceOp, PadOp, ConcatenateOp)]
         for inner in pending:  # which grows
             if isinstance(inner, _Inner) and inner.parent is not None:
@@ -100,17 +103,39 @@ def _compose_with_users(inner: _Inner) -> Iterator[Operation]:
         return
     for user, composition in composed:
         assert composition is not None
-        value = composition(before(user))
-        if value in inner.operands:
-            sharding = get_sharding(user.results[0])
-            if sharding is not None and not equivalent(get_sharding(value), sharding):
-                value = before(user).insert(ReshardOp(value, sharding))
-        elif isinstance(value.owner, Operation):
-            value.owner.attributes.update(user.attributes)
-        replace(user, [value])
+        value = _replace_composed(user, composition(before(user)), inner)
         yield from (each.owner for each in (*inner.operands, value) if isinstance(each.owner, Operation))
     if users:
         erase(inner)
+
+
+def _replace_composed(outer: Operation, value: SSAValue, inner: _Inner) -> SSAValue:
+    """Replace `outer` by its composition with `inner`, which is resharded if it is an operand of `inner`."""
+    if value in inner.operands:
+        sharding = get_sharding(outer.results[0])
+        if sharding is not None and not equivalent(get_sharding(value), sharding):
+            value = before(outer).insert(ReshardOp(value, sharding))
+    elif isinstance(value.owner, Operation):
+        value.owner.attributes.update(outer.attributes)
+    replace(outer, [value])
+    return value
+
+
+def _slice_operand_of_concatenation(outer: SliceOp) -> None:
+    """Let a slice of a concatenation read the operand that has all of its rows, if one has."""
+    inner = outer.operand.owner
+    if not isinstance(inner, ConcatenateOp) or _is_concatenated(outer) or not may_rewrite(inner, outer):
+        return
+    dim, place = inner.dimension.value.data, 0
+    ranges = [_Range(*each) for each in outer.ranges()]
+    start, limit, stride = ranges[dim]
+    for operand in inner.operands:
+        end = place + shape_of(operand)[dim]
+        if place <= start < limit <= end:
+            ranges[dim] = _Range(start - place, limit - place, stride)
+            _replace_composed(outer, _sliced(operand, ranges, before(outer)), inner)
+            return
+        place = end
 
 
 def _composition(inner: _Inner, outer: Operation) -> _Composition | None:

@@ -1,5 +1,7 @@
 """Resizes: operations that change the size of a sharded dimension, such as slices and pads, and their fill values."""
 
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
@@ -18,25 +20,37 @@ from sdy.stablehlo.emitter import Emitter
 def may_resize(*ops: Operation) -> bool:
     """Return whether a chain of operations resizes a sharded dimension and may be rewritten.
 
-    Custom sharding rules, unreduced axes, several meshes and dynamic sizes prevent rewrites. Scalars are ignored.
-
     Args:
         *ops: The operations; each but the first uses the result of the previous one.
     """
-    values = [value for value in (*ops[0].operands, *(op.results[0] for op in ops)) if shape_of(value)]
-    shardings = [sharding for sharding in map(get_sharding, values) if sharding is not None]
-    if (
-        any(SHARDING_RULE in op.attributes for op in ops)
-        or not all(is_static_tensor(value.type) for value in values)
-        or any(sharding.unreduced for sharding in shardings)
-        or len({sharding.mesh for sharding in shardings}) != 1
-    ):
+    values = _tensors(ops)
+    if not may_rewrite(*ops) or not any(map(get_sharding, values)):
         return False
     layouts = [layout_of(value) for value in values]
     return any(
         len(set(sizes)) > 1 and any(layout.axes[dim] for layout in layouts)
         for dim, sizes in enumerate(zip(*(layout.shape for layout in layouts), strict=True))
     )
+
+
+def may_rewrite(*ops: Operation) -> bool:
+    """Return whether a chain of operations may be rewritten.
+
+    Custom sharding rules, unreduced axes, several meshes and dynamic sizes prevent that. Scalars are ignored.
+    """
+    values = _tensors(ops)
+    shardings = [sharding for sharding in map(get_sharding, values) if sharding is not None]
+    return (
+        not any(SHARDING_RULE in op.attributes for op in ops)
+        and all(is_static_tensor(value.type) for value in values)
+        and not any(sharding.unreduced for sharding in shardings)
+        and len({sharding.mesh for sharding in shardings}) <= 1
+    )
+
+
+def _tensors(ops: Sequence[Operation]) -> list[SSAValue]:
+    """Return the operands of a chain of operations and their results, but scalars."""
+    return [value for value in (*ops[0].operands, *(op.results[0] for op in ops)) if shape_of(value)]
 
 
 def is_filled(value: SSAValue) -> bool:
