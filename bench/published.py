@@ -194,8 +194,8 @@ def attention_work(shapes: Sequence[Sequence[int]]) -> sdy.Work:
 
 @sdy.register_op("b s^ h d^, b t^ h d^, b t^ h d^ -> b s^ h d^", check=False, cost=attention_work)
 def attention(query: jax.Array, key: jax.Array, value: jax.Array) -> jax.Array:
-    """Stand for flash attention in programs that only cost models read."""
-    return query * key + value
+    """Stand for flash attention in programs that only cost models read; its gradient needs its result, too."""
+    return jnp.tanh(query * key + value)
 
 
 def _rotated(x: jax.Array) -> jax.Array:
