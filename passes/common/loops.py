@@ -70,6 +70,17 @@ class LoopInvariants:
                 ordered[op] = None
         return list(ordered)
 
+    def operations(self) -> list[Operation]:
+        """Return the operations of the body that compute nothing but invariants, in their order."""
+        invariant = dict[Operation, None]()
+        for op in self._loop.body.block.ops:
+            if self._is_hoistable(op) and all(
+                operand in self._given or operand.owner in invariant or not self._is_inside(operand)
+                for operand in op.operands
+            ):
+                invariant[op] = None
+        return [*invariant]
+
     def _is_inside(self, value: SSAValue) -> bool:
         block = value.owner if isinstance(value.owner, Block) else value.owner.parent
         parent = block.parent_op() if block is not None else None

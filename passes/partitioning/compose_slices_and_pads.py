@@ -45,8 +45,8 @@ class ComposeSlicesAndPadsPass(AnalysisPreservingPass):
 
     Each device then receives one row, and the uneven intermediate tensor is not materialized. All users of the
     intermediate tensor must be composed with it; one pad may have several slices. A slice of a sum of pads, or of
-    another elementwise operation on pads, is first replaced by the sum of their slices. A slice of a concatenation
-    reads the operand that has all of its rows, if one has, whether or not the dimension is sharded.
+    another elementwise operation on pads, is first replaced by the sum of their slices. Slices of a concatenation read
+    the operands that have all of their rows, whether or not the dimension is sharded.
 
     The following operations are not composed: operations in different blocks, with a custom sharding rule, unreduced
     axes, dynamic sizes or no elements; pads with different values; a pad of rows that a slice removed; a strided slice
@@ -61,8 +61,8 @@ class ComposeSlicesAndPadsPass(AnalysisPreservingPass):
             if (ranges := _ranges(outer)) is not None and _resizes(outer) and _is_of_pads(outer.operand, outer):
                 _slice_in_place(outer.operand, ranges, outer)
                 replace(outer, [outer.operand])
-        for outer in operations_of(op, SliceOp):
-            _slice_operand_of_concatenation(outer)
+        for inner in operations_of(op, ConcatenateOp):
+            _slice_operands(inner)
         pending: list[Operation] = [*operations_of(op, SliceOp, PadOp, ConcatenateOp)]
         for inner in pending:  # which grows
             if isinstance(inner, _Inner) and inner.parent is not None:
@@ -121,11 +121,19 @@ def _replace_composed(outer: Operation, value: SSAValue, inner: _Inner) -> SSAVa
     return value
 
 
-def _slice_operand_of_concatenation(outer: SliceOp) -> None:
-    """Let a slice of a concatenation read the operand that has all of its rows, if one has."""
-    inner = outer.operand.owner
-    if not isinstance(inner, ConcatenateOp) or _is_concatenated(outer) or not may_rewrite(inner, outer):
+def _slice_operands(inner: ConcatenateOp) -> None:
+    """Let the slices of a concatenation read the operands that have all of their rows, if there are no other users."""
+    users = [use.operation for use in inner.result.uses]
+    slices = [user for user in users if isinstance(user, SliceOp) and may_rewrite(inner, user)]
+    found = [(outer, part) for outer in slices if (part := _operand_with_rows(inner, outer)) is not None]
+    if len(found) < len(users) or any(map(_is_concatenated, slices)):
         return
+    for outer, (operand, ranges) in found:
+        _replace_composed(outer, _sliced(operand, ranges, before(outer)), inner)
+
+
+def _operand_with_rows(inner: ConcatenateOp, outer: SliceOp) -> tuple[SSAValue, list[_Range]] | None:
+    """Return the operand of a concatenation that has all rows of a slice, and the ranges of the slice in it."""
     dim, place = inner.dimension.value.data, 0
     ranges = [_Range(*each) for each in outer.ranges()]
     start, limit, stride = ranges[dim]
@@ -133,9 +141,9 @@ def _slice_operand_of_concatenation(outer: SliceOp) -> None:
         end = place + shape_of(operand)[dim]
         if place <= start < limit <= end:
             ranges[dim] = _Range(start - place, limit - place, stride)
-            _replace_composed(outer, _sliced(operand, ranges, before(outer)), inner)
-            return
+            return operand, ranges
         place = end
+    return None
 
 
 def _composition(inner: _Inner, outer: Operation) -> _Composition | None:

@@ -253,8 +253,8 @@ class _Allocator:
         done, needed = set[SSAValue](), set[SSAValue]()
         blocks = zip(op.operands, op.cond.block.args, op.body.block.args, passed_on(op), strict=True)
         for operand, *arguments, is_passed_on in blocks:
-            users = {use.operation for argument in arguments for use in argument.uses}
-            is_done = is_passed_on and users <= {*self._hoisted, op.body.block.last_op}
+            users = (use.operation for argument in arguments for use in argument.uses)
+            is_done = is_passed_on and all(user in self._hoisted or user is op.body.block.last_op for user in users)
             (done if is_done else needed).add(source(operand))
         return done - needed
 
@@ -455,7 +455,7 @@ class _Allocator:
         """Take the invariant operations out of the body of a loop; yield their results that the loop reads."""
         hoisted = hoisted_operations(loop)
         self._hoisted |= hoisted
-        for op in hoisted:
+        for op in (op for op in loop.body.block.ops if op in hoisted):
             for result in op.results:
                 if any(use.operation not in hoisted for use in result.uses):
                     yield result

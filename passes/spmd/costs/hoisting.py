@@ -16,12 +16,13 @@ from sdy.stablehlo.control_flow import WhileOp
 
 def hoisted_operations(loop: WhileOp) -> Set[Operation]:
     """Return the operations in the body of a loop that are computed before it."""
-    invariants = LoopInvariants(loop)
-    hoisted = dict[Operation, None]()
-    for op in loop.body.block.ops:
-        if op.results and not is_free(op) and not _is_larger(op):
-            hoisted |= dict.fromkeys(invariants.producers(op.results) or ())
-    return hoisted.keys()
+    hoisted, needed = set[Operation](), set[SSAValue]()
+    for op in reversed(LoopInvariants(loop).operations()):
+        is_worth_it = bool(op.results) and not is_free(op) and not _is_larger(op)
+        if is_worth_it or not needed.isdisjoint(op.results):
+            hoisted.add(op)
+            needed.update(op.operands)
+    return hoisted
 
 
 def _is_larger(op: Operation) -> bool:
