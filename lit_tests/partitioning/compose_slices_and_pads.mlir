@@ -139,17 +139,26 @@ func.func @rotation_of_a_pad(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<
   return %3 : tensor<12xf32>
 }
 
-// All rows of a slice are of one operand, which is resharded; the other slice has rows of both.
+// All rows of each slice are of one operand, which is resharded.
 // CHECK-LABEL: func.func @slices_of_a_concatenation
-func.func @slices_of_a_concatenation(%arg0: tensor<8x4xf32>, %arg1: tensor<8x6xf32>) -> (tensor<8x4xf32>, tensor<8x3xf32>, tensor<8x4xf32>) {
-  // CHECK-NEXT:  %[[ALL:.*]] = stablehlo.concatenate %arg0, %arg1, dim = 1
+func.func @slices_of_a_concatenation(%arg0: tensor<8x4xf32>, %arg1: tensor<8x6xf32>) -> (tensor<8x4xf32>, tensor<8x3xf32>) {
   // CHECK-NEXT:  %[[FIRST:.*]] = sdy.reshard %arg0 <@mesh, [{"x"}, {}]> : tensor<8x4xf32>
   // CHECK-NEXT:  %[[SECOND:.*]] = stablehlo.slice %arg1 [0:8, 1:6:2] : (tensor<8x6xf32>) -> tensor<8x3xf32>
-  // CHECK-NEXT:  %[[BOTH:.*]] = stablehlo.slice %[[ALL]] [0:8, 2:6] : (tensor<8x10xf32>) -> tensor<8x4xf32>
-  // CHECK-NEXT:  return %[[FIRST]], %[[SECOND]], %[[BOTH]]
+  // CHECK-NEXT:  return %[[FIRST]], %[[SECOND]]
   %0 = stablehlo.concatenate %arg0, %arg1, dim = 1 : (tensor<8x4xf32>, tensor<8x6xf32>) -> tensor<8x10xf32>
   %1 = stablehlo.slice %0 [0:8, 0:4] {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"x"}, {}]>]>} : (tensor<8x10xf32>) -> tensor<8x4xf32>
   %2 = stablehlo.slice %0 [0:8, 5:10:2] : (tensor<8x10xf32>) -> tensor<8x3xf32>
-  %3 = stablehlo.slice %0 [0:8, 2:6] : (tensor<8x10xf32>) -> tensor<8x4xf32>
-  return %1, %2, %3 : tensor<8x4xf32>, tensor<8x3xf32>, tensor<8x4xf32>
+  return %1, %2 : tensor<8x4xf32>, tensor<8x3xf32>
+}
+
+// One of the slices has rows of both operands: the concatenation stays in memory, so that both read it.
+// CHECK-LABEL: func.func @slice_of_two_operands
+func.func @slice_of_two_operands(%arg0: tensor<8x4xf32>, %arg1: tensor<8x6xf32>) -> (tensor<8x4xf32>, tensor<8x4xf32>) {
+  // CHECK-NEXT:  %[[ALL:.*]] = stablehlo.concatenate %arg0, %arg1, dim = 1
+  // CHECK-NEXT:  stablehlo.slice %[[ALL]] [0:8, 0:4]
+  // CHECK-NEXT:  stablehlo.slice %[[ALL]] [0:8, 2:6]
+  %0 = stablehlo.concatenate %arg0, %arg1, dim = 1 : (tensor<8x4xf32>, tensor<8x6xf32>) -> tensor<8x10xf32>
+  %1 = stablehlo.slice %0 [0:8, 0:4] : (tensor<8x10xf32>) -> tensor<8x4xf32>
+  %2 = stablehlo.slice %0 [0:8, 2:6] : (tensor<8x10xf32>) -> tensor<8x4xf32>
+  return %1, %2 : tensor<8x4xf32>, tensor<8x4xf32>
 }
