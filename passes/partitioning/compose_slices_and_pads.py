@@ -130,6 +130,8 @@ def _slice_operands(inner: ConcatenateOp) -> None:
         return
     for outer, (operand, ranges) in found:
         _replace_composed(outer, _sliced(operand, ranges, before(outer)), inner)
+    if found:
+        erase(inner)
 
 
 def _operand_with_rows(inner: ConcatenateOp, outer: SliceOp) -> tuple[SSAValue, list[_Range]] | None:
