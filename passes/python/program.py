@@ -78,7 +78,11 @@ def to_python(module: ModuleOp, name: str = "") -> str:
 
     Raises:
         DiagnosticError: The module has no function @main with a body.
+        TypeError: `module` is not a module; the message says how to print a JAX program.
     """
+    if not isinstance(module, ModuleOp):
+        ways = "sdy.to_python(sdy.from_jax(f, x)) prints a function, and sdy.jit(f).lower(x).to_python() what a device runs"
+        raise TypeError(f"expected a module, not {type(module).__name__}; {ways}")
     check_is_spmd(module)
     main = find_main_function(module)
     if main is None or main.is_declaration:

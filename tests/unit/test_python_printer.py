@@ -353,3 +353,11 @@ def test_rows_are_read_and_written_by_index(name: str, indices: list[int]) -> No
     names: dict[str, Any] = {}
     exec(text, names)
     np.testing.assert_array_equal(names["program"](x, i), function(x, i))
+
+
+@pytest.mark.parametrize(
+    "program", [jnp.tanh, jax.jit(jnp.tanh).lower(1.0), sdy.jit(jnp.tanh).lower(1.0), "module {}"], ids=type
+)
+def test_what_is_no_module_is_refused_with_the_ways_to_print_it(program: Any) -> None:
+    with pytest.raises(TypeError, match=r"not \w+; sdy\.to_python\(sdy\.from_jax\(f, x\)\) .* sdy\.jit\(f\)\.lower"):
+        sdy.to_python(program)
