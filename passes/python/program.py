@@ -80,9 +80,7 @@ def to_python(module: ModuleOp, name: str = "") -> str:
         DiagnosticError: The module has no function @main with a body.
         TypeError: `module` is not a module; the message says how to print a JAX program.
     """
-    if not isinstance(module, ModuleOp):
-        ways = "sdy.to_python(sdy.from_jax(f, x)) prints a function, and sdy.jit(f).lower(x).to_python() what a device runs"
-        raise TypeError(f"expected a module, not {type(module).__name__}; {ways}")
+    _check_is_module(module)
     check_is_spmd(module)
     main = find_main_function(module)
     if main is None or main.is_declaration:
@@ -97,6 +95,13 @@ def to_python(module: ModuleOp, name: str = "") -> str:
     if not is_local(module):
         inline_parts(module, library)
     return _File(module, name, axes, library).text()
+
+
+def _check_is_module(program: object) -> None:
+    if not isinstance(program, ModuleOp):
+        whole, local = "sdy.to_python(sdy.from_jax(f, x))", "sdy.jit(f).lower(x).to_python()"
+        ways = f"{whole} prints a function, and {local} what a device runs"
+        raise TypeError(f"expected a module, not {type(program).__name__}; {ways}")
 
 
 _BODIES = re.compile(r"(None|checkpoint|closed_call)(_\d+)?")
