@@ -83,6 +83,16 @@ def layers_of_cast(weight: Array, x: Array) -> Array:
     return lax.fori_loop(0, 4, lambda _, x: jnp.tanh(x @ jnp.exp(weight)), x)
 
 
+def sums_of_products(x: Array, w: Array) -> Array:
+    """Add a value four times that needs another one first."""
+    return lax.fori_loop(0, 4, lambda _, y: y + (x @ w) @ w, x)
+
+
+def sums_of_transposes(x: Array) -> Array:
+    """Add elements in another order four times: XLA reads them in that order in each iteration."""
+    return lax.fori_loop(0, 4, lambda _, y: y + x.reshape(-1, 32, 16).transpose(0, 2, 1).reshape(x.shape), x)
+
+
 def gradient(function: Callable[..., Array], *numbers: int) -> Callable[..., Any]:
     return jax.grad(lambda *arguments: jnp.tanh(function(*arguments)).sum(), numbers)
 
@@ -125,6 +135,16 @@ KINDS = {
     "reflected padding": kind(lambda x: jnp.pad(x, ((0, 0), (3, 3)), mode="reflect"), (X, BATCH)),
     "positions in a table": kind(lambda x, y: jnp.searchsorted(y, x), (X, BATCH), ((512,), WHOLE)),
     "invariants of a loop": kind(layers_of_cast, (SQUARE, WHOLE), ((4096, 256), BATCH)),
+    "invariants of invariants": kind(sums_of_products, (X, BATCH), (SQUARE, WHOLE)),
+    "equal invariants": kind(
+        lambda x, w: lax.fori_loop(0, 4, lambda _, y: jnp.tanh(y @ jnp.exp(w)) @ jnp.exp(w), x),
+        (X, BATCH),
+        (SQUARE, WHOLE),
+    ),
+    "activations that do not vary": kind(
+        lambda x, w: lax.fori_loop(0, 4, lambda _, y: y + jnp.tanh(x @ w), x), (X, BATCH), (SQUARE, WHOLE)
+    ),
+    "transposes in a loop": kind(sums_of_transposes, (X, BATCH)),
     "approximate top-k": kind(lambda x: lax.approx_max_k(x, 8), (X, BATCH)),
     "outer products": kind(lambda a, b: jnp.einsum("bi,bj->bij", a, b) + 1, ((64, 128), BATCH), ((64, 128), BATCH)),
     "transposed product": kind(lambda x, w: (x @ w).T, (X, BATCH), (UP, WHOLE)),

@@ -31,7 +31,7 @@ from sdy.passes.common.symbols import Symbols
 from sdy.passes.spmd.costs.backend import Backend
 from sdy.passes.spmd.costs.copy_kernels import with_copies
 from sdy.passes.spmd.costs.cumulative import adds_parts
-from sdy.passes.spmd.costs.hoisting import hoisted_operations
+from sdy.passes.spmd.costs.hoisting import first_of_equal, hoisted_operations
 from sdy.passes.spmd.costs.in_place import in_place, overwritable, passed_on, returned_by_branches, views
 from sdy.passes.spmd.costs.kernel_dependences import Dependences, inputs_of
 from sdy.passes.spmd.costs.kernel_order import has_ordering_barriers, scheduled
@@ -250,22 +250,34 @@ class _Allocator:
         """Return the operands that a loop needs for nothing but what is computed before it."""
         if not isinstance(op, WhileOp):
             return frozenset()
-        done, needed = set[SSAValue](), set[SSAValue]()
-        blocks = zip(op.operands, op.cond.block.args, op.body.block.args, passed_on(op), strict=True)
-        for operand, *arguments, is_passed_on in blocks:
-            users = (use.operation for argument in arguments for use in argument.uses)
-            is_done = is_passed_on and all(user in self._hoisted or user is op.body.block.last_op for user in users)
-            (done if is_done else needed).add(source(operand))
-        return done - needed
+        done = self._read_by_hoisted(op)
+        operands = [*map(source, op.operands)]
+        return {operands[index] for index in done} - {each for index, each in enumerate(operands) if index not in done}
+
+    def _read_by_hoisted(self, loop: WhileOp) -> Set[int]:
+        """Return the indices of the carried values that nothing reads but what is computed before a loop."""
+        arguments = zip(loop.cond.block.args, loop.body.block.args, passed_on(loop), strict=True)
+        return {
+            index
+            for index, (*values, is_passed_on) in enumerate(arguments)
+            if is_passed_on
+            and all(
+                use.operation in self._hoisted or use.operation is loop.body.block.last_op
+                for value in values
+                for use in value.uses
+            )
+        }
 
     def _scheduled(self, block: Block) -> Sequence[Kernel]:
         if block not in self._kernels:
             operations = [op for op in block.ops if self._runs(op) and op not in self._hoisted]
-            kernels = kernels_of(operations, self._backend)
-            if self._copies_early:
-                kernels = [*with_copies(kernels)]
+            kernels = self._compiled(operations)
             self._kernels[block] = kernels if block is self._in_order else scheduled(kernels, self._backend)
         return self._kernels[block]
+
+    def _compiled(self, operations: Sequence[Operation], stored: Set[Operation] = frozenset()) -> Sequence[Kernel]:
+        kernels = kernels_of(operations, self._backend, stored)
+        return [*with_copies(kernels)] if self._copies_early else kernels
 
     def _goals(
         self, block: Block, kernels: Sequence[Kernel], last_read: Mapping[SSAValue, int], targets: Sequence[Buffer]
@@ -442,23 +454,31 @@ class _Allocator:
     def _loop(self, loop: WhileOp, buffers: Sequence[Buffer]) -> None:
         for region in loop.regions:
             self._buffer_of.update(zip(region.block.args, buffers, strict=True))
-        hoisted = [*map(self._temporary, self._hoist(loop))]
-        for buffer in hoisted:
-            buffer.write(buffer.value, self._now)
+        hoisted = self._hoist(loop)
+        done = self._read_by_hoisted(loop)
+        buffers = [Buffer(result) if index in done else buffers[index] for index, result in enumerate(loop.results)]
+        for region in loop.regions:
+            self._buffer_of.update(zip(region.block.args, buffers, strict=True))
         self._run(loop.cond.block, frozenset(), ())
         arguments = zip(loop.body.block.args, passed_on(loop), strict=True)
         self._run(loop.body.block, {argument for argument, is_passed_on in arguments if not is_passed_on}, buffers)
         for buffer in hoisted:
             buffer.read(self._now)
 
-    def _hoist(self, loop: WhileOp) -> Iterator[SSAValue]:
-        """Take the invariant operations out of the body of a loop; yield their results that the loop reads."""
+    def _hoist(self, loop: WhileOp) -> Sequence[Buffer]:
+        """Compute the invariant operations of the body of a loop; return the buffers that the loop reads."""
         hoisted = hoisted_operations(loop)
-        self._hoisted |= hoisted
-        for op in (op for op in loop.body.block.ops if op in hoisted):
-            for result in op.results:
-                if any(use.operation not in hoisted for use in result.uses):
-                    yield result
+        self._hoisted |= hoisted.operations - hoisted.repeated
+        first_of = first_of_equal(op for op in loop.body.block.ops if op in hoisted.operations and self._runs(op))
+        read = {first_of[op] for op in hoisted.read if op in first_of}
+        kernels = self._compiled([op for op, first in first_of.items() if op is first], read)
+        owned = {result for kernel in kernels if kernel.operation not in read for result in kernel.results}
+        last_read = _last_reads(kernels)
+        for index, kernel in enumerate(kernels):
+            self._operations.append(kernel.operation)
+            self._read(kernel)
+            self._allocate(kernel, {each for each in kernel.reads if last_read[each] == index} & owned, {})
+        return [self._buffer_of[result] for op in read for result in op.results]
 
     def _call(self, block: Block, operands: Sequence[SSAValue], buffers: Sequence[Buffer]) -> None:
         for argument, operand in zip(block.args, operands, strict=True):

@@ -8,7 +8,7 @@ similarly.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
@@ -105,14 +105,21 @@ class Copy:
     """The bytes of the copy relative to those of the operand."""
 
 
-def kernels_of(operations: Sequence[Operation], backend: Backend) -> list[Kernel]:
-    """Group the operations of one block into kernels, in the order of the operations that write results."""
-    return _Fusion(operations, backend).kernels()
+def kernels_of(operations: Sequence[Operation], backend: Backend, stored: Set[Operation] = frozenset()) -> list[Kernel]:
+    """Group operations of one block into kernels, in the order of the operations that write results.
+
+    Args:
+        operations: The operations.
+        backend: The back end that compiles them.
+        stored: The operations that write their results because operations outside of these read them.
+    """
+    return _Fusion(operations, backend, stored).kernels()
 
 
 class _Fusion:
-    def __init__(self, operations: Sequence[Operation], backend: Backend) -> None:
+    def __init__(self, operations: Sequence[Operation], backend: Backend, stored: Set[Operation]) -> None:
         self._operations = operations
+        self._stored = stored
         self._backend = backend
         self._in_library = [
             backend is Backend.CPU and is_library_reduction(op) and not can_be_fused(op) for op in operations
@@ -191,7 +198,7 @@ class _Fusion:
             self._kernels_of[index] = self._kernels_of[self._index[next(uses_of(op.results[0])).operation]]
             return
         users: dict[int, None] = {}
-        is_materialized = not can_be_fused(op) or op in self._for_library
+        is_materialized = not can_be_fused(op) or op in self._for_library or op in self._stored
         for use in (use for result in op.results for use in uses_of(result)):
             user = self._index.get(self._ancestor(use.operation))
             if user is None:
