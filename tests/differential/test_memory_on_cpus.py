@@ -146,6 +146,7 @@ KINDS = {
     ),
     "transposes in a loop": kind(sums_of_transposes, (X, BATCH)),
     "approximate top-k": kind(lambda x: lax.approx_max_k(x, 8), (X, BATCH)),
+    "approximate top-k of the least": kind(lambda x: lax.approx_min_k(x, 8), (X, BATCH)),
     "outer products": kind(lambda a, b: jnp.einsum("bi,bj->bij", a, b) + 1, ((64, 128), BATCH), ((64, 128), BATCH)),
     "transposed product": kind(lambda x, w: (x @ w).T, (X, BATCH), (UP, WHOLE)),
     "batched products": kind(lambda a, b: jnp.einsum("bij,bjk,bkl->bil", a, b, a), *[(MATRICES, BATCH)] * 2),

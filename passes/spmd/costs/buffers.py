@@ -35,7 +35,7 @@ from sdy.passes.spmd.costs.hoisting import first_of_equal, hoisted_operations
 from sdy.passes.spmd.costs.in_place import in_place, overwritable, passed_on, returned_by_branches, views
 from sdy.passes.spmd.costs.kernel_dependences import Dependences, inputs_of
 from sdy.passes.spmd.costs.kernel_order import has_ordering_barriers, scheduled
-from sdy.passes.spmd.costs.kernels import Copy, Kernel, kernels_of, source
+from sdy.passes.spmd.costs.kernels import Copy, Kernel, kernels_of, sorts_all, source
 from sdy.passes.spmd.costs.layout_copies import layout_copies
 from sdy.passes.spmd.costs.widening import width
 from sdy.stablehlo.control_flow import CaseOp, IfOp, WhileOp
@@ -528,4 +528,4 @@ def _scratch_of(op: Operation) -> Sequence[SSAValue]:
     if isinstance(op, SelectAndScatterOp):
         rank = len(shape_of(op.operand))
         return [op.operand] * rank + [op.source] * (rank + 1)
-    return ()
+    return op.operands[:1] if sorts_all(op) else ()

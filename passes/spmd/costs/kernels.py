@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
 
+from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.ir import Block, Operation, SSAValue, Use
+from xdsl.traits import SymbolTable
 
 from sdy.dialect.attributes import ORDERS
 from sdy.dialect.ops import DataFlowEdgeOp, PropagationBarrierOp, ReshardOp, ShardingConstraintOp
@@ -25,10 +27,12 @@ from sdy.passes.spmd.value_numbers import ValueNumbers
 from sdy.rules import movement
 from sdy.rules.elementwise import POINTWISE
 from sdy.rules.other_dialects import CHLO
+from sdy.stablehlo.attributes.enums import ComparisonDirection
 from sdy.stablehlo.constants import IotaOp
 from sdy.stablehlo.control_flow import OptimizationBarrierOp
 from sdy.stablehlo.custom_call import APPROXIMATE_TOP_K, CustomCallOp
 from sdy.stablehlo.dot import DotGeneralOp
+from sdy.stablehlo.mixed_elementwise import CompareOp
 from sdy.stablehlo.reduction import ReduceOp
 from sdy.stablehlo.shape import ConcatenateOp
 from sdy.stablehlo.slicing import SliceOp
@@ -393,7 +397,17 @@ def _is_taken_apart(op: Operation) -> bool:
 def _numbers(op: Operation, index: int) -> bool:
     """Return whether `op` knows the positions that its operand holds: XLA makes a top-k of values alone of it."""
     is_approximate = isinstance(op, CustomCallOp) and op.call_target_name.data == APPROXIMATE_TOP_K
-    return is_approximate and isinstance(op.operands[index].owner, IotaOp)
+    return is_approximate and isinstance(op.operands[index].owner, IotaOp) and not sorts_all(op)
+
+
+def sorts_all(op: Operation) -> bool:
+    """Return whether XLA sorts all values for an approximate top-k `op`: it has a top-k of the greatest values only."""
+    if not isinstance(op, CustomCallOp) or op.call_target_name.data != APPROXIMATE_TOP_K:
+        return False
+    names = [name for name in op.called_computations.data if isinstance(name, SymbolRefAttr)]
+    functions = [function for name in names if (function := SymbolTable.lookup_symbol(op, name)) is not None]
+    compared = [each for function in functions for each in function.walk() if isinstance(each, CompareOp)]
+    return bool(compared) and all(each.comparison_direction.data is not ComparisonDirection.GT for each in compared)
 
 
 def _reads_one_part(op: Operation, concatenation: ConcatenateOp) -> bool:
