@@ -435,6 +435,8 @@ class _Allocator:
 
     def _overwritten(self, kernel: Kernel, expiring: Set[SSAValue]) -> dict[SSAValue, Buffer]:
         """Return the buffers that results of a kernel take over from values that expire, by result."""
+        if not expiring and not kernel.copies:
+            return {}  # as `overwritable` looks at all users of the values
         overwritten: dict[SSAValue, Buffer] = {}
         left = {*expiring}
         op = kernel.operation
