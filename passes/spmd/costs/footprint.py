@@ -10,7 +10,8 @@ from xdsl.ir import Operation, SSAValue
 from sdy.box import Ints
 from sdy.passes.common.properties import value_bytes
 from sdy.passes.spmd.costs.backend import Backend
-from sdy.passes.spmd.costs.buffers import allocate, bytes_over_time
+from sdy.passes.spmd.costs.buffer_assignment import allocate
+from sdy.passes.spmd.costs.buffers import bytes_over_time
 from sdy.passes.spmd.costs.host_memory import host_values, takes_host_memory
 from sdy.passes.spmd.costs.result_buffers import outside_results
 

@@ -268,7 +268,7 @@ class _Fusion:
     def _fuses(self, user: Operation, index: int) -> bool:
         """Return whether `user` can compute its operand `index` in its kernel."""
         is_read = not index and user.name in _READS_FROM_MEMORY[self._backend]
-        is_fusing = can_be_fused(user) or user.name in _FUSING or _joins(user, index) or _numbers(user, index)
+        is_fusing = can_be_fused(user) or user.name in _FUSING or _joins(user, index) or _knows_positions(user, index)
         return is_fusing and not is_read and not self._reads_operands(user)
 
     def _reads_operands(self, op: Operation) -> bool:
@@ -394,7 +394,7 @@ def _is_taken_apart(op: Operation) -> bool:
     )
 
 
-def _numbers(op: Operation, index: int) -> bool:
+def _knows_positions(op: Operation, index: int) -> bool:
     """Return whether `op` knows the positions that its operand holds: XLA makes a top-k of values alone of it."""
     is_approximate = isinstance(op, CustomCallOp) and op.call_target_name.data == APPROXIMATE_TOP_K
     return is_approximate and isinstance(op.operands[index].owner, IotaOp) and not sorts_all(op)

@@ -51,11 +51,11 @@ def have_equal_orders(operand: SSAValue, result: SSAValue) -> bool:
 
     It writes the order that all users of the result require.
     """
-    written = [(use.operation, use.operation.operands[use.index]) for use in uses_of(result)]
-    is_for_others = bool(written) and all(
-        isinstance(user, CustomCallOp) and value in [*_of_custom_call(user)] for user, value in written
+    readers = [(use.operation, use.operation.operands[use.index]) for use in uses_of(result)]
+    is_written_otherwise = bool(readers) and all(
+        isinstance(user, CustomCallOp) and value in [*_of_custom_call(user)] for user, value in readers
     )
-    return _is_in_another_order(operand) is is_for_others
+    return _is_in_another_order(operand) is is_written_otherwise
 
 
 def _is_in_another_order(value: SSAValue) -> bool:

@@ -14,7 +14,8 @@ from sdy.interpreter.grid import Grid
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.properties import value_bytes
 from sdy.passes.spmd.costs.backend import Backend
-from sdy.passes.spmd.costs.buffers import Allocation, allocate, bytes_over_time
+from sdy.passes.spmd.costs.buffer_assignment import allocate
+from sdy.passes.spmd.costs.buffers import Allocation, bytes_over_time
 from sdy.passes.spmd.costs.communication import received
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.host_memory import host_values
