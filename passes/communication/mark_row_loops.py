@@ -1,6 +1,6 @@
 """`sdy-mark-row-loops`: find loops that devices may end with their own rows."""
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import NamedTuple
 
 from xdsl.context import Context
@@ -15,6 +15,7 @@ from sdy.dialect.shardings import get_sharding
 from sdy.ir.editing import AnalysisPreservingPass
 from sdy.ir.walking import operations, operations_of
 from sdy.passes.common.loops import arguments_behind
+from sdy.passes.communication.row_predicates import RowElements, false_at_end
 from sdy.passes.spmd.plan.reduction_kinds import region_reduction
 from sdy.passes.spmd.value_numbers import ValueNumbers
 from sdy.sharding import equivalent
@@ -69,10 +70,13 @@ class MarkRowLoopsPass(AnalysisPreservingPass):
             loops = {loop: found for loop in operations_of(function, WhileOp) if (found := _ending(loop)) is not None}
             if loops:
                 numbers = ValueNumbers()
+                elements = RowElements(numbers)
                 for inner in operations(function)[1:]:
                     numbers.number(inner)
+                    elements.add(inner)
                 for loop, ending in loops.items():
-                    loop.attributes[ROW_LOOP] = StringAttr(next(_obstacles(loop, ending, numbers), ""))
+                    at_end = _at_end(loop, ending, numbers, elements)
+                    loop.attributes[ROW_LOOP] = StringAttr(next(_obstacles(loop, ending, numbers, at_end), ""))
 
 
 class _Ending(NamedTuple):
@@ -109,12 +113,12 @@ def _reduced_rows(op: object, kind: str) -> SSAValue | None:
     return reduction.inputs[0]
 
 
-def _obstacles(loop: WhileOp, ending: _Ending, numbers: ValueNumbers) -> Iterator[str]:
+def _obstacles(loop: WhileOp, ending: _Ending, numbers: ValueNumbers, at_end: Mapping[Hashable, bool]) -> Iterator[str]:
     """Yield the reasons why a device may not leave the loop once its own rows have ended."""
     communicating = [op for each in loop.cond.block.ops for op in operations(each) if isinstance(op, CollectiveOp)]
     if len(communicating) > 1:
         yield "its condition communicates more than one boolean"
-    fixed = _fixed(loop, ending, numbers)
+    fixed = _fixed(loop, ending, numbers, at_end)
     for index in sorted(arguments_behind([ending.rows], loop.cond.block) - fixed):
         yield f"carried value {index}, on which the end of the rows depends, changes after it"
     for result in loop.results:
@@ -122,9 +126,8 @@ def _obstacles(loop: WhileOp, ending: _Ending, numbers: ValueNumbers) -> Iterato
             yield f"carried value {result.index}, which is read after the loop, changes after the end of the rows"
 
 
-def _fixed(loop: WhileOp, ending: _Ending, numbers: ValueNumbers) -> set[int]:
+def _fixed(loop: WhileOp, ending: _Ending, numbers: ValueNumbers, at_end: Mapping[Hashable, bool]) -> set[int]:
     """Return the numbers of the carried values that an iteration does not change in rows that have ended."""
-    at_end = _at_end(ending, numbers)
     sharding = get_sharding(ending.rows)
     body = loop.body.block
     known: dict[SSAValue, bool | None] = {}
@@ -153,10 +156,11 @@ def _fixed(loop: WhileOp, ending: _Ending, numbers: ValueNumbers) -> set[int]:
     }
 
 
-def _at_end(ending: _Ending, numbers: ValueNumbers) -> dict[Hashable, bool]:
+def _at_end(loop: WhileOp, ending: _Ending, numbers: ValueNumbers, elements: RowElements) -> Mapping[Hashable, bool]:
     """Return the element that a boolean tensor has in all rows that have ended, by value number."""
     sharding = get_sharding(ending.rows)
-    known: dict[Hashable, bool] = {}
+    carried = [] if ending.at_end else false_at_end(loop, ending.rows, elements)
+    known = {numbers.number_of(each): False for each in carried}
     pending: list[tuple[SSAValue, bool]] = [ending]
     while pending:
         value, element = pending.pop()
