@@ -108,3 +108,50 @@ func.func @until_a_sum_is_small(%arg0: tensor<8xi32> {sdy.sharding = #sdy.shardi
   }
   return %0 : tensor<8xi32>
 }
+
+// A carried boolean is false in rows that have ended, if it begins as the condition and is tested with it.
+// CHECK-LABEL: func.func @carried_activity
+func.func @carried_activity(%arg0: tensor<10xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}]>}) -> tensor<10xi32> {
+  %limit = stablehlo.constant dense<9> : tensor<10xi32>
+  %one = stablehlo.constant dense<1> : tensor<10xi32>
+  %false = stablehlo.constant dense<false> : tensor<i1>
+  %active = stablehlo.compare LT, %arg0, %limit {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"data"}]>]>} : (tensor<10xi32>, tensor<10xi32>) -> tensor<10xi1>
+  // CHECK: attributes {sdy.row_loop = "", sdy.sharding
+  %0:2 = stablehlo.while(%x = %arg0, %a = %active) : tensor<10xi32>, tensor<10xi1> attributes {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"data"}]>, <@mesh, [{"data"}]>]>}
+  cond {
+    %1 = stablehlo.compare LT, %x, %limit {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"data"}]>]>} : (tensor<10xi32>, tensor<10xi32>) -> tensor<10xi1>
+    %2 = stablehlo.reduce(%1 init: %false) applies stablehlo.or across dimensions = [0] : (tensor<10xi1>, tensor<i1>) -> tensor<i1>
+    %3 = sdy.all_reduce max {"data"} %2 out_sharding=<@mesh, []> : tensor<i1>
+    stablehlo.return %3 : tensor<i1>
+  } do {
+    %1 = stablehlo.add %x, %one {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"data"}]>]>} : tensor<10xi32>
+    %2 = stablehlo.select %a, %1, %x {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"data"}]>]>} : tensor<10xi1>, tensor<10xi32>
+    %3 = stablehlo.compare LT, %1, %limit {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"data"}]>]>} : (tensor<10xi32>, tensor<10xi32>) -> tensor<10xi1>
+    %4 = stablehlo.and %a, %3 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"data"}]>]>} : tensor<10xi1>
+    stablehlo.return %2, %4 : tensor<10xi32>, tensor<10xi1>
+  }
+  return %0#0 : tensor<10xi32>
+}
+
+// It is not if it begins otherwise.
+// CHECK-LABEL: func.func @given_activity
+func.func @given_activity(%arg0: tensor<10xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}]>}, %arg1: tensor<10xi1> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}]>}) -> tensor<10xi32> {
+  %limit = stablehlo.constant dense<9> : tensor<10xi32>
+  %one = stablehlo.constant dense<1> : tensor<10xi32>
+  %false = stablehlo.constant dense<false> : tensor<i1>
+  // CHECK: attributes {sdy.row_loop = "carried value 0, on which the end of the rows depends, changes after it"
+  %0:2 = stablehlo.while(%x = %arg0, %a = %arg1) : tensor<10xi32>, tensor<10xi1> attributes {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"data"}]>, <@mesh, [{"data"}]>]>}
+  cond {
+    %1 = stablehlo.compare LT, %x, %limit {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"data"}]>]>} : (tensor<10xi32>, tensor<10xi32>) -> tensor<10xi1>
+    %2 = stablehlo.reduce(%1 init: %false) applies stablehlo.or across dimensions = [0] : (tensor<10xi1>, tensor<i1>) -> tensor<i1>
+    %3 = sdy.all_reduce max {"data"} %2 out_sharding=<@mesh, []> : tensor<i1>
+    stablehlo.return %3 : tensor<i1>
+  } do {
+    %1 = stablehlo.add %x, %one {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"data"}]>]>} : tensor<10xi32>
+    %2 = stablehlo.select %a, %1, %x {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"data"}]>]>} : tensor<10xi1>, tensor<10xi32>
+    %3 = stablehlo.compare LT, %1, %limit {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"data"}]>]>} : (tensor<10xi32>, tensor<10xi32>) -> tensor<10xi1>
+    %4 = stablehlo.and %a, %3 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"data"}]>]>} : tensor<10xi1>
+    stablehlo.return %2, %4 : tensor<10xi32>, tensor<10xi1>
+  }
+  return %0#0 : tensor<10xi32>
+}

@@ -12,6 +12,7 @@ active stays so; and in one that is, `t` becomes `new`, so that `active` becomes
 
 from collections import ChainMap
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Operation, SSAValue
@@ -32,6 +33,12 @@ from sdy.stablehlo.elementwise import AndOp, ConvertOp
 from sdy.stablehlo.mixed_elementwise import SelectOp
 
 _FALSE, _TRUE = (("constant", i1, repr(element)) for element in (False, True))
+
+
+class _And(NamedTuple):
+    """The conjunction of booleans."""
+
+    conjuncts: frozenset[Hashable]
 
 
 class RowElements:
@@ -113,7 +120,7 @@ class RowElements:
             return operands[0]
         if isinstance(op, AndOp) and result == i1:
             conjuncts = frozenset[Hashable]().union(*map(_conjuncts, operands))
-            return _FALSE if _FALSE in conjuncts else ("and", conjuncts) if conjuncts else _TRUE
+            return _FALSE if _FALSE in conjuncts else _And(conjuncts) if conjuncts else _TRUE
         attributes = {**op.properties, **op.attributes}
         attributes.pop("sdy.sharding", None)
         key = op.__class__, frozenset(attributes.items()), result, *operands
@@ -121,9 +128,7 @@ class RowElements:
 
 
 def _conjuncts(element: Hashable) -> frozenset[Hashable]:
-    if isinstance(element, tuple) and element[0] == "and":
-        return element[1]
-    return frozenset([element]) - {_TRUE}
+    return element.conjuncts if isinstance(element, _And) else frozenset([element]) - {_TRUE}
 
 
 def false_at_end(loop: WhileOp, rows: SSAValue, elements: RowElements) -> list[SSAValue]:
@@ -140,8 +145,10 @@ def false_at_end(loop: WhileOp, rows: SSAValue, elements: RowElements) -> list[S
     end = body.last_op.operands
 
     def rows_with(known: RowElements, values: Sequence[SSAValue]) -> frozenset[Hashable]:
-        carried = zip(tested.args, values, strict=True)
-        given = {argument: known.of(value) for argument, value in carried if argument not in unchanged}
+        given: dict[SSAValue, Hashable] = {}
+        for argument, value in zip(tested.args, values, strict=True):
+            if argument not in unchanged:
+                given[argument] = known.of(value)
         return known.replacing(given, tested.ops).conjuncts(rows)
 
     def is_false(index: int) -> bool:

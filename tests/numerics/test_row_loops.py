@@ -118,6 +118,44 @@ def counted(x: jax.Array) -> jax.Array:
     return lax.while_loop(lambda carry: active(carry[1]).any() & (carry[0] < 4), step, (0, x))[1]
 
 
+def carrying_activity(
+    activity: Callable[[jax.Array, jax.Array, jax.Array], jax.Array] = lambda active, new, old: active & (new < LIMIT),
+    step: Callable[[jax.Array, jax.Array, jax.Array], jax.Array] = jnp.where,
+    begin: Callable[[jax.Array], jax.Array] = lambda t: t < LIMIT,
+) -> Loop:
+    """Return a loop that carries which rows are active, as those of diffrax do, and tests their times."""
+
+    def loop(x: jax.Array) -> object:
+        def iteration(carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+            count, active, t, x = carry
+            new = t * 2 + 1
+            x = jnp.where(active[:, None], x + t[:, None], x)
+            return count + 1, activity(active, new, t), step(active, new, t), x
+
+        def is_active(carry: tuple[jax.Array, ...]) -> jax.Array:
+            return (carry[2] < LIMIT).any() & (carry[0] < 9)
+
+        t = x.sum(1)
+        return lax.while_loop(is_active, iteration, (0, begin(t), t, x))[2:]
+
+    return loop
+
+
+def from_one_time(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Begin at the same time in all rows, with steps of different length."""
+    begin, end = jnp.float32(0), jnp.float32(1)
+
+    def step(carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+        active, t, x = carry
+        later = t + 1 / (2 + x[:, 0])
+        new = jnp.where(later < end, later, end)
+        return active & (new < end), jnp.where(active, new, t), jnp.where(active[:, None], x + 1, x)
+
+    rows = constrain(jnp.broadcast_to(begin, len(x)), D)
+    active = constrain(jnp.broadcast_to(begin < end, len(x)), D)
+    return lax.while_loop(lambda carry: (carry[1] < end).any(), step, (active, rows, x))[1:]
+
+
 def matrix_products(x: jax.Array) -> jax.Array:
     weights = jnp.arange(9).reshape(3, 3) % 2
     return until_all_ended(lambda x, rows: jnp.where(rows, x @ weights + 1, x))(x)
@@ -132,6 +170,9 @@ ENDS: dict[str, Loop] = {
     "flags": flagged,
     "a common count": counted,
     "products": matrix_products,
+    "carried activity": carrying_activity(),
+    "carried activity, and more": carrying_activity(lambda active, new, old: (new < LIMIT) & (old < 30) & active),
+    "carried activity from one time": from_one_time,
 }
 """Loops that each device ends alone."""
 
@@ -228,6 +269,17 @@ KEEPS: dict[str, Loop] = {
     "rolled activity": until_all_ended(lambda x, rows: jnp.where(jnp.roll(rows, 1, 0), grow(x), x)),
     "ended rows change": until_all_ended(lambda x, rows: jnp.where(rows, grow(x), x + 1)),
     "reversed rows": until_all_ended(lambda x, rows: jnp.where(rows, grow(x), x[::-1])),
+    "activity that begins too early": carrying_activity(begin=lambda t: t < 2 * LIMIT),
+    "activity of the time before": carrying_activity(lambda active, new, old: active & (old < LIMIT)),
+    "activity of another time": carrying_activity(lambda active, new, old: active & (new < LIMIT + 30)),
+    "activity that returns": carrying_activity(lambda active, new, old: new % 4 < 3),
+    "activity of a row or its neighbor": carrying_activity(
+        lambda active, new, old: active & (jnp.roll(new, 1) < LIMIT)
+    ),
+    "activity of the inactive": carrying_activity(lambda active, new, old: ~active & (new < LIMIT)),
+    "steps in inactive rows": carrying_activity(step=lambda active, new, old: jnp.where(active, new, old + 1)),
+    "other steps than tested": carrying_activity(step=lambda active, new, old: jnp.where(active, new + 1, old)),
+    "steps of neighbors": carrying_activity(step=lambda active, new, old: jnp.where(active, new[::-1], old)),
     "no selection": until_all_ended(lambda x, rows: grow(x)),
 }
 """Loops that all devices have to end together."""
