@@ -316,9 +316,9 @@ def test_a_loop_that_goes_on_while_any_row_does_says_why() -> None:
         return jax.lax.while_loop(lambda carry: active(carry[1]).any(), step, (jnp.int32(0), x))
 
     program = Written(counted, (tensor(1024, 64, split=P("data")),), mesh={"data": 8})
-    findings = sdy.lint(program.lowered(), lint_options=sdy.LintOptions(large="1"))
-    (finding,) = [each for each in findings if each.rule == "collective-in-loop"]
-    assert "because it goes on while any row does: carried value 0, which is read after the loop" in finding.what
+    (finding,) = sdy.lint(program.lowered())
+    assert finding.rule == "loop-waits-for-rows"
+    assert "because the loop goes on while any row does: carried value 0, which is read after the loop" in finding.what
 
 
 def test_a_conflict_is_reported_though_no_layout_costs_less() -> None:

@@ -27,6 +27,7 @@ from sdy.passes.account.lint.rules import (
     indivisible_dimension,
     late_cast,
     loop_over_sharded_dimension,
+    loop_waits_for_rows,
     lost_constraint,
     manual_computation_gathers,
     manual_computation_repeats,
@@ -60,7 +61,8 @@ class Rule:
         name: The name, such as `unused-axis`.
         page: The documentation: the docstring of the rule's module.
         check: Yields the matches of the rule in a program.
-        least: The threshold that the total of equal matches must reach: its bytes, or for `many` its count.
+        least: The threshold that the total of equal matches must reach: its bytes, or for `many` its count; None if its
+            check decides that.
         severity: The severity of its findings.
         needs_cure: True if a match is a finding only where a fix that was tried helps.
         saves_arguments: True if a fix helps that saves only memory of the arguments, also if not at the peak.
@@ -73,7 +75,7 @@ class Rule:
     name: str
     page: str | None
     check: Callable[[LintedProgram], Iterator[Suspicion]]
-    least: str = "large"
+    least: str | None = "large"
     severity: Severity = Severity.WARNING
     needs_cure: bool = False
     is_unmeasured: bool = False
@@ -157,6 +159,7 @@ _RULES = (
     _rule(costly_constraint, FixThresholds(share=0.3, time_share=0.08, slower=0.0), needs_cure=True),
     _rule(avoidable_reshard, FixThresholds(share=0.05, part=0.2), needs_cure=True),
     _rule(collective_in_loop),
+    _rule(loop_waits_for_rows, least=None),
     _rule(many_small_collectives, least="many", severity=Severity.REMARK),
     _rule(costly_argument, FixThresholds(faster=0.25), needs_cure=True, is_unmeasured=True, is_last=True),
 )

@@ -46,7 +46,7 @@ class Match:
     @property
     def is_large(self) -> bool:
         """Return whether the matches reach the threshold of the rule."""
-        return self.size >= getattr(self.program.thresholds, self.rule.least)
+        return self.rule.least is None or self.size >= getattr(self.program.thresholds, self.rule.least)
 
     @cached_property
     def collectives(self) -> set[Operation]:

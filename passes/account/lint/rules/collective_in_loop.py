@@ -5,9 +5,6 @@ sum is linear: each device can accumulate its partial sums, and one all-reduce a
 `sdy-sum-after-loops` does so if the sum begins with zeros and the number of iterations is known. Or a state that the
 body only writes to, such as the outputs of a pipeline, is summed in each iteration.
 
-Or a loop goes on while any row does. Devices then leave it when their own rows have ended, unless they communicate in
-its body, or values that change in rows that have ended are read later. The finding says which.
-
 Before::
 
     def add(total, batch):
@@ -26,11 +23,10 @@ After::
 
 from collections.abc import Collection, Container, Iterator, Mapping
 
-from xdsl.dialects.builtin import StringAttr, i1
+from xdsl.dialects.builtin import i1
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue, Use
 
 from sdy.diagnostics import location_of
-from sdy.dialect.attributes import ROW_LOOP
 from sdy.ir.walking import captured_values
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.findings import Suspicion
@@ -61,11 +57,6 @@ _STATE = (
     "{iterations}, on a state that the loop only writes to",
     "let each device carry its own part of the state, and communicate over {axes} once after the loop",
 )
-_ROWS = (
-    "{iterations}, because it goes on while any row does: {reason}",
-    "return only values that do not change in rows that have ended, and communicate outside of the loop; each device "
-    "then ends with its own rows",
-)
 
 _KEPT: Mapping[type[Operation], Collection[int]] = {
     ConvertOp: (0,),
@@ -91,15 +82,11 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             yield _suspicion(collective, program.traced.sources.get(sum_, at), *_SUM)
         elif collective.kind == "all-reduce" and _is_only_carried(collective.op, loop):
             yield _suspicion(collective, at, *_STATE)
-        elif collective.op.parent is loop.cond.block and isinstance(
-            reason := loop.attributes.get(ROW_LOOP), StringAttr
-        ):
-            yield _suspicion(collective, at, *_ROWS, reason.data)
 
 
-def _suspicion(collective: Collective, at: Operation, what: str, cure: str, reason: str = "") -> Suspicion:
+def _suspicion(collective: Collective, at: Operation, what: str, cure: str) -> Suspicion:
     axes, result = quoted_axes(collective.axes), collective.op.results[0].type
-    what = what.format(iterations=in_iterations(collective), reason=reason)
+    what = what.format(iterations=in_iterations(collective))
     is_known = all(loop_trips(loop) is not None for loop in loops_around(collective.op))
     return Suspicion(
         at,

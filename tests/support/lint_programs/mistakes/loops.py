@@ -70,6 +70,16 @@ def over_chunks(x: jax.Array, w: jax.Array) -> jax.Array:
     return lax.fori_loop(0, 16, one, jnp.zeros((1024, 1024)))
 
 
+def roots(a: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return the square roots of rows by Newton's method, and the most iterations that one took."""
+
+    def step(carry: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        count, x = carry
+        return count + 1, jnp.where(abs(x * x - a) > 1e-6, (x + a / x) / 2, x)
+
+    return lax.while_loop(lambda carry: (abs(carry[1] ** 2 - a) > 1e-6).any(), step, (0, a))  # mistake
+
+
 def nested_loops(ws: jax.Array, xs: jax.Array) -> jax.Array:
     def outer(total: jax.Array, x: jax.Array) -> tuple[jax.Array, None]:
         return total + over_layers(ws, x), None
@@ -112,6 +122,9 @@ MISTAKES: dict[str, Mistake] = {
         "loop-over-sharded-dimension",
         Written(members, (tensor(8, 1024, 1024, split=P("data")), tensor(1024, 1024)), mesh=EIGHT),
         "ws",
+    ),
+    "rows that wait for the slowest one": Mistake(
+        "loop-waits-for-rows", Written(roots, (tensor(4096, split=P("data")),), mesh=EIGHT), at=roots, has_cure=False
     ),
     "microbatches of a sharded batch": Mistake(
         "loop-over-sharded-dimension",
