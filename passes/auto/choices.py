@@ -45,8 +45,10 @@ class Choice:
     mesh: Mesh
     priority: int | None
     """The lowest propagation priority of the options."""
+    replicated: TensorSharding
+    """The replicated sharding."""
     options: tuple[TensorSharding, ...]
-    """The candidate shardings, replicated first. The axes of an argument divide its dimensions.
+    """The candidate shardings. The axes of an argument divide its dimensions.
 
     A state argument has each sharding twice, of a lower priority than data and of the same priority: as in fully
     sharded data parallelism, and as in tensor parallelism.
@@ -77,7 +79,7 @@ class Choice:
         if sharding is not None and not self.origins:
             sharding = divisible_part_on(self.mesh, sharding, self.shape)
         if sharding is None or sharding.is_fully_replicated:
-            return self.options[0]
+            return self.replicated
         chosen_dims = () if option is None else option.dims
         priority = next((dim.priority for dim in chosen_dims if dim.axes), self.priority)
         dims = [DimSharding(dim.axes, True, priority if dim.axes else None) for dim in sharding.dims]
@@ -95,7 +97,7 @@ def find_choices(program: FoldedProgram, mesh_name: str, mesh: Mesh) -> Sequence
         options = _options(shape_of(value), mesh_name, mesh, axes, priority)
         if priority is not None:
             options = (*options, *_options(shape_of(value), mesh_name, mesh, axes, None)[1:])
-        choices.append(Choice(nodes, shape_of(value), mesh, priority, options))
+        choices.append(Choice(nodes, shape_of(value), mesh, priority, options[0], options))
     return choices
 
 
@@ -114,7 +116,8 @@ def find_choices_of_results(program: FoldedProgram, mesh_name: str, mesh: Mesh) 
             origins = tuple(sorted({number for node in nodes for number in program.origins[node]}))
             free = manual_axes.free_of(value, mesh)
             options = _options(shape_of(value), mesh_name, mesh, free, _OF_RESULTS, _MOST_PADDING)
-            choices.append(Choice(dict.fromkeys(nodes, ()), shape_of(value), mesh, _OF_RESULTS, options, origins))
+            of_nodes = dict.fromkeys(nodes, ())
+            choices.append(Choice(of_nodes, shape_of(value), mesh, _OF_RESULTS, options[0], options, origins))
     return choices
 
 
@@ -137,6 +140,7 @@ def _options(
     priority: int | None,
     most_padding: float = 0.0,
 ) -> tuple[TensorSharding, ...]:
+    """Return the replicated sharding, then all others with at most that padding."""
     replicated = TensorSharding.replicated_closed(mesh_name, len(shape))
     shardings = _shardings(shape, mesh_name, axes, priority)
     return replicated, *(each for each in shardings if _padding(shape, each, mesh) <= most_padding)

@@ -32,7 +32,7 @@ _SEQUENCE = 1
 
 def expert_layouts(choices: Sequence[Choice], mesh: Mesh, search: Search) -> Iterator[tuple[str, Assignment]]:
     """Yield the expert layouts of a program with their names; only the replicated one if it has no state or no data."""
-    yield "replicated", {choice.node: choice.options[0] for choice in choices}
+    yield "replicated", {choice.node: choice.replicated for choice in choices}
     state = [choice for choice in choices if choice.is_state]
     data = [choice for choice in choices if not choice.is_state]
     if not state or not data:
@@ -228,7 +228,7 @@ def _tensor_parallel(choices: Sequence[Choice], parallel: Assignment, axes: _Axe
     conflicts with `parallel`, as it does if the data use the axes too.
     """
     restricted = [replace(choice, options=_options(choice, parallel.get(choice.node), axes)) for choice in choices]
-    replicated = {choice.node: choice.options[0] for choice in choices}
+    replicated = {choice.node: choice.replicated for choice in choices}
     of_data = {ref.name for option in parallel.values() for ref in option.axes()}
     begins = [{**replicated, **parallel}, *([parallel] if of_data.isdisjoint(axes) else [])]
     layouts = [

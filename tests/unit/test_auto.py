@@ -173,6 +173,14 @@ def test_uneven_shardings_are_chosen_if_cheaper() -> None:
     assert plan.rows[1].runner_up is None
 
 
+def test_parameters_that_no_axis_divides_are_replicated() -> None:
+    module = sdy.parse(train_step(2, 64, 8, 5))
+    sdy.auto(module, mesh={"data": 4, "model": 3}, hardware=TPU)
+    w0, u0, w1, u1, x, target = argument_dims(module)
+    assert all('"model"' not in dims for dims in (w0, u0, w1, u1))
+    assert x == target
+
+
 def test_empty_tensor_is_not_sharded() -> None:
     module = sdy.parse("""
         func.func @main(%x: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64x0xf32>) {
