@@ -314,12 +314,16 @@ def _mesh_of(module: ModuleOp, mesh: Mesh | MeshOfJax | Mapping[str, int] | None
         insert(MeshOp(_NEW_MESH, wanted), InsertPoint.at_start(module.body.block))
         return _NEW_MESH, wanted
     if len(meshes) > 1:
-        raise error(module, f"the module has {len(meshes)} meshes, but only one is supported: @{', @'.join(meshes)}")
+        described = "; ".join(_with_axes(*each) for each in meshes.items())
+        raise error(module, f"the module has {len(meshes)} meshes, but only one is supported: {described}")
     ((name, present),) = meshes.items()
     if wanted is not None and wanted != present:
-        axes = ", ".join(f"{axis}={size}" for axis, size in present.axes)
-        raise error(module, f"the module already has a mesh, @{name} with {axes}: omit the other one")
+        raise error(module, f"the module already has a mesh, {_with_axes(name, present)}: omit the other one")
     return name, present
+
+
+def _with_axes(name: str, mesh: Mesh) -> str:
+    return f"@{name} with {', '.join(f'{axis}={size}' for axis, size in mesh.axes)}"
 
 
 def _warn_of_unusable_axes(

@@ -77,6 +77,17 @@ def test_a_mesh_is_needed() -> None:
         sdy.jit(step, in_shardings=sdy.AUTO)
 
 
+def test_another_mesh_in_the_function_is_an_error() -> None:
+    """Without an automatic sharding, `sdy.jit` unifies meshes over the same devices."""
+    rows, x = PartitionSpec("rows"), np.ones((8, 8), np.float32)
+    line = jax.make_mesh((8,), ("rows",), axis_types=(jax.sharding.AxisType.Auto,))
+    summed = jax.shard_map(lambda x: jax.lax.psum(x, "rows"), mesh=line, in_specs=rows, out_specs=PartitionSpec())
+    told = r"the module has 2 meshes, but only one is supported: .* with data=4, model=2; .* with rows=8"
+    with pytest.raises(sdy.DiagnosticError, match=told):
+        sdy.jit(summed, mesh=MESH, in_shardings=sdy.AUTO)(x)
+    np.testing.assert_array_equal(sdy.jit(summed, mesh=MESH)(x), np.full((1, 8), 8))
+
+
 def test_unknown_devices_are_planned_as_others_with_a_warning() -> None:
     mesh = jax.sharding.AbstractMesh((8,), ("data",))
     told = r"the plan is for those of 'h100'; .*sdy\.Auto\(hardware='mine\.toml'\)"

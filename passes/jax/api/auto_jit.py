@@ -10,10 +10,13 @@ import numpy as np
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from jax.tree_util import tree_flatten, tree_leaves, tree_map, tree_structure, tree_unflatten
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.rewriter import InsertPoint
 
 from sdy.diagnostics import warn
+from sdy.dialect.meshes import named_meshes
 from sdy.dialect.ops import MeshOp
 from sdy.dialect.shardings import func_arg_shardings, func_result_shardings, set_func_arg_sharding
+from sdy.ir.editing import insert
 from sdy.ir.shapes import rank
 from sdy.mesh import Mesh
 from sdy.passes.auto.auto import auto
@@ -21,6 +24,7 @@ from sdy.passes.auto.plan import Plan
 from sdy.passes.auto.results_policy import policies_of_results
 from sdy.passes.auto.truth import LayoutOfModule
 from sdy.passes.common.call_graph import main_function
+from sdy.passes.common.symbols import Symbols
 from sdy.passes.jax.api.accumulate import AutomaticMicrobatches
 from sdy.passes.jax.api.given_shardings import GivenShardings, Tree, leaf_for_each
 from sdy.passes.jax.api.one_process import computed_once
@@ -33,8 +37,6 @@ from sdy.passes.policy import Policy, apply_policy, chain_policies
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.sharding import TensorSharding
 from sdy.type_helpers import Function
-
-_MESH = "mesh"
 
 _ASSUMED = "h100"
 """The preset for devices that have none."""
@@ -205,13 +207,11 @@ class Planned(Lowerable):
         return chosen
 
     def _give(self, module: ModuleOp, args: tuple[Any, ...]) -> None:
-        """Insert the mesh into `module` and set the given argument shardings."""
-        first = module.body.block.first_op
-        assert first is not None
-        module.body.block.insert_op_before(MeshOp(_MESH, Mesh.of(self._mesh)), first)
+        """Declare the mesh in `module` and set the given argument shardings."""
+        mesh_name = _declared(Mesh.of(self._mesh), module)
         main = main_function(module)
         for index, (leaf, argument) in enumerate(zip(leaf_for_each(self._arguments, args), main.args, strict=True)):
-            set_func_arg_sharding(main, index, _given(leaf, rank(argument.type)))
+            set_func_arg_sharding(main, index, _given(leaf, rank(argument.type), mesh_name))
 
 
 def _device_kind(mesh: AnyMesh) -> str:
@@ -235,15 +235,26 @@ def type_of(leaf: Any) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(np.shape(leaf), jax.dtypes.result_type(leaf))
 
 
-def _given(leaf: Any, num_dims: int) -> TensorSharding | None:
+def _declared(mesh: Mesh, module: ModuleOp) -> str:
+    """Return the name of `mesh` in `module`, which may declare it already; insert it if missing."""
+    for name, present in named_meshes(module).items():
+        if present == mesh:
+            return name
+    operation = MeshOp("mesh", mesh)
+    symbols = Symbols(module)
+    insert(operation, InsertPoint.at_start(module.body.block))
+    return symbols.insert(operation)
+
+
+def _given(leaf: Any, num_dims: int, mesh_name: str) -> TensorSharding | None:
     """Convert the given sharding of an array of rank `num_dims`; None if the compiler chooses it."""
     match leaf:
         case NamedSharding():
-            return _given(leaf.spec, num_dims)
+            return _given(leaf.spec, num_dims, mesh_name)
         case PartitionSpec():
-            return TensorSharding.of(*leaf, *[None] * (num_dims - len(leaf)), mesh=_MESH)
+            return TensorSharding.of(*leaf, *[None] * (num_dims - len(leaf)), mesh=mesh_name)
         case TensorSharding():
-            return replace(leaf, mesh=_MESH)
+            return replace(leaf, mesh=mesh_name)
         case _:
             return None
 

@@ -63,7 +63,7 @@ def jit(
         in_shardings: a tree, or a prefix, of `NamedSharding`, `PartitionSpec`, `sdy.Sharding`, `Format`, `sdy.AUTO`, or
             None. None keeps the sharding of the array, or else leaves it to propagation; `sdy.AUTO` chooses the
             sharding with the least predicted step time, see `Planned`.
-        out_shardings: the same for the results.
+        out_shardings: the same for the results, without `sdy.AUTO`: beside automatic `in_shardings`, None chooses them.
         policy: called with the program's operations before propagation, as in `sdy.propagate`.
         compare_layouts: propagate both the program as written and its HLO form, and keep the layout that moves fewer
             bytes; otherwise the program as written alone.
