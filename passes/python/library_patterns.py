@@ -49,10 +49,21 @@ _KEPT: tuple[_Keywords, ...] = ((), (("keepdims", True),))
 
 _PATTERNS = (
     _Pattern("jax.nn.gelu", stablehlo.MulOp, ((), (("approximate", False),))),
+    _Pattern("jax.nn.silu", stablehlo.MulOp),
+    _Pattern("jax.nn.mish", stablehlo.MulOp),
+    _Pattern("jax.nn.selu", stablehlo.MulOp),
+    _Pattern("jax.nn.hard_swish", stablehlo.MulOp),
     _Pattern("jax.nn.softmax", stablehlo.DivOp, reduces=True),
     _Pattern("jax.nn.sigmoid", stablehlo.DivOp),
+    _Pattern("jax.nn.log_softmax", stablehlo.SubtractOp, reduces=True),
+    _Pattern("jax.nn.log_sigmoid", stablehlo.NegOp),
+    _Pattern("jax.nn.softplus", stablehlo.SelectOp),
+    _Pattern("jax.nn.leaky_relu", stablehlo.SelectOp),
     _Pattern("jax.nn.logsumexp", stablehlo.AddOp, _KEPT, reduces=True, of_all=True),
     _Pattern("jnp.mean", stablehlo.DivOp, _KEPT, reduces=True, of_all=True),
+    _Pattern("jnp.var", stablehlo.SelectOp, _KEPT, reduces=True, of_all=True),
+    _Pattern("jnp.std", stablehlo.SqrtOp, _KEPT, reduces=True, of_all=True),
+    _Pattern("jnp.linalg.norm", stablehlo.SqrtOp, _KEPT, reduces=True),
 )
 
 _FARTHEST = 20

@@ -16,7 +16,7 @@ from xdsl.ir import BlockArgument, Operation
 
 from sdy.diagnostics import error
 from sdy.dialect.meshes import mesh_of, named_meshes
-from sdy.dialect.shardings import func_arg_shardings, func_result_shardings, get_sharding, has_result_shardings
+from sdy.dialect.shardings import func_arg_shardings, func_result_shardings, get_sharding, set_result_shardings
 from sdy.formatting import escape_line
 from sdy.interpreter.groups import numbers_of_groups
 from sdy.ir.companions import clone_alone
@@ -88,6 +88,8 @@ def to_python(module: ModuleOp, name: str = "") -> str:
     module = clone_alone(module)
     if is_local(module):
         run_passes(module, [RenumberDevicesPass()])
+    for op in operations(module):
+        set_result_shardings(op, ())  # they are not printed, and library functions are compared without them
     axes = _axes(module)
     if _has_wide([module]) and is_narrow(module, ranges_of(module, axes.mesh.size)):
         narrow(module)
@@ -115,7 +117,7 @@ _FEW = 4
 
 
 def inline_parts(module: ModuleOp, library: Container[str]) -> None:
-    """Inline small parts of JAX's own functions, and bodies with one call, unless they or the calls have shardings.
+    """Inline small parts of JAX's own functions, and bodies with one call, unless they have shardings.
 
     Functions of `library` are called by name.
     """
@@ -128,7 +130,7 @@ def inline_parts(module: ModuleOp, library: Container[str]) -> None:
         is_body = calls[name] == 1 and _BODIES.fullmatch(name) is not None
         shardings = (*func_arg_shardings(function), *func_result_shardings(function))
         is_selected = (is_part or is_body) and name not in library
-        return is_selected and not has_result_shardings(call) and not any(shardings)
+        return is_selected and not any(shardings)
 
     inline_calls(module, selects=selects)
     erase_dead_symbols(module)

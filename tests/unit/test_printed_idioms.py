@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import sdy
 from samples import sample
@@ -119,6 +120,41 @@ IDIOMS: dict[str, Case] = {
 def test_idioms_are_printed_and_equal(name: str) -> None:
     function, args, expected = IDIOMS[name]
     assert expected in check(function, *args)
+
+
+CALLS = (
+    "jax.nn.gelu(y)",
+    "jax.nn.gelu(y, approximate=False)",
+    "jax.nn.hard_swish(y)",
+    "jax.nn.leaky_relu(y)",
+    "jax.nn.log_sigmoid(y)",
+    "jax.nn.log_softmax(y, axis=1)",
+    "jax.nn.logsumexp(y, axis=1)",
+    "jax.nn.mish(y)",
+    "jax.nn.selu(y)",
+    "jax.nn.sigmoid(y)",
+    "jax.nn.silu(y)",
+    "jax.nn.softmax(y, axis=1)",
+    "jax.nn.softplus(y)",
+    "jnp.linalg.norm(y, axis=1)",
+    "jnp.mean(y, axis=1, keepdims=True)",
+    "jnp.std(y, axis=1)",
+    "jnp.var(y, axis=1, keepdims=True)",
+)
+"""Calls of functions of JAX that are none in what a device runs, where they are printed all the same."""
+
+
+@pytest.mark.parametrize("called", sample(CALLS, one_in=4))
+def test_what_a_device_runs_calls_the_same_functions(called: str) -> None:
+    sharding = NamedSharding(Mesh(np.array(jax.devices()[:1]), ("data",)), PartitionSpec("data"))
+    function = eval(f"lambda y: (jnp.sin({called}), y)", {"jax": jax, "jnp": jnp})
+    function.__name__ = "program"
+    text = sdy.jit(function).lower(jax.device_put(X, sharding)).to_python()
+    names: dict[str, Any] = {}
+    exec(text, names)
+    assert called in text
+    for result, expected in zip(names["program"](X), jax.jit(function)(X), strict=True):
+        np.testing.assert_array_equal(result, expected)
 
 
 OTHERS: dict[str, Case] = {
