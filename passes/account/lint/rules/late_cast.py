@@ -16,6 +16,7 @@ After::
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import zip_longest
 from typing import TypeAlias
 
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -24,7 +25,7 @@ from sdy.diagnostics import Location, location_of
 from sdy.dialect.ops import ReshardOp
 from sdy.ir.shapes import is_static_tensor
 from sdy.passes.account.collectives import Collective
-from sdy.passes.account.lint.body_edits import MOVES, CastFirst, GatherFirst
+from sdy.passes.account.lint.body_edits import MOVES, CastFirst, Constraint, GatherFirst
 from sdy.passes.account.lint.candidates import Candidates
 from sdy.passes.account.lint.edits import Cure, LazyCures, dims_of
 from sdy.passes.account.lint.findings import Reason, Suspicion
@@ -41,14 +42,18 @@ _KINDS = {"all-gather", "all-to-all", "collective-permute"}
 ManualEdits: TypeAlias = dict[tuple[Location | Attribute, str], CastFirst]
 """The edits of the `shard_map`s of a line: one for each line of casts, whatever their types, and each collective."""
 
+ConstraintCures: TypeAlias = dict[Constraint, Sequence[Cure]]
+"""The fixes of the constraints of a function that gather to one layout."""
+
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
     """Find collectives that move a tensor before it is cast to a narrower type, or after it is cast to a wider one."""
     candidates = Candidates(program)
     manual: dict[Location | None, ManualEdits] = {}
+    constraints: dict[object, ConstraintCures] = {}
     for collective in program.collectives:
         if collective.kind in _KINDS:
-            yield from _suspicions(program, collective, candidates, manual)
+            yield from _suspicions(program, collective, candidates, manual, constraints)
 
 
 def _suspicions(
@@ -56,6 +61,7 @@ def _suspicions(
     collective: Collective,
     candidates: Candidates,
     manual: dict[Location | None, ManualEdits],
+    constraints: dict[object, ConstraintCures],
 ) -> Iterator[Suspicion]:
     """Yield the casts beside a collective that moves their wide side, or does so in the program as written."""
     before = _through(collective.op.operands[0], backward=True)
@@ -83,7 +89,11 @@ def _suspicions(
             cause = where and (where.filename, where.line, dims)
             cures = [Cure((GatherFirst(location_of(cast), cast.result.type, dims),))]
         elif isinstance(gather, ReshardOp):
-            cures = candidates.of_constraint(gather)
+            gathered = dims_of(gather.sharding.data, gather.result)
+            cause = next(iter(program.places.callers(gather)), None), gathered
+            alike = constraints.setdefault(cause, {})
+            alike.setdefault(Constraint.of(gather, gathered), candidates.of_constraint(gather))
+            cures = LazyCures(partial(_of_all, alike))
         elif gather is not None:
             cause = location_of(manual_computation(cast))
             edits = manual.setdefault(cause, {})
@@ -98,7 +108,7 @@ def _suspicions(
             f"{program.called(cast.operands[0])} is moved by an {collective.kind} over {quoted_axes(collective.axes)} "
             f"{order} {(cast.operands[0] if is_widening else cast.result).type}",
             "gather before the cast, with a constraint on its operand" if is_widening else "cast before the gather",
-            [*_gathered_at(program, cast, collective.axes)] if is_widening else (),
+            [*_gathered_at(program, cast, _user(cast, collective.axes) if is_widening else gather, is_widening)],
             received=received,
             avoided=avoided,
             collectives=[collective.op] if received else [],
@@ -108,13 +118,27 @@ def _suspicions(
         )
 
 
-def _gathered_at(program: LintedProgram, cast: ConvertOp, axes: Sequence[str]) -> Iterator[Reason]:
-    """Yield the line of the constraint that gathers the result of a cast, or what elementwise operations make of it."""
-    for op in users_through(cast.result):
-        if isinstance(op, ReshardOp) and {each.name for each in op.sharding.data.axes()}.isdisjoint(axes):
-            if program.place(op) != program.place(cast):
-                yield program.place(op), "this constraint gathers it after the cast"
-            return
+def _user(cast: ConvertOp, axes: Sequence[str]) -> Operation | None:
+    """Return the constraint that gathers the result of a cast, or what elementwise operations make of it."""
+    constraints = (op for op in users_through(cast.result) if isinstance(op, ReshardOp))
+    return next((op for op in constraints if {each.name for each in op.sharding.data.axes()}.isdisjoint(axes)), None)
+
+
+def _gathered_at(
+    program: LintedProgram, cast: ConvertOp, gather: Operation | None, is_widening: bool
+) -> Iterator[Reason]:
+    """Yield the line of what gathers the operand or the result of a cast, if it is another one."""
+    where, cast_line = program.place(gather), program.place(cast)
+    if where and cast_line and (where.filename, where.line) != (cast_line.filename, cast_line.line):
+        what = "constraint" if isinstance(gather, ReshardOp) else "collective"
+        yield where, f"this {what} gathers it {'after' if is_widening else 'before'} the cast"
+
+
+def _of_all(constraints: ConstraintCures) -> Sequence[Cure]:
+    """Return the fixes of all constraints together, and then of each."""
+    rounds = [*zip_longest(*constraints.values())]
+    joint = [Cure(tuple(edit for cure in each if cure for edit in cure.edits)) for each in rounds]
+    return [*dict.fromkeys((*joint, *(cure for each in rounds for cure in each if cure)))]
 
 
 def _together(edits: ManualEdits) -> Sequence[Cure]:
