@@ -66,4 +66,5 @@ def _suspicion(collective: Collective, op: Operation, called: str) -> Suspicion:
         cure,
         received=collective.bytes,
         collectives=[collective.op],
+        cause=(called, collective.axes),
     )
