@@ -1,4 +1,4 @@
-"""Constraints of helper functions are located at the lines that call the helpers."""
+"""Constraints and collectives of helper functions are located at the lines that call the helpers."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +15,8 @@ from sdy.diagnostics import location_of
 from sdy.dialect.ops import ShardingConstraintOp
 from sdy.ir.walking import operations_of
 from sdy.passes.account.lint.constraint_helpers import at_call_lines
+from sdy.stablehlo.collectives import AllGatherOp
+from sdy.stablehlo.reducing_collectives import AllReduceOp
 
 
 def keep(x: jax.Array, *spec: str | None) -> jax.Array:
@@ -78,6 +80,30 @@ def test_constraints_of_helpers_are_at_the_lines_that_call_them(step: Callable[.
     constraints = operations_of(module, ShardingConstraintOp)
     places = {(place.filename, place.line) for op in constraints if (place := location_of(op))}
     assert places == {Planted("", "", written, written, STEPS[step]).line()}
+
+
+def whole_rows(x: jax.Array) -> jax.Array:
+    return lax.all_gather(x, "data", tiled=True)
+
+
+def total(x: jax.Array) -> jax.Array:
+    return lax.psum(x, "data")
+
+
+def by_helpers_in_shard_map(x: jax.Array) -> jax.Array:
+    def local(x: jax.Array) -> jax.Array:
+        return jnp.tanh(total(whole_rows(x)))  # mistake
+
+    return jax.shard_map(local, in_specs=P("data"), out_specs=P(), check_vma=False)(x)
+
+
+def test_collectives_of_helpers_are_at_the_lines_that_call_them() -> None:
+    written = Written(by_helpers_in_shard_map, (tensor(8, 8),))
+    module = at_call_lines(sdy.from_jax(written.lowered()))
+    collectives = operations_of(module, AllGatherOp, AllReduceOp)
+    places = {(place.filename, place.line) for op in collectives if (place := location_of(op))}
+    assert len(collectives) == 2
+    assert places == {Planted("", "", written, written).line()}
 
 
 def test_a_module_without_helpers_is_not_copied() -> None:

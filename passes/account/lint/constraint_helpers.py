@@ -1,6 +1,6 @@
-"""Helper functions that only constrain tensors: their constraints are located at the lines that call them.
+"""Helper functions that only constrain or communicate: their operations are located at the lines that call them.
 
-Many programs write each constraint with one function, whose line names no constraint::
+Many programs write each constraint, or collective of a `shard_map`, with one function, whose line names no tensor::
 
     def constrain(x, *spec):
         return jax.lax.with_sharding_constraint(x, P(*spec))
@@ -12,21 +12,24 @@ from collections.abc import Iterator
 from typing import cast
 
 from xdsl.dialects.builtin import CallSiteLoc, LocationAttr, ModuleOp, NameLoc
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 
 from sdy.diagnostics import is_library, location_of
 from sdy.ir.companions import clone
 from sdy.ir.locations import named
 from sdy.ir.walking import operations
 from sdy.passes.account.lint.explicit_types import AnyConstraint
+from sdy.passes.account.lint.varying import COLLECTIVES
 from sdy.passes.spmd.remat.recomputed import is_in_backward_pass
+
+_ANY_MOVE = AnyConstraint | COLLECTIVES
 
 Function = tuple[str, str]
 """The file and the qualified name of a Python function."""
 
 
 def at_call_lines(module: ModuleOp) -> ModuleOp:
-    """Return a copy of a module without the frames of helper functions that only constrain; itself if it has none."""
+    """Return a copy of a module without the frames of helper functions; itself if it has none."""
     helpers = _helpers(module)
     if not helpers:
         return module
@@ -41,13 +44,18 @@ def at_call_lines(module: ModuleOp) -> ModuleOp:
 
 
 def _helpers(module: ModuleOp) -> set[Function]:
-    """Return the functions that trace constraints and nothing else, and that functions call which trace more."""
+    """Return the functions that trace constraints and collectives only, and that functions call which trace more."""
     ops = operations(module)
-    constraining = {each for op in ops if isinstance(op, AnyConstraint) for each in _functions(op.location)}
-    if not constraining:
-        return constraining
-    others = {op.location for op in ops if not isinstance(op, AnyConstraint) and not is_in_backward_pass(op)}
-    return constraining - {each for location in others for each in _functions(location)}
+    found = {each for op in ops if isinstance(op, _ANY_MOVE) for each in _functions(op.location)}
+    if not found:
+        return found
+    others = {op.location for op in ops if not _is_of_move(op) and not is_in_backward_pass(op)}
+    return found - {each for location in others for each in _functions(location)}
+
+
+def _is_of_move(op: Operation) -> bool:
+    """Return whether an operation is a constraint or a collective, or in the body of a collective."""
+    return isinstance(op, _ANY_MOVE) or isinstance(op.parent_op(), COLLECTIVES)
 
 
 def _functions(location: Attribute) -> Iterator[Function]:

@@ -22,7 +22,7 @@ from sdy.stablehlo.control_flow import WhileOp
 from sdy.stablehlo.elementwise import ConvertOp, DivOp, RemOp
 from sdy.stablehlo.reducing_collectives import AllReduceOp, ReduceScatterOp
 
-_COLLECTIVES = AllGatherOp | AllReduceOp | AllToAllOp | CollectiveBroadcastOp | CollectivePermuteOp | ReduceScatterOp
+COLLECTIVES = AllGatherOp | AllReduceOp | AllToAllOp | CollectiveBroadcastOp | CollectivePermuteOp | ReduceScatterOp
 
 _EQUAL = AllGatherOp | AllReduceOp
 """Collectives whose results are equal on all devices of a group."""
@@ -94,7 +94,7 @@ class Varying:
                 return
             case ManualComputationOp():
                 operands |= self._all
-            case _ if isinstance(op, _COLLECTIVES):
+            case _ if isinstance(op, COLLECTIVES):
                 axes = frozenset(axes_of(op, Grid(1, self._mesh.size), self._mesh))
                 self.collectives[op] = axes
                 operands = operands - axes if isinstance(op, _EQUAL) else operands | axes
