@@ -9,9 +9,10 @@ from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue, Use
 from sdy.dialect.ops import ReshardOp
 from sdy.passes.common.call_graph import calls_in
 from sdy.passes.common.loops import carried_unchanged
-from sdy.passes.common.properties import is_elementwise
+from sdy.passes.common.properties import is_elementwise, uniform_number
+from sdy.rules import movement
 from sdy.stablehlo.control_flow import OptimizationBarrierOp, WhileOp
-from sdy.stablehlo.elementwise import ConvertOp
+from sdy.stablehlo.elementwise import AddOp, ConvertOp, DivOp, MulOp, NegOp
 from sdy.stablehlo.scatter import ScatterOp
 from sdy.stablehlo.shape import ReshapeOp, TransposeOp
 from sdy.stablehlo.slicing import DynamicSliceOp, DynamicUpdateSliceOp, SliceOp
@@ -37,6 +38,15 @@ def _changes(use: Use) -> bool:
 def elementwise_results(op: Operation) -> Sequence[SSAValue]:
     """Return the results of an elementwise operation, and none of another one."""
     return op.results if is_elementwise(op) else ()
+
+
+def is_linear(op: Operation, value: SSAValue) -> bool:
+    """Return whether `op` is linear in `value`, so that it commutes with a sum."""
+    if isinstance(op, AddOp | ConvertOp | NegOp | ReshapeOp) or movement(op.name) is not None:
+        return True
+    others = [operand for operand in op.operands if operand is not value]
+    is_scaled = isinstance(op, MulOp) or (isinstance(op, DivOp) and op.operands[0] is value)
+    return is_scaled and len(others) == 1 and uniform_number(others[0]) is not None
 
 
 def users_through(

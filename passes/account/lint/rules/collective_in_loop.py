@@ -31,14 +31,14 @@ from sdy.ir.walking import captured_values
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
+from sdy.passes.account.lint.use_def import is_linear
 from sdy.passes.account.lint.wording import in_iterations, quoted_axes
 from sdy.passes.common.loops import carried_unchanged, loop_trips, loops_around
-from sdy.passes.common.properties import is_pure, uniform_number
-from sdy.rules import movement
+from sdy.passes.common.properties import is_pure
 from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.checks.agreement import element_type
 from sdy.stablehlo.control_flow import ReturnOp, WhileOp
-from sdy.stablehlo.elementwise import AddOp, ConvertOp, DivOp, MulOp, NegOp
+from sdy.stablehlo.elementwise import AddOp, ConvertOp, MulOp
 from sdy.stablehlo.mixed_elementwise import SelectOp
 from sdy.stablehlo.scatter import ScatterOp
 from sdy.stablehlo.shape import ReshapeOp
@@ -134,7 +134,7 @@ def _accumulation(value: SSAValue, loop: WhileOp) -> AddOp | None:
             if isinstance(op, ReturnOp) and op.parent is loop.body.block:
                 if not _is_carried_to(use.index, loop, seen):
                     return None
-            elif not _is_linear(op, at):
+            elif not is_linear(op, at):
                 return None
             else:
                 new = [result for result in op.results if result not in seen]
@@ -193,12 +193,3 @@ def _is_mask(value: SSAValue) -> bool:
     if isinstance(value.owner, BroadcastInDimOp | ConvertOp):
         return _is_mask(value.owner.operands[0])
     return element_type(value) == i1
-
-
-def _is_linear(op: Operation, value: SSAValue) -> bool:
-    """Return whether `op` is linear in `value`, so that it commutes with a sum."""
-    if isinstance(op, AddOp | ConvertOp | NegOp | ReshapeOp) or movement(op.name) is not None:
-        return True
-    others = [operand for operand in op.operands if operand is not value]
-    is_scaled = isinstance(op, MulOp) or (isinstance(op, DivOp) and op.operands[0] is value)
-    return is_scaled and len(others) == 1 and uniform_number(others[0]) is not None
