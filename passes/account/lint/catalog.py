@@ -68,6 +68,8 @@ class Rule:
         saves_arguments: True if a fix helps that saves only memory of the arguments, also if not at the peak.
         is_unmeasured: True if the costs of a match are a guess, and only those of its fix are known.
         is_last: True if the rule runs only where no other one has findings.
+        is_of_time: True if a match is large too whose collectives take a large part of the step time, and a fix helps
+            that saves as much of it.
         is_evident: True if a match is a mistake whatever it costs: its fix goes before others that save little more.
         fix: The savings that a fix needs.
     """
@@ -81,6 +83,7 @@ class Rule:
     is_unmeasured: bool = False
     saves_arguments: bool = False
     is_last: bool = False
+    is_of_time: bool = False
     is_evident: bool = False
     fix: FixThresholds = field(default_factory=FixThresholds)
 
@@ -125,7 +128,7 @@ _RULES = (
         is_evident=True,
     ),
     _rule(late_cast),
-    _rule(loop_over_sharded_dimension),
+    _rule(loop_over_sharded_dimension, is_of_time=True),
     _rule(manual_computation_repeats),
     _rule(manual_computation_gathers),
     _rule(manual_computation_returns_whole, needs_cure=True),

@@ -7,7 +7,7 @@ from functools import partial
 from sdy.passes.account.lint.edits import Cure, Edit
 from sdy.passes.account.lint.matches import Match
 from sdy.passes.account.lint.program import LintedProgram
-from sdy.passes.account.lint.thresholds import FixThresholds
+from sdy.passes.account.lint.thresholds import LEAST_FASTER, FixThresholds
 from sdy.passes.account.lint.written import Costs, LeastCosts, Trials, WrittenProgram
 
 _MOST_TRIES = 12
@@ -15,9 +15,6 @@ _MOST_TRIES = 12
 
 _LEAST_PART, _SOLVED = 0.5, 0.95
 """The parts of the cost of a match that a fix of it saves, and with which, and so much of all, no other is tried."""
-
-_LEAST_FASTER = 0.2
-"""The part of the step time that a fix saves which saves less of the bytes."""
 
 _NEARLY = 0.03
 """The part of the costs by which a simpler fix may cost more than the best one."""
@@ -160,7 +157,7 @@ def _is_reduced(match: Match, before: Costs, after: Costs, part: float) -> bool:
     """Return whether a fix saves this part of the cost, and the part of the received bytes that the rule wants."""
     if max(before.received - after.received, 0) < match.rule.fix.part * match.received:
         return False
-    is_faster = before.seconds - after.seconds >= _LEAST_FASTER * before.seconds
+    is_faster = before.seconds - after.seconds >= LEAST_FASTER * before.seconds
     is_enough = _saved(before, after) >= part * match.worst.cost
     return (part < _SOLVED and (match.rule.is_unmeasured or is_faster)) or is_enough
 
@@ -177,6 +174,8 @@ class Least:
     fix: FixThresholds
     is_of_arguments: bool = False
     """True if memory that the arguments take is saved, even if not at the peak."""
+    is_of_time: bool = False
+    """True if a large part of the time is enough, whatever the bytes."""
 
     @classmethod
     def of(cls, match: Match, step: Costs, factor: float) -> "Least":
@@ -184,7 +183,9 @@ class Least:
         rule, large = match.rule, match.program.thresholds.large
         share, seconds = factor * rule.fix.share, factor * rule.fix.least_time * step.seconds
         received = max(rule.fix.many_large * large, share * step.received)
-        return cls(large, received, max(large, share * step.memory), seconds, rule.fix, rule.saves_arguments)
+        return cls(
+            large, received, max(large, share * step.memory), seconds, rule.fix, rule.saves_arguments, rule.is_of_time
+        )
 
 
 def is_better(before: Costs, after: Costs, least: Least) -> bool:
@@ -202,7 +203,8 @@ def _takes_little(before: Costs, after: Costs, fix: FixThresholds) -> bool:
     """Return whether a fix is as fast as its rule demands, and repeats little computation and needs little memory."""
     received, memory = before.received - after.received, after.memory - before.memory
     repeated = after.compute - before.compute
-    is_faster = after.seconds <= (1 - fix.faster) * before.seconds and -received <= fix.growth * before.received
+    receives_little = -received <= max(fix.growth * before.received, -fix.traded * memory)
+    is_faster = after.seconds <= (1 - fix.faster) * before.seconds and receives_little
     repeats_little = repeated <= max(fix.growth, fix.slower) * before.seconds
     is_worth_it = after.seconds <= (1 - fix.repeating) * before.seconds
     return (
@@ -222,6 +224,10 @@ def _saves(before: Costs, after: Costs, least: Least) -> bool:
     """Return whether a fix saves enough bytes in about the time, or enough memory for few bytes, or computation."""
     fix, received, memory = least.fix, before.received - after.received, before.memory - after.memory
     is_faster = before.seconds - after.seconds >= least.seconds
+    computes_less = before.compute - after.compute >= LEAST_FASTER * before.seconds
+    is_much_faster = before.seconds - after.seconds >= LEAST_FASTER * before.seconds
+    if received >= 0 and is_much_faster and (least.is_of_time or computes_less):
+        return True
     if received >= least.received or (received >= least.large and is_faster):
         return after.seconds <= (1 + fix.slower) * before.seconds
     if -received > max(fix.growth * before.received, fix.traded * memory):

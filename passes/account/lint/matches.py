@@ -15,6 +15,7 @@ from sdy.passes.account.lint.failures import Failures
 from sdy.passes.account.lint.findings import Finding, GivenBy, Reason, Suspicion, without_numbers
 from sdy.passes.account.lint.places import python_line
 from sdy.passes.account.lint.program import LintedProgram
+from sdy.passes.account.lint.thresholds import LEAST_FASTER
 from sdy.passes.account.lint.written import Costs
 
 _MOST_DIFFERENT = 4
@@ -45,8 +46,11 @@ class Match:
 
     @property
     def is_large(self) -> bool:
-        """Return whether the matches reach the threshold of the rule."""
-        return self.rule.least is None or self.size >= getattr(self.program.thresholds, self.rule.least)
+        """Return whether the matches reach the threshold of the rule, or take a large part of the step time."""
+        if self.rule.least is None or self.size >= getattr(self.program.thresholds, self.rule.least):
+            return True
+        seconds = self.program.seconds(self.collectives) if self.rule.is_of_time else 0.0
+        return seconds >= LEAST_FASTER * self.program.costs.seconds > 0
 
     @cached_property
     def collectives(self) -> set[Operation]:
@@ -73,6 +77,11 @@ class Match:
         return frozenset(
             at.index for at in traced if isinstance(at, BlockArgument) and at.owner is self.program.main.body.block
         )
+
+    @property
+    def axes(self) -> frozenset[str]:
+        """The axes that explain the costliest match."""
+        return frozenset(axis.name for each in self.worst.reasons if isinstance(each, GivenBy) for axis in each.axes)
 
     @property
     def needs_cure(self) -> bool:

@@ -1,6 +1,6 @@
 """Program that lint rules inspect: the propagated and the partitioned module, with lazily cached analyses."""
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -34,6 +34,7 @@ from sdy.passes.propagation.provenance.history import PropagationRun, history_of
 from sdy.passes.spmd.costs.footprint import Footprint, footprint
 from sdy.passes.spmd.costs.hardware import Hardware
 from sdy.passes.spmd.costs.host_memory import host_values
+from sdy.passes.spmd.costs.network import Network
 from sdy.passes.spmd.costs.step_time import StepTimes
 from sdy.sharding import TensorSharding
 
@@ -120,6 +121,11 @@ class LintedProgram:
     def collectives(self) -> list[Collective]:
         """The collectives of the partitioned program, in program order."""
         return collectives(self.traced)
+
+    def seconds(self, collectives: Collection[Operation]) -> float:
+        """Return the predicted seconds in a step of some of the collectives of the partitioned program."""
+        network = Network(self.mesh, self.hardware)
+        return sum(network.seconds(each.message) for each in self.collectives if each.op in collectives)
 
     @cached_property
     def collectives_by_cause(self) -> Mapping[Cause, list[Collective]]:

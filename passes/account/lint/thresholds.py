@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+LEAST_FASTER = 0.2
+"""The part of the step time that a fix saves which saves less of the bytes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:

@@ -29,7 +29,6 @@ from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import quoted_axes
 from sdy.passes.common.loops import arguments_behind, loop_trips, values_behind
 from sdy.passes.common.properties import value_bytes
-from sdy.passes.spmd.costs.network import Network
 from sdy.stablehlo.control_flow import WhileOp
 
 _HUNDREDS = 4
@@ -60,7 +59,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
         if _are_many(alike, program.thresholds.many * (_HUNDREDS if key[0] == "all-reduce" else 1))
     }
     for ((kind, axes, where, _), alike), together in zip(many.items(), _independent([*many.values()]), strict=True):
-        if together and _seconds(program, together) >= _LEAST_TIME * program.costs.seconds:
+        if together and program.seconds({each.op for each in together}) >= _LEAST_TIME * program.costs.seconds:
             by_line.update(together)
             yield Suspicion(
                 where if isinstance(where, Location) else alike[0].source or alike[0].op,
@@ -107,7 +106,7 @@ def _anywhere(program: LintedProgram, collectives: list[Collective]) -> Iterator
     for ((kind, axes, _), alike), together in zip(hundreds.items(), independent, strict=True):
         combined = {*together} if kind == "all-reduce" else set[Collective]()
         left = [each for each in alike if each not in combined]
-        if len(left) < _HUNDREDS * program.thresholds.many or _seconds(program, left) < least:
+        if len(left) < _HUNDREDS * program.thresholds.many or program.seconds({each.op for each in left}) < least:
             continue
         types = Counter(each.op.results[0].type for each in left)
         type_, count = types.most_common(1)[0]
@@ -121,12 +120,6 @@ def _anywhere(program: LintedProgram, collectives: list[Collective]) -> Iterator
             times=len(left),
             collectives=[each.op for each in left],
         )
-
-
-def _seconds(program: LintedProgram, collectives: Sequence[Collective]) -> float:
-    """Return the predicted seconds of collectives in a step."""
-    network = Network(program.mesh, program.hardware)
-    return sum(network.seconds(each.message) for each in collectives)
 
 
 def _independent(groups: Sequence[Sequence[Collective]]) -> list[list[Collective]]:
