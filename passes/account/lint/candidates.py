@@ -3,15 +3,15 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
-from itertools import combinations, zip_longest
+from itertools import combinations, islice, zip_longest
 
-from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue, Use
 
 from sdy.axes import Axes, AxisRef, total_size
 from sdy.diagnostics import Location, location_of
 from sdy.dialect.ops import ReshardOp
 from sdy.dialect.shardings import get_sharding
-from sdy.ir.shapes import is_static_tensor, rank, shape_of
+from sdy.ir.shapes import is_static_tensor, rank, shape, shape_of
 from sdy.passes.account.causes import Cause
 from sdy.passes.account.lint.body_edits import (
     AddConstraint,
@@ -25,6 +25,7 @@ from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.auto.state import find_state
 from sdy.passes.common.argument_names import given_name
 from sdy.passes.common.properties import is_elementwise
+from sdy.stablehlo.control_flow import ReturnOp, WhileOp
 
 
 class Candidates:
@@ -99,7 +100,7 @@ class Candidates:
         constraint = Constraint.of(op, before)
         dims = [wanted] if wanted is not None else []
         given = _given(op.input, before)
-        dims += [given, *_parts(given), None]
+        dims += [given, *_parts(given), *_taken(op.result, before), None]
         dims += [*self.moved(op.result, before), *self._elsewhere(op.result, before, given)]
         return [Cure((ChangeConstraint(constraint, new),)) for new in dict.fromkeys(dims) if new != before]
 
@@ -346,6 +347,39 @@ def _given(value: SSAValue, before: Dims) -> Dims:
         same = [operand for operand in operands if operand.type == value.type]
         at = next((operand for operand in same if value_dims(operand) != before), same[0] if same else None)
     return before if at is None else value_dims(at)
+
+
+def _taken(value: SSAValue, before: Dims) -> Iterator[Dims]:
+    """Yield the other layout of the first elementwise operation that uses a value, if it has one."""
+    ops = (use.operation for use in value.uses)
+    results = (result for op in ops if is_elementwise(op) for result in op.results)
+    layouts = (value_dims(result) for result in results if result.type == value.type)
+    yield from islice((dims for dims in layouts if dims != before), 1)
+
+
+def last_of_line(value: SSAValue) -> SSAValue:
+    """Return the last value of the shape and layout of `value` that a line of a person's file computes from it.
+
+    A library computes others before it, such as the bits of random numbers in a loop, that the line does not name.
+    """
+    where, at, seen = location_of(value), value, set[SSAValue]()
+    while where is not None and at not in seen:
+        seen.add(at)
+        after = [_result(use) for use in at.uses]
+        same = [each for each in after if each and location_of(each) == where and shape(each.type) == shape(at.type)]
+        if not same or len(same) < len(after) or value_dims(same[0]) != value_dims(at):
+            break
+        at = same[0]
+    return at
+
+
+def _result(use: Use) -> SSAValue | None:
+    """Return the result of an elementwise operation that uses a value, or of the loop that returns it."""
+    op = use.operation
+    if is_elementwise(op):
+        return op.results[0]
+    loop = op.parent_op()
+    return loop.results[use.index] if isinstance(op, ReturnOp) and isinstance(loop, WhileOp) else None
 
 
 def _parts(dims: Dims) -> Iterator[Dims]:

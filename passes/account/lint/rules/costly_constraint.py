@@ -48,8 +48,8 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             cures = [*together.get(worst, ()), *candidates.of_constraint(worst)]
             yield Suspicion(
                 worst,
-                f"the sharding constraint {format_dims(worst.sharding.data)} on {worst.result.type} reshards tensors "
-                "that are sharded well without it",
+                f"the sharding constraint {format_dims(worst.sharding.data)} on {worst.result.type} "
+                + (_RESHARDS if received else _REPEATS),
                 "",
                 received=received,
                 held=repeated,
@@ -90,6 +90,9 @@ def _together(program: LintedProgram, constraints: Sequence[ReshardOp]) -> Mappi
 
 _MOST_TOGETHER = 4
 """Number of lines of a function whose constraints are changed together."""
+
+_RESHARDS = "reshards tensors that are sharded well without it"
+_REPEATS = "has all devices compute the same"
 
 _FEW = 3
 """Number of fixes that are tried for a constraint that reshards nothing."""

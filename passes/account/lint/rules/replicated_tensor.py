@@ -25,7 +25,7 @@ from xdsl.ir import BlockArgument, OpResult, SSAValue
 from sdy.axes import AxisRef, total_size
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import is_static_tensor, shape, shape_of
-from sdy.passes.account.lint.candidates import Candidates, tree
+from sdy.passes.account.lint.candidates import Candidates, last_of_line, tree
 from sdy.passes.account.lint.dimensions import Dimension, Origins
 from sdy.passes.account.lint.edits import Cure, Dims, LazyCures, dims_of, value_dims
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
@@ -62,15 +62,16 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
         argument = value if isinstance(value, BlockArgument) and value.owner is program.main.body.block else None
         if argument is None and held < least:
             continue
+        named = value if argument is not None else last_of_line(value)
         yield Suspicion(
-            value,
-            f"{program.called(value)}, {value.type}, is replicated over {quoted_axes(list(axes))}, which could shard "
+            named,
+            f"{program.called(named)}, {named.type}, is replicated over {quoted_axes(list(axes))}, which could shard "
             f"dimension {', '.join(map(str, sorted({*axes.values()})))}",
             f"shard it as {suggestion}" if argument else f"jax.lax.with_sharding_constraint(..., {suggestion})",
             [GivenBy(value)],
             held=held,
             needs_cure=argument is None or any(dims_of(sharding, value)),
-            cures=LazyCures(partial(_cures, program, candidates, value, dims)),
+            cures=LazyCures(partial(_cures, program, candidates, named, dims)),
             cause=_cache(candidates, argument) if argument else None,
         )
 
