@@ -1,12 +1,16 @@
 """Lint finds each planted mistake once, with its cause and a fix that helps, and nothing in good programs."""
 
 import pytest
+from jax.sharding import PartitionSpec as P
 from xdsl.dialects.builtin import ModuleOp, UnknownLoc
 
 import sdy
 from lint_programs import PROGRAMS
 from lint_programs.good_libraries import LAYOUTS, LIBRARIES
+from lint_programs.mistake import descend
 from lint_programs.mistakes import MISTAKES
+from lint_programs.mistakes.loops import pairs_loss
+from lint_programs.planted import Written, tensor
 from samples import covering, sample
 from sdy.diagnostics import capture
 
@@ -36,6 +40,33 @@ def test_a_fix_of_a_loop_splits_what_an_iteration_reads() -> None:
     with capture():
         (finding,) = sdy.lint(MISTAKES["gradients of a recurrence over a sharded sequence"].written.lowered())
     assert 'as P("data", None, None)' in finding.cure
+
+
+def test_layers_over_an_axis_that_the_batch_lacks_are_one_finding() -> None:
+    layers = {"up": tensor(8, 512, 2048, split=P("model")), "down": tensor(8, 2048, 512, split=P("model"))}
+    written = Written(descend(pairs_loss), (layers, tensor(65536, 512, split=P("data"))))
+    with capture():
+        (finding,) = sdy.lint(written.lowered())
+    assert finding.rule == "batch-not-sharded"
+    assert "params['down']" in finding.cure
+    (other,) = finding.removes
+    assert other.rule == "loop-over-sharded-dimension"
+
+
+def test_a_random_tensor_is_named_rather_than_its_bits() -> None:
+    with capture():
+        (finding,) = sdy.lint(MISTAKES["random paths that all devices compute"].written.lowered())
+    assert "tensor<1048576x64xf32>" in finding.what
+    assert "ui32" not in str(finding)
+
+
+def test_casts_after_gathers_of_one_function_have_one_fix() -> None:
+    with capture():
+        (finding,) = sdy.lint(
+            MISTAKES["weights of layers that are gathered in float32 and cast"].written.lowered(),
+            lint_options=sdy.LintOptions(select=["late-cast"]),
+        )
+    assert len(finding.edits) == 2
 
 
 UNNAMED = [name for name, mistake in MISTAKES.items() if not mistake.needs_names]

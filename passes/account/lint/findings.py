@@ -101,7 +101,7 @@ class Finding:
     removes: tuple["Finding", ...] = ()
     """The other findings that the suggested fix removes."""
     remains: tuple["Finding", ...] = ()
-    """Other findings of the arguments that the suggested fix shards, which are left with it."""
+    """Other findings of the arguments or the axes of the suggested fix, which are left with it."""
     collectives: frozenset[Operation] = field(default=frozenset(), repr=False, compare=False)
     """The collectives of the partitioned program that it explains, and those of the folded findings."""
 

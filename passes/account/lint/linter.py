@@ -6,6 +6,7 @@ from functools import cached_property
 
 from xdsl.ir import Operation
 
+from sdy.axes import AxisRef
 from sdy.diagnostics import Diagnostic, Severity, capture
 from sdy.formatting import format_bytes
 from sdy.passes.account.causes import traced_program
@@ -111,7 +112,7 @@ class _Search:
         return True
 
     def _report(self, match: Match, headline: Match, removed: Sequence[Match], cure: Cure, before: Costs) -> None:
-        """Add the finding of a match that a fix removes with others, or join it with one that has the same cause."""
+        """Add the finding of a match that a fix removes with others, or join it with one that has its cause."""
         after = self._program.costs
         folded = [each for each in removed if each is not headline and not each.needs_cure]
         finding = replace(
@@ -128,26 +129,41 @@ class _Search:
         )
         for number, each in enumerate(self._fixed):
             shards_the_same = each.cure.arguments == cure.arguments != frozenset()
-            if shards_the_same or not each.finding.collectives.isdisjoint(finding.collectives):
+            is_of_axis = self._is_misused(each.cure, headline)
+            if shards_the_same or is_of_axis or not each.finding.collectives.isdisjoint(finding.collectives):
                 both = each.cure.then(cure)
                 joined = _joined(each.finding, finding, both, after.compared(each.before))
                 self._fixed[number] = _Fixed(joined, both, each.before)
                 return
         self._fixed.append(_Fixed(finding, cure, before))
 
+    def _concerns(self, cure: Cure, match: Match) -> bool:
+        """Return whether a fix shards the arguments of a match, or others over the axes that shard those."""
+        return not cure.arguments.isdisjoint(match.arguments) or self._is_misused(cure, match)
+
+    def _is_misused(self, cure: Cure, match: Match) -> bool:
+        """Return whether a fix shards other arguments over axes that shard those of a match: it was used for these."""
+        gained = {axis.name for edit in cure.edits if isinstance(edit, ShardArgument) for axis in self._gained(edit)}
+        return bool(match.arguments) and not gained.isdisjoint(match.axes)
+
+    def _gained(self, edit: ShardArgument) -> Iterator[AxisRef]:
+        """Yield the axes that an edit shards an argument over which do not shard it."""
+        before = {axis for dim in value_dims(self._original.main.args[edit.index]) for axis in dim}
+        yield from (axis for dim in edit.dims or () for axis in dim if axis not in before)
+
     def _with_remains(self) -> Iterator[Finding]:
-        """Yield the findings with fixes, each with what is left of the arguments that its fix shards."""
+        """Yield the findings with fixes, each with what is left of the arguments and the axes of its fix."""
         for number, each in enumerate(self._fixed):
             remains = tuple(left for of, left in self._unfixed if of == number)
             yield replace(each.finding, remains=(*each.finding.remains, *remains)) if remains else each.finding
 
     def _without_fix(self) -> Iterator[Finding]:
-        """Yield the findings that no fix helps, without those of arguments that a fix shards."""
+        """Yield the findings that no fix helps, without those that a fix concerns."""
         return (left for of, left in self._unfixed if of is None)
 
     @cached_property
     def _unfixed(self) -> Sequence[tuple[int | None, Finding]]:
-        """The findings of the matches that no fix helps, each with the number of the fix that shards its arguments."""
+        """The findings of the matches that no fix helps, each with the number of the fix that concerns them."""
         found: list[tuple[int | None, Finding]] = []
         explained: set[Operation] = set()
         for each in self._left:
@@ -160,7 +176,7 @@ class _Search:
             if finding is None:
                 continue
             cures = [fixed.cure for fixed in self._fixed]
-            of = next((at for at, cure in enumerate(cures) if not cure.arguments.isdisjoint(each.arguments)), None)
+            of = next((at for at, cure in enumerate(cures) if self._concerns(cure, each)), None)
             if of is None:
                 finding = replace(finding, collectives=self._explained[each.key])
                 explained |= finding.collectives
@@ -214,7 +230,8 @@ def _avoiding(match: Match, program: LintedProgram, trials: Trials) -> Finding |
             saved = f"with it, a device receives {format_bytes(match.finding.avoided)} less as jax.jit compiles it"
             received = max(before.received - costs.received, 0.0)
             here = f"; {costs.compared(before)}" if received else ""
-            return replace(match.finding, cure=cure.text, edits=(cure.text,), compared=saved + here, received=received)
+            edits = _edits(cure)
+            return replace(match.finding, cure=cure.text, edits=edits, compared=saved + here, received=received)
     return None
 
 

@@ -1,11 +1,11 @@
 """Programs with one planted mistake each, which lint finds once, by its line or by the path of an argument."""
 
 from lint_programs.mistake import Mistake
-from lint_programs.mistakes import arguments, batches, constraints, decoding, loops, manual, parameters
+from lint_programs.mistakes import arguments, batches, constraints, decoding, loops, manual, numerics, parameters
 
 MISTAKES: dict[str, Mistake] = {
     name: mistake
-    for module in (constraints, manual, parameters, batches, loops, decoding, arguments)
+    for module in (constraints, manual, parameters, batches, loops, decoding, arguments, numerics)
     for name, mistake in module.MISTAKES.items()
 }
 """The programs by name."""

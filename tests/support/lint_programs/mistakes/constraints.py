@@ -17,6 +17,28 @@ def replicated_activation(x: jax.Array, w: jax.Array) -> jax.Array:
     return h @ w
 
 
+def gathered_in_float32(params: Any, x: jax.Array) -> jax.Array:
+    def layer(x: jax.Array, each: Any) -> tuple[jax.Array, None]:
+        up = constrained(each["up"], P()).astype(jnp.bfloat16)  # mistake
+        down = constrained(each["down"], P()).astype(jnp.bfloat16)
+        return x + jax.nn.gelu(x @ up) @ down, None
+
+    y, _ = lax.scan(jax.checkpoint(layer), x.astype(jnp.bfloat16), params)
+    return jnp.mean(y.astype(jnp.float32) ** 2)
+
+
+def noise_on_all_devices(params: Any, x: jax.Array, seed: jax.Array) -> jax.Array:
+    noise = constrained(jax.random.normal(jax.random.wrap_key_data(seed), x.shape), P())  # mistake
+    return jnp.mean((jax.nn.silu((x + noise) @ params["up"]) @ params["down"] - noise) ** 2)
+
+
+def rows_between_convolutions(kernels: Any, x: jax.Array) -> jax.Array:
+    for kernel in kernels:
+        x = lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+        x = constrained(jax.nn.silu(x), P(None, "data"))  # mistake
+    return jnp.mean(x**2)
+
+
 def keep(x: jax.Array, *spec: str | None) -> jax.Array:
     return constrained(x, P(*spec))
 
@@ -161,6 +183,43 @@ def sampled_with_gathered_weights(params: Any, key: jax.Array) -> jax.Array:
 LAYERS = [(tensor(1024, 4096, split=P("data", "model")), tensor(4096, 1024, split=P("model", "data")))] * 3
 
 MISTAKES: dict[str, Mistake] = {
+    "weights of layers that are gathered in float32 and cast": Mistake(
+        "late-cast",
+        Written(
+            descend(gathered_in_float32),
+            (
+                {
+                    "up": tensor(4, 1024, 4096, split=P(None, "data")),
+                    "down": tensor(4, 4096, 1024, split=P(None, "data")),
+                },
+                tensor(64, 512, 1024, split=P("data")),
+            ),
+            mesh=EIGHT,
+        ),
+        at=gathered_in_float32,
+    ),
+    "noise that all devices compute": Mistake(
+        "costly-constraint",
+        Written(
+            noise_on_all_devices,
+            (
+                {"up": tensor(1024, 4096), "down": tensor(4096, 1024)},
+                tensor(65536, 1024, split=P("data")),
+                tensor(2, split=P(), dtype="uint32"),
+            ),
+            mesh=EIGHT,
+        ),
+        at=noise_on_all_devices,
+    ),
+    "rows of images that are sharded between convolutions": Mistake(
+        "exchange-along-dimension",
+        Written(
+            descend(rows_between_convolutions),
+            ([tensor(3, 3, 64, 64) for _ in range(4)], tensor(64, 64, 64, 64, split=P("data"))),
+            mesh=EIGHT,
+        ),
+        at=rows_between_convolutions,
+    ),
     "a reshard between layers, with explicit axes": Mistake(
         "costly-constraint",
         Written(

@@ -87,6 +87,20 @@ def nested_loops(ws: jax.Array, xs: jax.Array) -> jax.Array:
     return lax.scan(outer, jnp.zeros_like(xs[0]), xs)[0]
 
 
+def advantages(params: Any, rollout: Any) -> jax.Array:
+    """Estimate the advantages of a rollout backward in time, as proximal policy optimization does."""
+
+    def back(following: Any, now: Any) -> tuple[Any, jax.Array]:
+        advantage, next_value = following
+        reward, value = now
+        advantage = reward + 0.99 * next_value - value + 0.94 * advantage
+        return (advantage, value), advantage
+
+    values = (jnp.tanh(rollout["observation"] @ params["up"]) @ params["down"])[..., 0]
+    start = jnp.zeros_like(values[0])
+    return lax.scan(back, (start, start), (rollout["reward"], values), reverse=True)[1]
+
+
 def carry_back_and_forth(x: jax.Array, w: jax.Array) -> jax.Array:
     def turn(x: jax.Array, _: None) -> tuple[jax.Array, None]:
         x = constrained(x, P("data", None))
@@ -189,6 +203,18 @@ MISTAKES: dict[str, Mistake] = {
         "loop-over-sharded-dimension",
         Written(over_chunks, (tensor(8192, 1024, split=P("data")), tensor(1024, 1024)), mesh=EIGHT),
         "x",
+    ),
+    "short rollouts sharded by time": Mistake(
+        "loop-over-sharded-dimension",
+        Written(
+            advantages,
+            (
+                {"up": tensor(64, 256), "down": tensor(256, 1)},
+                {"observation": tensor(128, 256, 64, split=P("data")), "reward": tensor(128, 256, split=P("data"))},
+            ),
+            mesh=EIGHT,
+        ),
+        "rollout['reward']",
     ),
     "layers sharded by layer in two loops": Mistake(
         "loop-over-sharded-dimension",

@@ -20,6 +20,26 @@ def mapped(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
     return jax.shard_map(attend, in_specs=P("data"), out_specs=P("data"))(q, k, v)  # mistake
 
 
+def gathered_rows(w: jax.Array) -> jax.Array:
+    return lax.all_gather(w, "data", axis=0, tiled=True)
+
+
+def cast_of_gathered_rows(w: jax.Array, x: jax.Array) -> jax.Array:
+    def local(w: jax.Array, x: jax.Array) -> jax.Array:
+        w = gathered_rows(w)  # mistake
+        return x @ w.astype(jnp.bfloat16)
+
+    return jax.shard_map(local, in_specs=P("data"), out_specs=P("data"))(w, x)
+
+
+def mean_of_sums(w: jax.Array, x: jax.Array) -> jax.Array:
+    def local(w: jax.Array, x: jax.Array) -> jax.Array:
+        h = lax.psum(jnp.tanh(x @ w), "data") / 8  # mistake
+        return jnp.mean(h, 0)
+
+    return jax.shard_map(local, in_specs=(P(), P("data")), out_specs=P())(w, x)
+
+
 def mapped_in_scan(ws: jax.Array, x: jax.Array) -> jax.Array:
     def layer(x: jax.Array, w: jax.Array) -> tuple[jax.Array, None]:
         y = jax.shard_map(lambda x: jnp.flip(x, 0), in_specs=P("data"), out_specs=P("data"))(x * w)  # mistake
@@ -220,6 +240,21 @@ def pipelined_loss(ws: jax.Array, xs: jax.Array) -> jax.Array:
 STAGES = (tensor(4, 2048, 2048, split=P("model")), tensor(8, 256, 2048, split=P(None, "data")))
 
 MISTAKES: dict[str, Mistake] = {
+    "a cast of rows that a helper gathers": Mistake(
+        "late-cast",
+        Written(
+            cast_of_gathered_rows,
+            (tensor(4096, 4096, split=P("data")), tensor(8192, 4096, split=P("data"), dtype="bfloat16")),
+            mesh=EIGHT,
+        ),
+        at=cast_of_gathered_rows,
+    ),
+    "a sum over devices before a mean": Mistake(
+        "sum-before-reduction",
+        Written(mean_of_sums, (tensor(1024, 4096), tensor(65536, 1024, split=P("data"))), mesh=EIGHT),
+        at=mean_of_sums,
+        has_cure=False,
+    ),
     "outputs of a pipeline that are summed in each tick": Mistake(
         "collective-in-loop",
         Written(pipelined, STAGES, mesh={"data": 2, "model": 4}),
