@@ -1,7 +1,8 @@
 """Devices along an axis repeat the same work in a `jax.shard_map`.
 
 A spec replicates a tensor over each axis that it does not name. Where no spec names an axis, and the body uses it for
-no collective, all devices along it repeat the body. The rule reports bodies that take a good part of the step.
+no collective, all devices along it repeat the body. The rule reports bodies that take a good part of the step, and
+products of tensors that are both gathered, where most of the step is computed from such tensors.
 
 Before::
 
@@ -28,9 +29,16 @@ from sdy.passes.account.lint.program import LintedProgram, manual_computation
 from sdy.passes.account.lint.varying import Varying
 from sdy.passes.account.lint.wording import quoted_axes
 from sdy.passes.common.properties import num_bytes
+from sdy.stablehlo.collectives import AllGatherOp
+from sdy.stablehlo.convolution import ConvolutionOp
+from sdy.stablehlo.dot import DotGeneralOp
+from sdy.stablehlo.reducing_collectives import AllReduceOp
 
 _LEAST_TIME = 0.25
 """The part of the computation of a step that a body has."""
+
+_LEAST_EQUAL = 0.5
+"""The part of the computation of a step that operations on equal operands have."""
 
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
@@ -51,6 +59,43 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             held=largest - largest // size,
             collectives=[each.op for each in reshards],
             cures=[Cure((FreeManualAxes(location_of(manual), tuple(axes), kept),))],
+        )
+    yield from _equal_products(program)
+
+
+def _equal_products(program: LintedProgram) -> Iterator[Suspicion]:
+    """Find products whose operands are equal along an axis that other values of a manual computation differ along.
+
+    They and other operations on such operands take most of the computation of a step.
+    """
+    known = {each: Varying(each, program.mesh) for each in operations_of(program.module, ManualComputationOp)}
+    found: dict[tuple[ManualComputationOp, str], dict[Operation, float]] = {}
+    for op, seconds in program.times.computation if known else ():
+        source = program.traced.sources.get(op)
+        if source is not None and source.operands and (manual := manual_computation(source)):
+            differs = {axis for each in source.operands for axis in known[manual].axes(each)}
+            for axis in known[manual].used - differs:
+                equal = found.setdefault((manual, axis), {})
+                equal[source] = equal.get(source, 0.0) + seconds
+    for (_, axis), equal in found.items():
+        size, part = program.mesh.axis_size(axis), sum(equal.values()) / max(program.costs.compute, 1e-12)
+        products = [each for each in equal if isinstance(each, DotGeneralOp | ConvolutionOp)]
+        if size == 1 or not products or part < _LEAST_EQUAL:
+            continue
+        product = max(products, key=lambda each: equal[each])
+        local = num_bytes(product.results[0].type)
+        traced = [value.owner for each in product.operands for value in program.use_def.trace(each)]
+        yield Suspicion(
+            product,
+            f"devices along {quoted_axes([axis])} compute the same {product.results[0].type} in jax.shard_map, since "
+            "both operands are equal on them",
+            "leave one of the operands sharded, and sum or gather what is computed from the result",
+            [
+                (program.place(each), "this collective makes an operand equal on them")
+                for each in dict.fromkeys(traced)
+                if isinstance(each, AllGatherOp | AllReduceOp)
+            ],
+            held=local - local // size,
         )
 
 

@@ -11,6 +11,17 @@ from lint_programs.mistake import DATA, EIGHT, Mistake, constrained, descend, ml
 from lint_programs.planted import Written, tensor
 
 
+def contrastive(params: Any, images: jax.Array, texts: jax.Array) -> jax.Array:
+    def local(params: Any, images: jax.Array, texts: jax.Array) -> jax.Array:
+        a = lax.all_gather(images @ params["image"], "data", tiled=True)
+        b = lax.all_gather(texts @ params["text"], "data", tiled=True)
+        logits = a @ b.T  # mistake
+        return jnp.mean(jax.nn.logsumexp(logits, 1)) - jnp.mean(jnp.sum(a * b, 1))
+
+    specs = (P(), P("data"), P("data"))
+    return jax.shard_map(local, in_specs=specs, out_specs=P(), check_vma=False)(params, images, texts)
+
+
 def infer(x: jax.Array, w: jax.Array) -> jax.Array:
     return jnp.tanh(x @ w) @ w.T
 
@@ -117,6 +128,19 @@ def joined_views_loss(params: Any, first: jax.Array, second: jax.Array) -> jax.A
 
 
 MISTAKES: dict[str, Mistake] = {
+    "embeddings of images and texts that are both gathered": Mistake(
+        "manual-computation-repeats",
+        Written(
+            contrastive,
+            (
+                {"image": tensor(1024, 512), "text": tensor(1024, 512)},
+                *[tensor(16384, 1024, split=P("data"))] * 2,
+            ),
+            mesh=EIGHT,
+        ),
+        at=contrastive,
+        has_cure=False,
+    ),
     "a batch that is shuffled in a step": Mistake(
         "shuffled-batch",
         Written(
