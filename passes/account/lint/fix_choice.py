@@ -224,7 +224,7 @@ def _saves(before: Costs, after: Costs, least: Least) -> bool:
     """Return whether a fix saves enough bytes in about the time, or enough memory for few bytes, or computation."""
     fix, received, memory = least.fix, before.received - after.received, before.memory - after.memory
     is_faster = before.seconds - after.seconds >= least.seconds
-    computes_less = before.compute - after.compute >= LEAST_FASTER * before.seconds
+    computes_less = memory >= least.large and before.compute - after.compute >= LEAST_FASTER * before.seconds
     is_much_faster = before.seconds - after.seconds >= LEAST_FASTER * before.seconds
     if received >= 0 and is_much_faster and (least.is_of_time or computes_less):
         return True

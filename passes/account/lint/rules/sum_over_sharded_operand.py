@@ -16,9 +16,10 @@ After::
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
-from xdsl.ir import BlockArgument
+from xdsl.ir import BlockArgument, Operation
 
 from sdy.ir.shapes import rank
 from sdy.passes.account.causes import Purpose
@@ -28,10 +29,15 @@ from sdy.passes.account.lint.dimensions import Dimension, Origins, contracted, m
 from sdy.passes.account.lint.edits import Cure, value_dims
 from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
+from sdy.passes.account.lint.rules.gather_before_custom_call import is_kernel
+from sdy.passes.account.lint.use_def import users_through
 from sdy.passes.spmd.remat.recomputed import is_in_backward_pass
 from sdy.stablehlo.convolution import ConvolutionOp
 from sdy.stablehlo.dot import DotGeneralOp
 from sdy.stablehlo.gather import GatherOp
+
+_OF_GATHER = 0.5
+"""The part of the bytes of a sum that a gather of its result has."""
 
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
@@ -47,7 +53,14 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
                 found.setdefault(at, []).append(collective)
     candidates = Candidates(program)
     for at, collectives in found.items():
-        yield suspicion_of(program, at, collectives, partial(_cures, program, candidates, at))
+        suspicion = suspicion_of(program, at, collectives, partial(_cures, program, candidates, at))
+        gathered = sum(each.bytes for each in collectives if each.source and _is_for_kernel(each.source))
+        yield replace(suspicion, received=suspicion.received - _OF_GATHER * gathered)
+
+
+def _is_for_kernel(op: Operation) -> bool:
+    """Return whether a custom call needs the whole result of an operation: any layout gathers it."""
+    return any(map(is_kernel, users_through(op.results[0])))
 
 
 def _arguments(origins: Sequence[Origins], operands: Iterable[Dimension], axes: Sequence[str]) -> Sequence[Dimension]:

@@ -48,4 +48,9 @@ MISTAKES: dict[str, Mistake] = {
         at=range_finder,
         has_cure=False,
     ),
+    "features of a range finder that are sharded rather than its rows": Mistake(
+        "sum-over-sharded-operand",
+        Written(range_finder, (tensor(65536, 2048, split=P(None, "data")), SEED), mesh=EIGHT),
+        "x",
+    ),
 }
