@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from xdsl.dialect_interfaces.op_asm import OpAsmDialectInterface
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
+from xdsl.ir import SSAValue
 from xdsl.parser import AffineParser, AttrParser, Parser, ParserState
 from xdsl.printer import Printer
 from xdsl.utils.lexer import Input, Span
@@ -130,6 +131,12 @@ class OpenPrinter(Printer):
 
     def _print_new_line(self, indent: int | None = None, print_message: bool = True) -> None:
         self.print_new_line(indent, print_message)
+
+
+def share_names(printer: Printer, values: Sequence[SSAValue], named: Sequence[SSAValue]) -> None:
+    """Let xDSL's own printer use the names of `named`, already printed, for `values` too."""
+    names = printer._ssa_values
+    names.update((value, names[other]) for value, other in zip(values, named, strict=False) if other in names)
 
 
 def print_element(attribute: DenseIntOrFPElementsAttr, element: Any, printer: Printer) -> None:

@@ -29,6 +29,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from sdy.diagnostics import error, quoted
 from sdy.dialect.interfaces import ShardableDataFlow
+from sdy.ir.open_syntax import share_names
 from sdy.parse_errors import explained
 from sdy.stablehlo.checks.inference import InferredResults
 from sdy.stablehlo.checks.shape_checks import compatible_type_lists, tensor_type
@@ -158,6 +159,7 @@ class WhileOp(InferredResults):
 
         with printer.in_parens():
             printer.print_list(zip(self.body.block.args, self.operand, strict=True), print_carried)
+        share_names(printer, self.cond.block.args, self.body.block.args)
         if self.operand:
             printer.print_string(" : ")
             printer.print_list(self.operand_types, printer.print_attribute)

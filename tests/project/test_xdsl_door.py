@@ -62,6 +62,7 @@ PRIVATE: dict[str, tuple[object, str]] = {
     "_print_new_line": (PRINTER, "new lines bypass the collected text"),
     "_print_one_elem": (DenseIntOrFPElementsAttr, "the element of a splat is printed as a list"),
     "_registered_dialects": (Context(), "all files of a lazy dialect are loaded"),
+    "_ssa_values": (PRINTER, "xDSL's printer has other names for a loop's values in its condition than in its body"),
     "_successor_uses": (OP, "copied operations are created with all checks"),
     "_successors": (OP, "as `_operands`"),
     "_type": (BLOCK.args[0], "each access to a type calls a property"),

@@ -102,6 +102,28 @@ def test_pipelines_go_with_those_of_xdsl(spec: str, tmp_path: Path, capsys: pyte
     assert sdy.format(found) == sdy.format(ours)
 
 
+def test_both_regions_of_a_loop_name_its_values_alike(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """The text defines the values of a loop once, in front of its condition and its body."""
+    module = sdy.parse("""
+        func.func @main(%x: tensor<4xf32>, %n: tensor<i32>) -> (tensor<i32>, tensor<4xf32>) {
+          %0:2 = stablehlo.while(%i = %n, %y = %x) : tensor<i32>, tensor<4xf32>
+          cond {
+            %1 = stablehlo.compare NE, %i, %n, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+            stablehlo.return %1 : tensor<i1>
+          } do {
+            %1 = stablehlo.add %i, %n : tensor<i32>
+            %2 = stablehlo.add %y, %y : tensor<4xf32>
+            stablehlo.return %1, %2 : tensor<i32>, tensor<4xf32>
+          }
+          return %0#0, %0#1 : tensor<i32>, tensor<4xf32>
+        }
+    """)
+    assert sdy.format(sdy.parse(str(module))) == sdy.format(module)
+    (tmp_path / "program.mlir").write_text(sdy.format(module))
+    xDSLOptMain(args=[str(tmp_path / "program.mlir")]).run()
+    assert sdy.format(sdy.parse(capsys.readouterr().out)) == sdy.format(module)
+
+
 def test_a_refusal_is_one_of_xdsl(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     (tmp_path / "program.mlir").write_text(PROGRAM)
     words = ["--verify-diagnostics", "-p", "sdy-auto-partition{memory=much}", str(tmp_path / "program.mlir")]
