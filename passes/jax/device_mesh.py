@@ -32,7 +32,7 @@ from sdy.mesh import Mesh
 from sdy.passes.driver import run_passes
 from sdy.sharding import DimSharding, TensorSharding
 
-_PLAIN = " !#$&'()*+,/:;<=>?@[]^`{|}"
+_PLAIN = " !#$%&'()*+,/:;<=>?@[]^`{|}"
 """The characters besides letters and digits that XLA accepts in axis names; any other aborts the process."""
 
 Device: TypeAlias = jax.Device

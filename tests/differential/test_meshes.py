@@ -105,6 +105,13 @@ def test_results_lie_on_a_mesh_that_the_person_named(function: Function[Any], wa
     assert sdy.jit(function)(u, v).sharding == wanted
 
 
+def test_results_lie_on_axes_of_the_names_that_the_person_gave():
+    """XLA accepts these; it ends the process for quotes, backslashes and letters outside of ASCII."""
+    mesh = Mesh(DEVICES.reshape(4, 2), ("100 %", "%41 !#$&'()*+,-./:;<=>?@[]^_`{|}~"))
+    x = jax.device_put(U, on(mesh, *mesh.axis_names))
+    assert sdy.jit(jnp.tanh)(x).sharding == jax.jit(jnp.tanh)(x).sharding == x.sharding
+
+
 def test_a_change_of_mesh_sends_no_more_than_the_layouts_differ_by():
     """Rows sharded over x, y become rows over a, an equal sharding, and then rows over p and columns over q."""
 
