@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sdy.passes.auto.folded_program import FoldedOperation
-from sdy.passes.auto.loop_cycles import Place, hidden_in_loops
+from sdy.passes.auto.loop_cycles import MovedInLoop, Place, hidden_in_iterations, hidden_in_loops
 from sdy.passes.auto.operation_cost import OperationCost
 from sdy.passes.auto.overlap import Floats, Spread, Spreads, exposed_seconds
 from sdy.passes.auto.planned_reshard import OperandReshard, Seconds
@@ -60,10 +60,33 @@ class Computation:
         self._outside = np.array([index for index, place in enumerate(places) if place is None], np.int64)
         self._place_numbers = np.array([number_of[place] for place in places if place is not None], np.int64)
         self._spreads = Spreads([each.span for each, place in zip(operations, places, strict=True) if place is None])
+        of_loops: dict[int, list[int]] = defaultdict(list)
+        for index, place in enumerate(places):
+            if place is not None:
+                of_loops[place.loop].append(index)
+        self._of_loops = {
+            loop: (np.array(indices), Spreads([operations[index].span for index in indices]))
+            for loop, indices in of_loops.items()
+        }
+        """For each loop, the operations directly in it, and their positions."""
 
     def by_position(self) -> Floats:
         """Return the seconds at each position of the program, outside of loops."""
         return self._spreads.by_position(self.seconds[self._outside])
+
+    def by_position_in(self, loop: int) -> Floats:
+        """Return the seconds at each position of the program, directly in a loop."""
+        indices, spreads = self._of_loops[loop]
+        return spreads.by_position(self.seconds[indices])
+
+    def longest_cycle(self, loop: int) -> float:
+        """Return the seconds of the longest cycle of a loop, without its communication."""
+        of_cycles: dict[int, float] = defaultdict(float)
+        for place, seconds in self.in_loops():
+            if place.loop == loop:
+                for cycle in place.cycles:
+                    of_cycles[cycle] += seconds
+        return max(of_cycles.values(), default=0.0)
 
     def in_loops(self) -> Iterable[tuple[Place, float]]:
         """Return the seconds at each place in loops."""
@@ -122,16 +145,17 @@ class CostSum:
         computation: The compute seconds of the operations.
         memory: The bytes of all live values at each time, without temporaries of operations and reshards of operands.
         is_asynchronous: True if communication runs beside computation.
+        pipelines_loops: True if iterations of loops overlap.
     """
 
-    def __init__(self, computation: Computation, memory: Floats, is_asynchronous: bool) -> None:
+    def __init__(self, computation: Computation, memory: Floats, is_asynchronous: bool, pipelines_loops: bool) -> None:
         self._computation = computation
         self._memory = memory
         self._is_asynchronous = is_asynchronous
+        self._pipelines_loops = pipelines_loops
         self._behind: list[Spread] = []
         """The communication that can run beside products that follow it."""
-        self._in_loops: list[tuple[Place, Seconds]] = []
-        """The seconds of communication by axes of operations in loops."""
+        self._in_loops: list[MovedInLoop] = []
         self._received = 0.0
         """The bytes that a device receives."""
         self._communication: dict[AxisNames, float] = defaultdict(float)
@@ -144,7 +168,8 @@ class CostSum:
         """Add the communication and the temporaries of equal operations."""
         times, cost = each.operation.times, each.cost
         if each.place is not None:
-            self._in_loops.append((each.place, scaled(times, cost.communication)))
+            moved = scaled(times, cost.communication)
+            self._in_loops.append(MovedInLoop(each.place, moved, each.operation.span, False, each.is_behind))
         behind = each.operation.span if each.is_behind and each.place is None else None
         self.send(times, cost.communication, cost.received, behind)
         self._scratch[each] = cost.scratch
@@ -156,7 +181,8 @@ class CostSum:
                 continue
             self._reshards[key] = _SharedReshard(reshard, each, is_ahead and place is None)
             if place is not None:
-                self._in_loops.append((place, scaled(times, reshard.communication)))
+                moved = scaled(times, reshard.communication)
+                self._in_loops.append(MovedInLoop(place, moved, each.operation.span, is_ahead, False))
 
     def send(self, times: float, seconds: Seconds, received: float, behind: tuple[int, int] | None) -> None:
         """Add the communication of `times` runs; in each, a device receives `received` bytes.
@@ -188,13 +214,28 @@ class CostSum:
         """Return the seconds of communication that run beside computation: all that could if some costs are unknown."""
         outside = sum([seconds for _, seconds in (*ahead, *self._behind)])
         if is_bound:
-            in_loops = sum([sum(seconds.values()) for _, seconds in self._in_loops])
+            in_loops = sum([sum(each.seconds.values()) for each in self._in_loops])
             return min(outside, compute) + in_loops
         if outside:
             computed = self._computation.by_position()
             outside -= exposed_seconds(ahead, computed, ahead=True)
             outside -= exposed_seconds(self._behind, computed, ahead=False)
-        return min(outside, compute) + hidden_in_loops(self._computation.in_loops(), self._in_loops)
+        return min(outside, compute) + self._hidden_in_loops()
+
+    def _hidden_in_loops(self) -> float:
+        """Return the seconds of communication in loops that run beside computation or each other."""
+        if self._pipelines_loops:
+            return hidden_in_loops(self._computation.in_loops(), self._in_loops)
+        of_loops: dict[int, list[MovedInLoop]] = defaultdict(list)
+        for each in self._in_loops:
+            of_loops[each.place.loop].append(each)
+        computation = self._computation
+        return sum(
+            [
+                hidden_in_iterations(moved, computation.by_position_in(loop), computation.longest_cycle(loop))
+                for loop, moved in of_loops.items()
+            ]
+        )
 
     def _peak_memory(self) -> int:
         """Return the peak memory in bytes, including temporaries of operations and resharded copies of values.

@@ -73,7 +73,7 @@ class Estimator:
         self._program = program
         mesh = named_meshes(program.module)[mesh_name]
         self._costs = OperationCosts(program.module, mesh_name, mesh, hardware)
-        self._is_asynchronous = bool(hardware.asynchronous)
+        self._hardware = hardware
         self._least = np.array([least_seconds(each, mesh, hardware) for each in program.operations])
         self._numbers_of = [_getter(each.nodes) for each in program.operations]
         """For each operation, a function that selects the sharding numbers of its tensors from those of all nodes."""
@@ -152,7 +152,9 @@ class Estimator:
 
     def _sum(self, alive: Floats) -> CostSum:
         """Return the sum of the costs that are known of the present layout, given the bytes of its live values."""
-        sum_ = CostSum(self._present.computation, alive, self._is_asynchronous)
+        sum_ = CostSum(
+            self._present.computation, alive, bool(self._hardware.asynchronous), self._hardware.pipelines_loops
+        )
         for cost in self._present.communicating():
             sum_.add(cost)
         return sum_

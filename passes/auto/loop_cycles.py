@@ -6,8 +6,10 @@ in no cycle with the activations, so they run beside the collectives of that cyc
     h  ->  dot  ->  all-reduce  ->  next h        a cycle, with an exposed collective
     parameters  ->  slice  ->  dot                in no cycle: runs beside the all-reduce
 
-A loop takes as long as its computation, its busiest link or its longest cycle, whichever takes longest. Where hardware
-does not pipeline loops, that is close to its time after `sdy-prefetch-in-loops`.
+A loop takes as long as its computation, its busiest link or its longest cycle, whichever takes longest.
+
+Where hardware does not pipeline loops, communication runs beside computation of its own iteration only, but for gathers
+that `sdy-prefetch-in-loops` moves to the iteration before.
 """
 
 from collections import defaultdict
@@ -18,6 +20,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from sdy.ir.walking import captured_values, operations
+from sdy.passes.auto.overlap import Floats, Spread, exposed_seconds
 from sdy.passes.spmd.costs.network import AxisNames
 from sdy.passes.spmd.costs.step_time import COMPUTATION
 from sdy.stablehlo import WhileOp
@@ -31,6 +34,20 @@ class Place:
 
     loop: int
     cycles: Set[int]
+
+
+@dataclass(frozen=True, slots=True)
+class MovedInLoop:
+    """Communication of equal operations in a loop, in all iterations."""
+
+    place: Place
+    seconds: Mapping[AxisNames, float]
+    span: tuple[int, int]
+    """The first and the last position of the operations."""
+    is_ahead: bool
+    """True if it waits for no product of the iteration."""
+    is_behind: bool
+    """True if no product of the iteration waits for it."""
 
 
 class LoopCycles:
@@ -66,14 +83,12 @@ class LoopCycles:
         return Place(place.loop, place.cycles & (before.cycles if before is not None else _NO_CYCLES))
 
 
-def hidden_in_loops(
-    computation: Iterable[tuple[Place, float]], communication: Iterable[tuple[Place, Mapping[AxisNames, float]]]
-) -> float:
-    """Return the seconds of communication in loops that run beside computation or each other.
+def hidden_in_loops(computation: Iterable[tuple[Place, float]], communication: Iterable[MovedInLoop]) -> float:
+    """Return the seconds of communication in pipelined loops that run beside computation or each other.
 
     Args:
         computation: Places with the seconds of computation there.
-        communication: Places with the seconds of communication there, by mesh axes.
+        communication: The communication.
     """
     total, busiest, of_cycles = (defaultdict[int, float](float) for _ in range(3))
     of_rows: dict[tuple[int, str], float] = defaultdict(float)
@@ -82,11 +97,11 @@ def hidden_in_loops(
     for place, seconds in computation:
         executed.append((place, seconds))
         of_rows[place.loop, COMPUTATION] += seconds
-    for place, by_axes in communication:
-        executed.append((place, sum(by_axes.values())))
-        for axes, each in by_axes.items():
+    for moved in communication:
+        executed.append((moved.place, sum(moved.seconds.values())))
+        for axes, each in moved.seconds.items():
             for axis in axes:
-                of_rows[place.loop, axis] += each
+                of_rows[moved.place.loop, axis] += each
     for place, seconds in executed:
         total[place.loop] += seconds
         for cycle in place.cycles:
@@ -97,6 +112,33 @@ def hidden_in_loops(
     for cycle, loop in loop_of.items():
         busiest[loop] = max(busiest[loop], of_cycles[cycle])
     return sum(total.values()) - sum(busiest.values())
+
+
+def hidden_in_iterations(communication: Iterable[MovedInLoop], computed: Floats, in_cycle: float) -> float:
+    """Return the seconds of communication in one loop that run beside computation of their own iteration.
+
+    Collectives that products wait for run beside what is in another cycle, such as gradients of parameters.
+
+    Args:
+        communication: The communication.
+        computed: The seconds of computation at each position of the program, in this loop.
+        in_cycle: Those of them in the cycle with the most.
+    """
+    ahead = waited = 0.0
+    behind: list[Spread] = []
+    for moved in communication:
+        seconds = sum(moved.seconds.values())
+        if moved.is_behind:
+            behind.append((moved.span, seconds))
+        elif moved.is_ahead:
+            ahead += seconds
+        else:
+            waited += seconds
+    after = sum([seconds for _, seconds in behind])
+    if behind:
+        after -= exposed_seconds(behind, computed, ahead=False)
+    total = float(computed.sum())
+    return min(ahead + after + min(waited, total - in_cycle), total)
 
 
 def _cycles(loop: WhileOp) -> Sequence[Set[Operation]]:
