@@ -19,7 +19,7 @@ from sdy import stablehlo
 from sdy.array_types import element_dtype
 from sdy.ir.shapes import shape
 from sdy.passes.python.device_axes import string
-from sdy.passes.python.expressions import Expression, Item, call, list_of, sizes
+from sdy.passes.python.expressions import Expression, Item, call, list_of, sizes, tuple_of
 from sdy.passes.python.literals import dtype_of, dtype_text, integers
 from sdy.passes.python.scope import Printer, Scope
 from sdy.stablehlo.attributes.enums import RngAlgorithm, Transpose
@@ -105,7 +105,7 @@ def _custom_call(op: CustomCallOp, scope: Scope) -> Expression:
         pairs = (f"{operand}: {output[0] if output else 0}" for operand, output in aliases.items())
         options["input_output_aliases"] = "{" + ", ".join(pairs) + "}"
     function = call(
-        "jax.ffi.ffi_call", _target(target), list_of(results) if len(results) != 1 else results[0], **options
+        "jax.ffi.ffi_call", _target(target), tuple_of(results) if len(results) != 1 else results[0], **options
     )
     name = scope.names.new(target)
     scope.write(name, function)

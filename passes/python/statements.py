@@ -9,6 +9,9 @@ from sdy.formatting import escape_line
 from sdy.passes.python.expressions import WIDTH, Expression, assignment, statement
 from sdy.passes.python.names import source_line
 
+_LISTS = ("lax.top_k(", "lax.approx_max_k(", "lax.approx_min_k(")
+"""Calls whose results are a list, of which a tuple is returned, as the specs of results are."""
+
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 
 
@@ -26,6 +29,10 @@ class Statement:
     def is_plain(self) -> bool:
         """True if it assigns a value without comments."""
         return bool(self.targets) and not self.function and not self.comments
+
+    def is_all_of(self, text: str) -> bool:
+        """Return whether `text`, an expression, is the value that is assigned."""
+        return ", ".join(self.targets) == text and not self.value.text.startswith(_LISTS)
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -62,7 +69,7 @@ class Statements:
         """Add the assignment of a value to targets, the return of a value, or the definition of a function."""
         comments, self._comments = self._comments, []
         last = self._statements[-1] if self._statements else None
-        if last is not None and not targets and last.is_plain and ", ".join(last.targets) == value.text:
+        if last is not None and not targets and last.is_plain and last.is_all_of(value.text):
             self._statements[-1] = replace(last, targets=())  # returns what it would assign
         else:
             self._statements.append(Statement(value, (*targets,), self.place, (*comments,), (*function,)))
