@@ -6,12 +6,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.rewriter import InsertPoint
 
 import sdy
 from auto_model_programs import MODELS
+from sdy.dialect.ops import MeshOp
 from sdy.formatting import format_bytes
+from sdy.ir.editing import insert
 from sdy.ir.walking import operations
+from sdy.passes.auto.auto import layout_of, prepared
+from sdy.passes.auto.choices import find_choices, find_choices_of_results
+from sdy.passes.auto.estimate import Estimator
+from sdy.passes.auto.experts import expert_layouts
+from sdy.passes.auto.folded_program import fold
+from sdy.passes.auto.limits import Limits
 from sdy.passes.auto.plan import Plan
+from sdy.passes.auto.search import Search
+from sdy.passes.auto.truth import truth_of
+from sdy.passes.spmd.costs.hardware import hardware_of
 from sdy.passes.spmd.costs.step_time import StepCost
 
 _MACHINES: Sequence[tuple[Mapping[str, int], str]] = (
@@ -36,6 +48,8 @@ class Planned:
     operations: int
     seconds: float
     plan: Plan | None
+    others: Mapping[str, StepCost]
+    """The costs of the experts' layouts by their names, partitioned where an estimate is below the plan."""
     problem: str = ""
 
     @property
@@ -43,7 +57,7 @@ class Planned:
         """The fastest of the experts' layouts that fit in memory."""
         if self.plan is None:
             return None
-        fitting = [(name, cost) for name, cost in self.plan.others.items() if cost.memory <= self.plan.memory]
+        fitting = [(name, cost) for name, cost in self.others.items() if cost.memory <= self.plan.memory]
         return min(fitting, key=lambda each: each[1].seconds, default=None)
 
     @property
@@ -104,4 +118,24 @@ def _planned(
         plan = sdy.auto(module.clone(), mesh=mesh, hardware=hardware, memory=memory, time_limit=time_limit)
     except Exception as error:
         problem = f"{type(error).__name__}: {error}".partition("\n")[0]
-    return Planned(name, mesh, hardware, len(operations(module)), time.process_time() - begin, plan, problem)
+    seconds = time.process_time() - begin
+    others = dict[str, StepCost]() if plan is None else _others(plan, module.clone(), mesh, hardware)
+    return Planned(name, mesh, hardware, len(operations(module)), seconds, plan, others, problem)
+
+
+def _others(plan: Plan, module: ModuleOp, axes: Mapping[str, int], hardware: str) -> dict[str, StepCost]:
+    """Return the costs of the experts' layouts, partitioned where an estimate is below the plan."""
+    others = dict(plan.others)
+    below = {name for name, cost in others.items() if cost.seconds < plan.cost.seconds and cost.memory <= plan.memory}
+    if not below:
+        return others
+    mesh, device = sdy.Mesh.of(axes), hardware_of(hardware)
+    insert(MeshOp("mesh", mesh), InsertPoint.at_start(module.body.block))
+    program = fold(prepared(module))
+    choices, of_results = find_choices(program, "mesh", mesh), find_choices_of_results(program, "mesh", mesh)
+    search = Search(Estimator(program, "mesh", device), choices, of_results, plan.memory, Limits(None), lambda _: None)
+    search.estimated([("", {})])  # as in sdy.auto: the costs before decide which layouts are far off
+    for each in search.estimated(expert_layouts(choices, mesh, search)):
+        if each.name in below:
+            others[each.name] = truth_of(module, layout_of(choices, of_results, search, each), "mesh", device).cost
+    return others
