@@ -70,7 +70,8 @@ def _region_signature(region: Region) -> object:
 def _layers(ops: Sequence[Operation], repeat: Repeat, axes: DeviceAxes) -> Layers | None:
     """Return the layers of a repetition; None if they do not have the same data flow and constants, or no example.
 
-    An operation may be printed otherwise for a known constant: those of the first layer have to be those of all.
+    An operation may be printed otherwise for a known constant: those of the first layer have to be those of all. Calls
+    with more arguments and results than operations, such as updates of parameters, would be longer than these.
     """
     starts = range(repeat.start, repeat.end, repeat.period)
     layers = [ops[start : start + repeat.period] for start in starts]
@@ -90,6 +91,8 @@ def _layers(ops: Sequence[Operation], repeat: Repeat, axes: DeviceAxes) -> Layer
         for values in zip(*([result for op in layer for result in op.results] for layer in layers), strict=True)
         if any(_is_used_outside(value, numbers) for value, numbers in zip(values, inside, strict=True))
     ]
+    if len(taken) + len(returned) > repeat.period:
+        return None
     parameters: list[Sequence[SSAValue]] = [*zip(*taken, strict=True)] or [()] * len(layers)
     examples = [number for number, values in enumerate(parameters) if len({*values}) == len(values)]
     return Layers(layers, parameters, [*zip(*returned, strict=True)], examples[0]) if examples else None

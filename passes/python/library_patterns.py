@@ -1,7 +1,7 @@
 """Operations that JAX lowers one of its functions to, such as `jax.nn.softmax`, to be printed as a call of it.
 
-They match if the function, lowered for the same argument, has the same operations, and nothing else uses the results of
-any but the last one.
+They match if the function, lowered for the same argument, has the same operations, and others use the results of few of
+them but the last one: a gradient uses the differences from the mean of a variance.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,6 +20,7 @@ from sdy.ir.shapes import shape
 from sdy.ir.walking import operations
 from sdy.passes.common.call_graph import main_function
 from sdy.passes.common.inline import inline_calls
+from sdy.passes.python.constant_scalars import fold_scalars
 from sdy.passes.python.library_functions import NAMESPACES
 from sdy.passes.python.literals import known_elements, optional_dtype_of, unconverted
 from sdy.passes.python.names import LibraryCall, LibraryFunction
@@ -60,11 +61,14 @@ _PATTERNS = (
     _Pattern("jax.nn.softplus", stablehlo.SelectOp),
     _Pattern("jax.nn.leaky_relu", stablehlo.SelectOp),
     _Pattern("jax.nn.logsumexp", stablehlo.AddOp, _KEPT, reduces=True, of_all=True),
+    _Pattern("jnp.var", stablehlo.DivOp, _KEPT, reduces=True, of_all=True),
     _Pattern("jnp.mean", stablehlo.DivOp, _KEPT, reduces=True, of_all=True),
-    _Pattern("jnp.var", stablehlo.SelectOp, _KEPT, reduces=True, of_all=True),
     _Pattern("jnp.std", stablehlo.SqrtOp, _KEPT, reduces=True, of_all=True),
     _Pattern("jnp.linalg.norm", stablehlo.SqrtOp, _KEPT, reduces=True),
 )
+
+_MOST_PARTS = 3
+"""A call is printed if others use at most one in this number of its operations, which are printed beside it."""
 
 _FARTHEST = 20
 """The most operations that are looked at for a reduction before the last one."""
@@ -142,6 +146,7 @@ def _lowered(name: str, type_: _Type, keywords: _Keywords) -> FuncOp | None:
         return None
     module = parse(text)
     inline_calls(module)
+    fold_scalars(module)
     return main_function(module)
 
 
@@ -175,10 +180,20 @@ def _match(last: Operation, function: LibraryFunction, lowered: FuncOp | None) -
                 return None
             inside[value.op] = None
             pending += zip(wanted.op.operands, value.op.operands, strict=True)
-    is_used_outside = any(
-        use.operation not in inside for op in inside if op is not last for result in op.results for use in result.uses
-    )
-    return None if is_used_outside else LibraryCall(function, pairs[lowered.args[0]], frozenset(inside))
+    parts = _parts([*inside], last)
+    if _MOST_PARTS * len(parts) > len(inside):
+        return None
+    return LibraryCall(function, pairs[lowered.args[0]], frozenset(inside) - parts)
+
+
+def _parts(inside: Sequence[Operation], last: Operation) -> set[Operation]:
+    """Return the operations of a call, given those behind others first, that others than the call use or need."""
+    calls, parts = {*inside}, set[Operation]()
+    for op in inside:
+        users = {use.operation for result in op.results for use in result.uses}
+        if op is not last and (not users <= calls or not users.isdisjoint(parts)):
+            parts.add(op)
+    return parts
 
 
 def _is_equal(wanted: Operation, op: Operation) -> bool:

@@ -31,6 +31,7 @@ from sdy.passes.common.symbol_dce import erase_dead_symbols
 from sdy.passes.driver import check_is_spmd, run_passes
 from sdy.passes.for_xla.renumber_devices import RenumberDevicesPass
 from sdy.passes.python.collectives import COLLECTIVES
+from sdy.passes.python.constant_scalars import fold_scalars
 from sdy.passes.python.control_flow import CONTROL_FLOW
 from sdy.passes.python.device_axes import DeviceAxes, interval, intervals_of
 from sdy.passes.python.elementwise import BROADCASTING, ELEMENTWISE, HELPERS
@@ -96,6 +97,7 @@ def to_python(module: ModuleOp, name: str = "") -> str:
     library = _library_functions(module)
     if not is_local(module):
         inline_parts(module, library)
+    fold_scalars(module)
     return _File(module, name, axes, library).text()
 
 

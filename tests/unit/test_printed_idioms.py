@@ -122,15 +122,46 @@ def test_idioms_are_printed_and_equal(name: str) -> None:
     assert expected in check(function, *args)
 
 
-@pytest.mark.parametrize("function", [lambda y: lax.top_k(y, 2), lambda y: tuple(jnp.linalg.eigh(y @ y.T))])
+def first_two(y: Any) -> Any:
+    return lax.top_k(y, 2)
+
+
+def eigenvectors(y: Any) -> Any:
+    return tuple(jnp.linalg.eigh(y @ y.T))
+
+
+@pytest.mark.parametrize("function", [first_two, eigenvectors])
 def test_several_results_of_one_call_are_a_tuple(function: Function) -> None:
     """`lax.top_k` and custom calls return lists, which the specs of results do not match."""
     sharding = NamedSharding(Mesh(np.array(jax.devices()[:1]), ("data",)), PartitionSpec())
     lowered = sdy.jit(function).lower(jax.device_put(X, sharding))
     names: dict[str, Any] = {}
     exec(lowered.to_python(), names)
-    for result, expected in zip(names["program"](X), jax.jit(function)(X), strict=True):
+    for result, expected in zip(names[function.__name__](X), jax.jit(function)(X), strict=True):
         np.testing.assert_allclose(result, expected, rtol=1e-5)
+
+
+def test_scalars_that_constants_determine_are_numbers() -> None:
+    """JAX computes the divisor of a variance, 6 - 0, and selects NaN if it is not positive."""
+
+    def scaled(x: jax.Array) -> jax.Array:
+        return jnp.sum(x / jnp.sqrt(x.var(1, keepdims=True) + 1))
+
+    sharding = NamedSharding(Mesh(np.array(jax.devices()[:1]), ("data",)), PartitionSpec("data"))
+    text = sdy.jit(jax.grad(scaled)).lower(jax.device_put(X, sharding)).to_python()
+    assert "jnp.nan" not in text
+    assert "jnp.mean(lax.square(" in text
+
+
+def test_updates_of_parameters_are_no_layers() -> None:
+    """A call would have more arguments and results than the update of a layer has operations."""
+
+    def update(params: Any, gradients: Any) -> Any:
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, gradients)
+
+    layer = {name: np.ones(size, np.float32) for size, name in enumerate("abcdef", 2)}
+    text = sdy.to_python(sdy.from_jax(update, [layer] * 3, [layer] * 3))
+    assert text.count("def ") == 1
 
 
 CALLS = (
