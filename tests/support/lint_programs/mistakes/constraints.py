@@ -210,6 +210,7 @@ MISTAKES: dict[str, Mistake] = {
             mesh=EIGHT,
         ),
         at=noise_on_all_devices,
+        needs_names=True,
     ),
     "rows of images that are sharded between convolutions": Mistake(
         "exchange-along-dimension",
@@ -319,7 +320,7 @@ MISTAKES: dict[str, Mistake] = {
         ),
     ),
     "a momentum that is gathered whole before products of each layer": Mistake(
-        "costly-constraint",
+        "conflict-by-order",
         Written(
             gathered_momentum,
             (tensor(8, 1024, 1024, split=P(None, "data")),) * 3,
@@ -327,6 +328,7 @@ MISTAKES: dict[str, Mistake] = {
             results=(P(None, "data"), P(None, "data")),
             mesh=EIGHT,
         ),
+        "w",
     ),
     "images that are replicated": Mistake(
         "costly-constraint",

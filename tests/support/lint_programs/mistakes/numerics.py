@@ -35,12 +35,16 @@ SEED = tensor(2, split=P(), dtype="uint32")
 
 MISTAKES: dict[str, Mistake] = {
     "random paths that all devices compute": Mistake(
-        "replicated-tensor", Written(option_price, (SEED, tensor(split=P())), mesh=EIGHT), at=option_price
+        "replicated-tensor",
+        Written(option_price, (SEED, tensor(split=P())), mesh=EIGHT),
+        at=option_price,
+        needs_names=True,
     ),
     "random positions that all devices compute": Mistake(
         "generated-not-sharded",
         Written(particles, ({"up": tensor(8, 64), "down": tensor(64, 1)}, SEED), mesh=EIGHT),
         at=particles,
+        needs_names=True,
     ),
     "rows of a range finder that are gathered for each decomposition": Mistake(
         "gather-before-custom-call",
