@@ -122,7 +122,7 @@ def hidden_in_iterations(communication: Iterable[MovedInLoop], computed: Floats,
     Args:
         communication: The communication.
         computed: The seconds of computation at each position of the program, in this loop.
-        in_cycle: Those of them in the cycle with the most.
+        in_cycle: The seconds of computation in the cycle with the most.
     """
     ahead = waited = 0.0
     behind: list[Spread] = []

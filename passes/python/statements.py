@@ -10,7 +10,7 @@ from sdy.passes.python.expressions import WIDTH, Expression, assignment, stateme
 from sdy.passes.python.names import source_line
 
 _LISTS = ("lax.top_k(", "lax.approx_max_k(", "lax.approx_min_k(")
-"""Calls whose results are a list, of which a tuple is returned, as the specs of results are."""
+"""Calls that return lists, which become tuples when a function returns them: the specs of results are tuples."""
 
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 

@@ -28,7 +28,6 @@ from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import quoted_axes
 from sdy.passes.common.loops import loops_around
-from sdy.passes.spmd.costs.network import Network
 from sdy.stablehlo.control_flow import WhileOp
 
 _LEAST_TIME = 0.05
@@ -37,11 +36,10 @@ _LEAST_TIME = 0.05
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
     """Find all-reduces in conditions of loops that devices cannot leave with their own rows."""
-    network = Network(program.mesh, program.hardware)
     for collective in program.collectives:
         loop = next(loops_around(collective.op), None)
         reason = _reason(collective, loop)
-        if reason is None or network.seconds(collective.message) < _LEAST_TIME * program.costs.seconds:
+        if reason is None or program.seconds([collective.op]) < _LEAST_TIME * program.costs.seconds:
             continue
         axes = quoted_axes(collective.axes)
         yield Suspicion(
