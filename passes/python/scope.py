@@ -227,6 +227,7 @@ class Scope:
         self.writer.layers.append([*definition(name, parameters), *scope.statements.lines()])
         for arguments, results in zip(layers.parameters, layers.results, strict=True):
             self.assign(results, call(name, *map(self.of, arguments)))
+            self._parameters.update(results)  # the operations that define them are not in this function
 
     def define(self, name: str, parameters: Sequence[str], body: "Scope") -> None:
         """Write the function `name` with the statements of `body`."""

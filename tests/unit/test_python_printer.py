@@ -209,6 +209,23 @@ func.func @main(%x: tensor<4x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"
     assert np.asarray(called(text, x)).tolist() == (x * (4 if reducer == "add" else 1)).tolist()
 
 
+def test_results_of_layers_are_reshaped_behind_their_calls() -> None:
+    """What a layer reshapes is a value of its function."""
+
+    def layers(x: jax.Array) -> jax.Array:
+        for _ in range(3):
+            x = (jnp.tanh(jnp.sin(jnp.cos(x) * 2 + 1) - 0.5) * jnp.exp(x) / 3 + 1).reshape(4, 2)
+            x = x.reshape(8)
+        return x.reshape(2, 4).sum(0) + x.reshape(4, 2).T.reshape(2, 4)
+
+    x = np.linspace(0, 1, 8, dtype=np.float32)
+    text = sdy.to_python(sdy.from_jax(layers, x))
+    names: dict[str, Any] = {}
+    exec(text, names)
+    assert "def layer(" in text
+    np.testing.assert_allclose(names["layers"](x), layers(jnp.asarray(x)), rtol=1e-6)
+
+
 @pytest.mark.parametrize("order", ["xxy", "xyy", "xyx", "xxx"])
 def test_layers_with_one_value_in_two_places(order: str) -> None:
     def layer(first: jax.Array, second: jax.Array) -> jax.Array:
