@@ -110,7 +110,7 @@ def _candidates(last: Operation, pattern: _Pattern) -> Iterator[tuple[_Type, _Ke
     argument, axis = last.results[0], _Keywords()
     if pattern.reduces:
         reduction = _reduction_before(last)
-        if reduction is None:
+        if reduction is None or not reduction.dimensions.get_values():
             return
         argument, dims = reduction.inputs[0], reduction.dimensions.get_values()
         axis = (("axis", dims[0] if len(dims) == 1 else tuple(dims)),)

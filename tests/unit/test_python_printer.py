@@ -210,7 +210,7 @@ func.func @main(%x: tensor<4x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"
 
 
 def test_results_of_layers_are_reshaped_behind_their_calls() -> None:
-    """What a layer reshapes is a value of its function."""
+    """The operand of a reshape in a layer is a value of the function of the layer."""
 
     def layers(x: jax.Array) -> jax.Array:
         for _ in range(3):
