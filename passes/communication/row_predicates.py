@@ -17,6 +17,7 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Operation, SSAValue
 
+from sdy.dialect.attributes import SHARDING
 from sdy.dialect.constants import constant_number
 from sdy.dialect.interfaces import Elementwise
 from sdy.dialect.shardings import get_sharding
@@ -122,7 +123,7 @@ class RowElements:
             conjuncts = frozenset[Hashable]().union(*map(_conjuncts, operands))
             return _FALSE if _FALSE in conjuncts else _And(conjuncts) if conjuncts else _TRUE
         attributes = {**op.properties, **op.attributes}
-        attributes.pop("sdy.sharding", None)
+        attributes.pop(SHARDING, None)
         key = op.__class__, frozenset(attributes.items()), result, *operands
         return "elementwise", self._of_key.setdefault(key, len(self._of_key))
 

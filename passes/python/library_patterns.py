@@ -4,7 +4,7 @@ They match if the function, lowered for the same argument, has the same operatio
 them but the last one: a gradient uses the differences from the mean of a variance.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from operator import attrgetter
@@ -180,19 +180,22 @@ def _match(last: Operation, function: LibraryFunction, lowered: FuncOp | None) -
                 return None
             inside[value.op] = None
             pending += zip(wanted.op.operands, value.op.operands, strict=True)
-    parts = _parts([*inside], last)
+    parts = _parts(inside, last)
     if _MOST_PARTS * len(parts) > len(inside):
         return None
     return LibraryCall(function, pairs[lowered.args[0]], frozenset(inside) - parts)
 
 
-def _parts(inside: Sequence[Operation], last: Operation) -> set[Operation]:
-    """Return the operations of a call, given those behind others first, that others than the call use or need."""
-    calls, parts = {*inside}, set[Operation]()
-    for op in inside:
-        users = {use.operation for result in op.results for use in result.uses}
-        if op is not last and (not users <= calls or not users.isdisjoint(parts)):
-            parts.add(op)
+def _parts(inside: Collection[Operation], last: Operation) -> set[Operation]:
+    """Return the operations of a call before its `last` one that others use, with those of the call that they need."""
+    users = {op: {use.operation for result in op.results for use in result.uses} for op in inside if op is not last}
+    parts = {op for op, of_op in users.items() if any(user not in inside for user in of_op)}
+    pending = [*parts]
+    while pending:
+        needed = {operand.op for operand in pending.pop().operands if isinstance(operand, OpResult)}
+        new = [op for op in needed if op in inside and op not in parts]
+        parts.update(new)
+        pending += new
     return parts
 
 

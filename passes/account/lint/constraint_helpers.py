@@ -19,10 +19,10 @@ from sdy.ir.companions import clone
 from sdy.ir.locations import named
 from sdy.ir.walking import operations
 from sdy.passes.account.lint.explicit_types import AnyConstraint
-from sdy.passes.account.lint.varying import COLLECTIVES
+from sdy.passes.spmd.local_module import COLLECTIVES
 from sdy.passes.spmd.remat.recomputed import is_in_backward_pass
 
-_ANY_MOVE = AnyConstraint | COLLECTIVES
+_ANY_MOVE = (AnyConstraint, *COLLECTIVES)
 
 Function = tuple[str, str]
 """The file and the qualified name of a Python function."""

@@ -16,13 +16,12 @@ from sdy.passes.common.call_graph import callee
 from sdy.passes.common.properties import uniform_number
 from sdy.passes.common.symbols import Symbols
 from sdy.passes.spmd.costs.step_time import axes_of
-from sdy.stablehlo.collectives import AllGatherOp, AllToAllOp, CollectiveBroadcastOp, CollectivePermuteOp
+from sdy.passes.spmd.local_module import COLLECTIVES
+from sdy.stablehlo.collectives import AllGatherOp
 from sdy.stablehlo.constants import PartitionIdOp
 from sdy.stablehlo.control_flow import WhileOp
 from sdy.stablehlo.elementwise import ConvertOp, DivOp, RemOp
-from sdy.stablehlo.reducing_collectives import AllReduceOp, ReduceScatterOp
-
-COLLECTIVES = AllGatherOp | AllReduceOp | AllToAllOp | CollectiveBroadcastOp | CollectivePermuteOp | ReduceScatterOp
+from sdy.stablehlo.reducing_collectives import AllReduceOp
 
 _EQUAL = AllGatherOp | AllReduceOp
 """Collectives whose results are equal on all devices of a group."""
