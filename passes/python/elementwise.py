@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from sdy import stablehlo
 from sdy.dialect.constants import is_constant
@@ -18,7 +18,7 @@ from sdy.passes.python.expressions import (
     method,
     unary,
 )
-from sdy.passes.python.literals import dtype_of, dtype_text, holds
+from sdy.passes.python.literals import dtype_of, dtype_text, holds, known_elements
 from sdy.passes.python.scope import Printer, Scope
 from sdy.stablehlo.attributes.enums import ComparisonDirection, ComparisonType
 from sdy.stablehlo.chlo import elementwise as chlo
@@ -98,7 +98,6 @@ _BINARY_FUNCTIONS: dict[type[Operation], str] = {
     stablehlo.ComplexOp: "lax.complex",
     stablehlo.MaxOp: "jnp.maximum",
     stablehlo.MinOp: "jnp.minimum",
-    stablehlo.PowOp: "lax.pow",
     stablehlo.RemOp: "lax.rem",
     stablehlo.ShiftRightArithmeticOp: "lax.shift_right_arithmetic",
     stablehlo.ShiftRightLogicalOp: "lax.shift_right_logical",
@@ -154,6 +153,8 @@ def _divide(op: stablehlo.DivOp, scope: Scope) -> Expression:
 
 def _compare(op: stablehlo.CompareOp, scope: Scope) -> Expression:
     symbol = _COMPARISONS[op.comparison_direction.data]
+    if dtype_of(op.lhs).kind == "b" and holds(op.rhs, number=symbol == "==") and symbol in ("==", "!="):
+        return scope.of(op.lhs)
     kind = op.compare_type.data if op.compare_type is not None else ComparisonType.NOTYPE
     if op.lhs is op.rhs and symbol == "!=":
         return call("jnp.isnan", scope.of(op.lhs))
@@ -177,16 +178,51 @@ def _select(op: stablehlo.SelectOp, scope: Scope) -> Expression:
 
 
 def _clamp(op: stablehlo.ClampOp, scope: Scope) -> Expression:
-    return call("lax.clamp", *map(scope.of, op.operands))
+    low, high = (_limit(limit, scope) for limit in (op.min, op.max))
+    return call("lax.clamp", low, scope.of(op.operand), high)
+
+
+def _limit(value: SSAValue, scope: Scope) -> Expression:
+    """Return a limit of a clamp, a number if all of its elements are one."""
+    array = known_elements(value)
+    if array is None or not array.size or not (array == array.flat[0]).all():
+        return scope.of(value)
+    return scope.writer.constant(array.reshape(-1)[0])
 
 
 def _convert(op: stablehlo.ConvertOp, scope: Scope) -> Expression:
-    value, dtype = scope.of(op.operand), dtype_of(op.result)
+    dtype = dtype_of(op.result)
+    if _is_diagonal(op.operand, scope):
+        return call("jnp.eye", *map(str, shape(op.result.type)), dtype=dtype_text(dtype))
+    value = scope.of(op.operand)
     if dtype_of(op.operand) == dtype:
         return value
     if dtype_of(op.operand).kind == "c" and dtype.kind != "c":
         return call("lax.convert_element_type", value, dtype_text(dtype))
     return method(value, "astype", dtype_text(dtype))
+
+
+def _is_diagonal(value: SSAValue, scope: Scope) -> bool:
+    """Return whether a matrix tells where its row and its column are equal."""
+    compare = scope.definition(value)
+    if not isinstance(compare, stablehlo.CompareOp) or compare.comparison_direction.data is not ComparisonDirection.EQ:
+        return False
+    counts = [scope.definition(_without_zero(operand, scope)) for operand in compare.operands]
+    dims = [count.iota_dimension.value.data for count in counts if isinstance(count, stablehlo.IotaOp)]
+    return dims == [0, 1] and len(shape(value.type)) == len(dims)
+
+
+def _without_zero(value: SSAValue, scope: Scope) -> SSAValue:
+    """Return the integers to which `value` adds zero."""
+    op = scope.definition(value)
+    return op.lhs if isinstance(op, stablehlo.AddOp) and holds(op.rhs, 0) else value
+
+
+def _power(op: stablehlo.PowOp, scope: Scope) -> Expression:
+    """Return a power; `jnp.power` computes one to a constant exponent in another way."""
+    if dtype_of(op.result).kind != "f" or known_elements(op.rhs) is not None:
+        return call("lax.pow", *map(scope.of, op.operands))
+    return call("jnp.power", *scope.together(op.operands))
 
 
 def _negate(op: stablehlo.NegOp, scope: Scope) -> Expression:
@@ -228,6 +264,7 @@ ELEMENTWISE: dict[type[Operation], Printer] = {
     stablehlo.ImagOp: _part("imag"),
     stablehlo.NegOp: _negate,
     stablehlo.NotOp: _not,
+    stablehlo.PowOp: _power,
     stablehlo.RealOp: _part("real"),
     stablehlo.ReducePrecisionOp: _reduce_precision,
     stablehlo.RoundOp: _round,
@@ -235,6 +272,15 @@ ELEMENTWISE: dict[type[Operation], Printer] = {
 }
 
 BROADCASTING = frozenset(
-    {*_OPERATORS, *_SHIFTS, stablehlo.CompareOp, stablehlo.DivOp, stablehlo.MaxOp, stablehlo.MinOp, stablehlo.SelectOp}
+    {
+        *_OPERATORS,
+        *_SHIFTS,
+        stablehlo.CompareOp,
+        stablehlo.DivOp,
+        stablehlo.MaxOp,
+        stablehlo.MinOp,
+        stablehlo.PowOp,
+        stablehlo.SelectOp,
+    }
 )
 """The operations whose operands NumPy's rules broadcast."""

@@ -1,7 +1,7 @@
 """Gather and scatter."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,10 +70,11 @@ _ONE_LINE = 60
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows of an array along dimension `dim` that `indices` tell: `x.at[:, indices]`."""
+    """The rows of an array along dimensions from `dim` on that `indices` tell: `x.at[:, indices]`."""
 
     dim: int
-    indices: Expression
+    indices: Sequence[Expression]
+    """The indices along each of the dimensions."""
     wrap: bool
     """True if negative indices count from the end."""
 
@@ -82,7 +83,7 @@ class _Rows:
         wrapping: dict[str, Item] = {} if self.wrap else {"wrap_negative_indices": "False"}
 
         def at(array: Expression) -> Expression:
-            rows = index(attribute(array, "at"), *[":"] * self.dim, self.indices)
+            rows = index(attribute(array, "at"), *[":"] * self.dim, *self.indices)
             return method(rows, function, *arguments, **options, **wrapping)
 
         # A call behind another one is broken into lines in its own way.
@@ -104,23 +105,49 @@ def _rows(
     """
     windows, removed, indexed, batching, _ = (getattr(dims, field) for field in fields.values())
     before, after, sizes_of_starts = shape(array.type), shape(moved.type), shape(starts.type)
-    if len(indexed) != 1 or removed != indexed or batching or dtype_of(starts).name not in ("int32", "int64"):
+    if not indexed or removed != indexed or batching or dtype_of(starts).name not in ("int32", "int64"):
         return None
-    dim: int = indexed[0]
-    vector: int = dims.index_vector_dim
+    first, count, vector = indexed[0], len(indexed), dims.index_vector_dim
     batch = sizes_of_starts[:vector]
-    others = [each for each in range(len(before)) if each != dim]
-    places = [each if each < dim else each - 1 + len(batch) for each in others]
+    others = [each for each in range(len(before)) if each not in indexed]
+    places = [each if each < first else each - count + len(batch) for each in others]
     if [*windows] != places or [after[each] for each in places] != [before[each] for each in others]:
         return None
-    if vector < len(sizes_of_starts) - 1:
+    columns = _columns(starts, count, vector, scope)
+    if [*indexed] != [*range(first, first + count)] or columns is None:
         return None
-    value = starts
+    values = [_before_reshapes(column, batch, scope) for column in columns]
+    wrapped = [_wrapped(value, before[dim], scope) for value, dim in zip(values, indexed, strict=True)]
+    originals = [each for each in wrapped if each is not None]
+    if originals and len(originals) < count:
+        return None
+    indices = [reshaped(scope.of(value), shape(value.type), batch) for value in originals or values]
+    return _Rows(first, indices, wrap=bool(originals))
+
+
+def _columns(starts: SSAValue, count: int, vector: int, scope: Scope) -> Sequence[SSAValue] | None:
+    """Return the indices along each of `count` dimensions; None if `starts` does not join them in its last dimension.
+
+    Args:
+        starts: The indices.
+        count: The number of indexed dimensions.
+        vector: The dimension of `starts` along which these are.
+        scope: The scope of the expressions.
+    """
+    rank = len(shape(starts.type))
+    if count == 1 and vector >= rank - 1:
+        return [starts]
+    joined = scope.definition(starts)
+    if not isinstance(joined, stablehlo.ConcatenateOp) or vector != rank - 1 or joined.dimension.value.data != vector:
+        return None
+    return joined.inputs if len(joined.inputs) == count else None
+
+
+def _before_reshapes(value: SSAValue, batch: tuple[int, ...], scope: Scope) -> SSAValue:
+    """Return the value that reshapes turn into `value`, but none before one of shape `batch`."""
     while isinstance(op := scope.definition(value), _RESHAPES) and _keeps_order(op) and shape(value.type) != batch:
         value = op.operand
-    wrapped = _wrapped(value, before[dim], scope)
-    indices = scope.of(value if wrapped is None else wrapped)
-    return _Rows(dim, reshaped(indices, shape(value.type), batch), wrap=wrapped is not None)
+    return value
 
 
 _RESHAPES = (stablehlo.ReshapeOp, stablehlo.BroadcastInDimOp)

@@ -41,20 +41,20 @@ _SYMBOL = re.compile(r"_*(.+?)(_\d+)?")
 """The symbol of a function: its name in Python, with underscores before and a number behind."""
 
 
-_RANDOM: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "bernoulli": ("bernoulli", ("p",)),
-    "exponential": ("exponential", ()),
-    "gumbel": ("gumbel", ()),
-    "laplace": ("laplace", ()),
-    "normal": ("normal", ()),
-    "randint": ("randint", ("minval", "maxval")),
-    "shuffle": ("permutation", ()),
-    "threefry_fold_in": ("fold_in", ()),
-    "threefry_split": ("split", ()),
-    "truncated_normal": ("truncated_normal", ("lower", "upper")),
-    "uniform": ("uniform", ("minval", "maxval")),
+_RANDOM: Mapping[str, tuple[str, Mapping[str, float | None]]] = {
+    "bernoulli": ("bernoulli", {"p": 0.5}),
+    "exponential": ("exponential", {}),
+    "gumbel": ("gumbel", {}),
+    "laplace": ("laplace", {}),
+    "normal": ("normal", {}),
+    "randint": ("randint", {"minval": None, "maxval": None}),
+    "shuffle": ("permutation", {}),
+    "threefry_fold_in": ("fold_in", {}),
+    "threefry_split": ("split", {}),
+    "truncated_normal": ("truncated_normal", {"lower": None, "upper": None}),
+    "uniform": ("uniform", {"minval": 0.0, "maxval": 1.0}),
 }
-"""The functions of `jax.random`, by the names that they have in a module, and the names of their last operands."""
+"""The functions of `jax.random`, by the names that they have in a module, and their last operands with defaults."""
 
 
 _MOMENTS = frozenset({"std", "var"})
@@ -144,10 +144,10 @@ def _moment_candidates(function: FuncOp, name: str) -> Iterator[LibraryFunction]
     for dims in {tuple(op.dimensions.get_values()) for op in reductions}:
         axis = dims[0] if len(dims) == 1 else dims
         for keywords in ({"axis": axis}, {"axis": axis, "keepdims": True}):
-            yield LibraryFunction(f"jnp.{name}", keywords, ("correction",))
+            yield LibraryFunction(f"jnp.{name}", keywords, {"correction": 0})
 
 
-def _random_candidates(function: FuncOp, name: str, operands: tuple[str, ...]) -> Iterator[LibraryFunction]:
+def _random_candidates(function: FuncOp, name: str, operands: Mapping[str, float | None]) -> Iterator[LibraryFunction]:
     """Yield the function of `jax.random` with a result of the shape and type of that of `function`."""
     if len(function.function_type.outputs) != 1:
         return

@@ -1,9 +1,9 @@
-"""Loops: `lax.scan` over the rows of arrays, `lax.fori_loop` with a known count, and `lax.while_loop`."""
+"""Loops: `lax.scan` over the rows of arrays, `lax.fori_loop` from a constant, and `lax.while_loop`."""
 
 from collections.abc import Sequence
 
 import numpy as np
-from xdsl.ir import BlockArgument, Operation, Region, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from sdy.dialect.constants import constant_number
 from sdy.ir.shapes import shape
@@ -34,15 +34,14 @@ def write_loop(op: WhileOp, scope: Scope) -> None:
     if not counters:
         _write_while_loop(op, scope, carried)
         return
-    begin, end = int(constant_number(op.operands[counters[0]]) or 0), int(_end(op) or 0)
     for counter in counters:
         carried.remove(counter)
-        scope.bind(op.results[counter], f"{dtype_text(dtype_of(op.operands[counter]))}({max(begin, end)})")
-    scan = find_scan(op, counters)
+        scope.bind(op.results[counter], _last(op.operands[counter], _end(op), scope))
+    scan = find_scan(op, counters) if loop_trips(op) is not None else None
     if scan is not None:
         _write_scan(op, scope, scan, carried)
     else:
-        _write_fori_loop(op, scope, (begin, end), counters, carried)
+        _write_fori_loop(op, scope, counters, carried)
 
 
 def _write_while_loop(op: WhileOp, scope: Scope, carried: Sequence[int]) -> None:
@@ -55,19 +54,32 @@ def _write_while_loop(op: WhileOp, scope: Scope, carried: Sequence[int]) -> None
     _assign(scope, op, carried, call("lax.while_loop", condition, body, begin))
 
 
-def _write_fori_loop(
-    op: WhileOp, scope: Scope, limits: tuple[int, int], counters: Sequence[int], carried: Sequence[int]
-) -> None:
-    dtype = dtype_of(op.operands[counters[0]])
+def _write_fori_loop(op: WhileOp, scope: Scope, counters: Sequence[int], carried: Sequence[int]) -> None:
     body = scope.names.new("body")
     inner = scope.inner()
     name = inner.names.new("i")
     for counter in counters:
         inner.bind(op.body.block.args[counter], name)
     _write_stage(scope, body, op.body, carried, _returned(op.body, carried), [name], inner)
-    texts = [f"{dtype_text(dtype)}({limit})" if dtype != np.int32 else str(limit) for limit in limits]
+    limits = [_limit(value, scope) for value in (op.operands[counters[0]], _end(op))]
     values = _packed([scope.of(op.operands[index]) for index in carried])
-    _assign(scope, op, carried, call("lax.fori_loop", *texts, body, values))
+    _assign(scope, op, carried, call("lax.fori_loop", *limits, body, values))
+
+
+def _limit(value: SSAValue, scope: Scope) -> Item:
+    number, dtype = constant_number(value), dtype_of(value)
+    if number is None:
+        return scope.of(value)
+    return str(int(number)) if dtype == np.int32 else f"{dtype_text(dtype)}({int(number)})"
+
+
+def _last(begin: SSAValue, end: SSAValue, scope: Scope) -> Expression:
+    """Return the last value of a counter, for the code behind its loop."""
+    first, last = constant_number(begin), constant_number(end)
+    assert first is not None
+    if last is None:
+        return call("jnp.maximum", _limit(begin, scope), scope.of(end))
+    return call(dtype_text(dtype_of(begin)), str(int(max(first, last))))
 
 
 def _write_scan(op: WhileOp, scope: Scope, scan: Scan, carried: Sequence[int]) -> None:
@@ -203,16 +215,15 @@ def _assign(scope: Scope, op: Operation, carried: Sequence[int], value: Expressi
 def _counters(op: WhileOp) -> list[int]:
     """Return which carried values count up by one from one constant: first the one that the condition compares.
 
-    The list is empty if the condition is not that a counter is below a constant.
+    The list is empty if the condition is not that a counter is below a value from around the loop.
     """
-    test = op.cond.block.last_op
-    compare = test.operands[0].owner if test is not None else None
-    if not isinstance(compare, CompareOp) or compare.comparison_direction.data is not ComparisonDirection.LT:
+    compare = _comparison(op)
+    if compare is None or compare.comparison_direction.data is not ComparisonDirection.LT:
         return []
     value = compare.operands[0]
-    if not isinstance(value, BlockArgument) or value.owner is not op.cond.block or loop_trips(op) is None:
+    if not isinstance(value, BlockArgument) or value.owner is not op.cond.block:
         return []
-    if _end(op) is None or dtype_of(value).kind not in "iu" or not _counts(op, value.index):
+    if not _is_around(_end(op), op) or dtype_of(value).kind not in "iu" or not _counts(op, value.index):
         return []
     begin = constant_number(op.operands[value.index])
     others = (
@@ -236,11 +247,20 @@ def _counts(op: WhileOp, index: int) -> bool:
     )
 
 
-def _end(op: WhileOp) -> int | float | None:
+def _comparison(op: WhileOp) -> CompareOp | None:
     test = op.cond.block.last_op
     compare = test.operands[0].owner if test is not None else None
-    assert isinstance(compare, CompareOp)
-    end = compare.operands[1]
-    if isinstance(end, BlockArgument) and end.owner is op.cond.block:
-        end = carried_unchanged(op).get(end, end)
-    return constant_number(end)
+    return compare if isinstance(compare, CompareOp) else None
+
+
+def _end(op: WhileOp) -> SSAValue:
+    """Return the value with which the condition compares: one from around the loop if it is carried unchanged."""
+    compare = _comparison(op)
+    assert compare is not None
+    return carried_unchanged(op).get(compare.rhs, compare.rhs)
+
+
+def _is_around(value: SSAValue, op: WhileOp) -> bool:
+    """Return whether a value of the condition is a constant, or from around the loop."""
+    block = value.owner if isinstance(value.owner, Block) else value.owner.parent
+    return constant_number(value) is not None or block is not op.cond.block

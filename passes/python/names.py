@@ -15,7 +15,7 @@ from xdsl.ir import Operation, SSAValue
 
 from sdy.diagnostics import Location, is_library, location_of
 
-_RESERVED = {"P", "base64", "jax", "jnp", "lapack", "lax", "mesh", "np", "total_order", "unsupported"}
+_RESERVED = {"NamedSharding", "P", "base64", "jax", "jnp", "lapack", "lax", "mesh", "np", "total_order", "unsupported"}
 """Names that the file itself uses."""
 
 _BUILTINS = frozenset(dir(builtins))
@@ -32,8 +32,8 @@ class LibraryFunction:
     name: str
     keywords: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Keyword arguments: numbers, tuples of them, and element types."""
-    named: tuple[str, ...] = ()
-    """The names of the last operands, which are keyword arguments."""
+    named: Mapping[str, float | None] = field(default_factory=dict[str, float | None])
+    """The last operands, which are keyword arguments: their names and defaults, None without one."""
 
     def arguments(self, operands: Sequence[_T]) -> tuple[Sequence[_T], Mapping[str, _T]]:
         """Return the positional and the keyword arguments that `operands` are."""

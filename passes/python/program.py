@@ -193,7 +193,7 @@ class _File:
         code = "\n".join(line for line in body.split("\n") if not line.lstrip().startswith("#"))
         if self._writer.constants:
             yield from ("import base64", "")
-        if re.search(r"\bjax\.", code) or self._is_wide:
+        if re.search(r"\bjax\.", code) or self._is_wide or self._uses_mesh(body):
             yield "import jax"
         if "jnp." in code or self._writer.constants:
             yield "import jax.numpy as jnp"
@@ -201,6 +201,8 @@ class _File:
             yield "import numpy as np"
         if "lax." in code:
             yield "from jax import lax"
+        if "NamedSharding(" in code:
+            yield "from jax.sharding import NamedSharding"
         if re.search(r"\bP[.(]", code):
             yield "from jax.sharding import PartitionSpec as P"
         if "lapack." in code:

@@ -22,6 +22,7 @@ class Reducer:
     """The Python names of a reduction by a known operation."""
 
     method: str
+    """The method of an array; empty if there is none."""
     primitive: str
     function: str
     any_type: bool = False
@@ -35,6 +36,7 @@ REDUCERS: dict[type[Operation], Reducer] = {
     stablehlo.MinOp: Reducer("min", "lax.reduce_min", "lax.min", any_type=True),
     stablehlo.MulOp: Reducer("prod", "lax.reduce_prod", "lax.mul"),
     stablehlo.OrOp: Reducer("any", "lax.reduce_or", "lax.bitwise_or"),
+    stablehlo.XorOp: Reducer("", "lax.reduce_xor", "lax.bitwise_xor"),
 }
 
 _SUMMED_AS_IS = ("float32", "float64", "complex64", "complex128")

@@ -11,6 +11,7 @@ from xdsl.dialects.func import CallOp
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from sdy.diagnostics import Location
+from sdy.dialect.ops import ReshardOp, ShardingConstraintOp
 from sdy.ir.fast_access import is_terminator
 from sdy.passes.common.properties import is_pure
 from sdy.passes.python.broadcasting import cover, indexed_source, is_implicit
@@ -250,7 +251,7 @@ class Scope:
 
     def assign(self, results: Sequence[SSAValue], value: Expression, defaults: Sequence[str] = ()) -> None:
         """Assign `value`, a tuple if there is not exactly one result, to new names of `results`, like `defaults`."""
-        defaults = defaults or [*map(_default_name, results)]
+        defaults = defaults or [*map(self._default_name, results)]
         targets = [self.name(result, default) for result, default in zip(results, defaults, strict=True)]
         self.statements.add(value, targets or ["_"])
 
@@ -279,7 +280,7 @@ class Scope:
     def _printed(self, op: Operation) -> Expression | None:
         """Return the expression of `op`; None if its printer wrote statements."""
         if (known := self.writer.patterns.get(op)) is not None:
-            return library_call(known.function, [self.of(known.operand)])
+            return library_call(known.function, [self.of(known.operand)], {})
         printer = self.writer.printers.get(type(op))
         try:
             return self._unsupported(op, "") if printer is None else printer(op, self)
@@ -340,6 +341,14 @@ class Scope:
             return ""
         return assigned_name(place.filename, place.line)
 
+    def _default_name(self, value: SSAValue) -> str:
+        """Return the name of the operation that defines `value`; a constraint leaves its operand's."""
+        if not isinstance(value, OpResult):
+            return "value"
+        if isinstance(value.op, ShardingConstraintOp | ReshardOp):
+            return plain_name(self.of(value.op.operands[0]).text)
+        return identifier(value.op.name.rpartition(".")[2])
+
     def _is_implicit(self, value: SSAValue) -> bool:
         return is_implicit(value, self._parameters, self.writer.broadcasting)
 
@@ -356,12 +365,12 @@ class Scope:
         return index(whole, *entries) if entries else whole
 
 
-def library_call(function: LibraryFunction, operands: Sequence[Expression]) -> Expression:
-    """Return a call of a function of JAX."""
-    arguments, named = function.arguments(operands)
-    return call(
-        function.name, *arguments, **{name: _literal(value) for name, value in function.keywords.items()}, **named
-    )
+def library_call(
+    function: LibraryFunction, arguments: Iterable[Expression], named: Mapping[str, Expression]
+) -> Expression:
+    """Return a call of a function of JAX with positional arguments and keyword arguments beside its own."""
+    keywords = {name: _literal(value) for name, value in function.keywords.items()}
+    return call(function.name, *arguments, **keywords, **named)
 
 
 def _literal(value: Any) -> Item:
@@ -390,9 +399,3 @@ def _is_gradient(op: Operation) -> bool:
 def plain_name(text: str) -> str:
     """Return the variable of an expression without its number; "x" if it is none."""
     return re.sub(r"_\d+(?=_|$)", "", text) or "x" if text.isidentifier() else "x"
-
-
-def _default_name(value: SSAValue) -> str:
-    if not isinstance(value, OpResult):
-        return "value"
-    return identifier(value.op.name.rpartition(".")[2])

@@ -117,6 +117,8 @@ def _range_text(size: int, start: int, stop: int, step: int) -> str:
 
 
 def _pad(op: stablehlo.PadOp, scope: Scope) -> Expression:
+    if op.result.type == op.operand.type and not any(op.edge_padding_low.get_values()):
+        return scope.of(op.operand)
     columns = (op.edge_padding_low, op.edge_padding_high, op.interior_padding)
     rows = zip(*(column.get_values() for column in columns), strict=True)
     return call("lax.pad", scope.of(op.operand), scope.of(op.padding_value), tuple_of(map(sizes, rows)))

@@ -63,7 +63,7 @@ def _constrained(op: Operation, sharding: TensorSharding, scope: Scope) -> Expre
     for dim in sharding.dims:
         names = scope.writer.axes.of_sharding(dim.axes, mesh)
         entries.append(axes_text(names) if names else "None" if dim.is_closed else "P.UNCONSTRAINED")
-    placed = call("jax.sharding.NamedSharding", "mesh", call("P", *entries))
+    placed = call("NamedSharding", "mesh", call("P", *entries))
     return call("lax.with_sharding_constraint", scope.of(op.operands[0]), placed)
 
 

@@ -26,9 +26,9 @@ class Statement:
     function: tuple[str, ...] = ()
 
     @property
-    def is_plain(self) -> bool:
-        """True if it assigns a value without comments."""
-        return bool(self.targets) and not self.function and not self.comments
+    def assigns(self) -> bool:
+        """True if it assigns a value to names."""
+        return bool(self.targets) and not self.function
 
     def is_all_of(self, text: str) -> bool:
         """Return whether `text`, an expression, is the value that is assigned."""
@@ -69,7 +69,7 @@ class Statements:
         """Add the assignment of a value to targets, the return of a value, or the definition of a function."""
         comments, self._comments = self._comments, []
         last = self._statements[-1] if self._statements else None
-        if last is not None and not targets and last.is_plain and last.is_all_of(value.text):
+        if last is not None and not targets and last.assigns and last.is_all_of(value.text):
             self._statements[-1] = replace(last, targets=())  # returns what it would assign
         else:
             self._statements.append(Statement(value, (*targets,), self.place, (*comments,), (*function,)))

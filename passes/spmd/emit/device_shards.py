@@ -12,7 +12,7 @@ from sdy.axes import AxisRef, total_size
 from sdy.device_groups import shard_indices
 from sdy.ir.shapes import shape_of
 from sdy.mesh import Mesh
-from sdy.passes.spmd.shards.elements import bounds
+from sdy.passes.spmd.shards.elements import bounds, is_constant
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.emitter import Emitter, before, with_shape
 from sdy.stablehlo.gather import GatherOp
@@ -45,7 +45,7 @@ def mask_to_first_shard(
 
 def mask_to_devices(emit: Emitter, value: SSAValue, identity: float, kept: Sequence[bool]) -> SSAValue:
     """Keep `value` on the devices whose entry in `kept` is true and fill it with `identity` on the others."""
-    if all(kept):
+    if all(kept) or is_constant(value, identity):
         return value
     shape = shape_of(value)
     filler = emit.filled(TensorType(tensor_type(value).element_type, ()), identity)

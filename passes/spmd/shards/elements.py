@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     ModuleOp,
     Signedness,
+    i1,
 )
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
@@ -95,7 +96,12 @@ def _has(element_type: Attribute, element: float) -> bool:
 def is_constant(value: SSAValue, element: float) -> bool:
     """Return whether `value` is a constant all of whose elements are `element`; complex ones have imaginary part 0."""
     elements = _constant_elements(value)
-    return elements is not None and all(each in (element, (element, 0)) for each in elements.get_values())
+    if elements is None:
+        return False
+    values = elements.get_values()
+    if elements.get_element_type() == i1:
+        return all(bool(each) == element for each in values)  # a true element is -1 in the attribute
+    return all(each in (element, (element, 0)) for each in values)
 
 
 def neutral_starts(op: ReduceOp | ReduceWindowOp) -> Sequence[SSAValue] | None:
@@ -152,7 +158,8 @@ def _starts_are_idempotent(op: ReduceOp | ReduceWindowOp) -> bool:
 
 
 def _constant_elements(value: SSAValue) -> DenseIntOrFPElementsAttr | None:
-    while isinstance(value.owner, BroadcastInDimOp) and value.type == value.owner.operand.type:
+    """Return the elements of the constant that defines `value`, perhaps broadcast."""
+    while isinstance(value.owner, BroadcastInDimOp):
         value = value.owner.operand
     elements = value.owner.value if isinstance(value.owner, ConstantOp | ShardedConstantOp) else None
     return elements if isinstance(elements, DenseIntOrFPElementsAttr) else None
