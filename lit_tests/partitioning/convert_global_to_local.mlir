@@ -184,6 +184,39 @@ func.func @scatter(%arg0: tensor<4x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [
 
 sdy.mesh @mesh = <["x"=2]>
 
+// What all devices may begin with counts once all the same: zeros of a sum, and true of a conjunction.
+// CHECK-LABEL: func.func @neutral
+func.func @neutral(%arg0: tensor<6x1xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
+    %arg1: tensor<6x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
+    %arg2: tensor<6x2xi1> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> (tensor<4x2xf32>, tensor<2xi1>) {
+  // CHECK-NOT:   stablehlo.select
+  // CHECK:       %[[ZEROS:.*]] = stablehlo.broadcast_in_dim
+  // CHECK-NEXT:  "stablehlo.scatter"(%[[ZEROS]], %arg0, %arg1)
+  // CHECK-NOT:   stablehlo.select
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %zeros = stablehlo.broadcast_in_dim %zero, dims = []
+    {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}]>]>} : (tensor<f32>) -> tensor<4x2xf32>
+  %0 = "stablehlo.scatter"(%zeros, %arg0, %arg1) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1],
+      inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+  ^bb0(%arg3: tensor<f32>, %arg4: tensor<f32>):
+    %2 = stablehlo.add %arg3, %arg4 : tensor<f32>
+    stablehlo.return %2 : tensor<f32>
+  }) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}, {}]>]>}
+    : (tensor<4x2xf32>, tensor<6x1xi32>, tensor<6x2xf32>) -> tensor<4x2xf32>
+  %1 = sdy.all_reduce {"x"} %0 out_sharding=<@mesh, [{}, {}]> : tensor<4x2xf32>
+  // CHECK:       stablehlo.reduce(%arg2 init: %{{.*}}) applies stablehlo.and across dimensions = [0]
+  // CHECK-NOT:   stablehlo.select
+  %true = stablehlo.constant dense<true> : tensor<i1>
+  %3 = stablehlo.reduce(%arg2 init: %true) applies stablehlo.and across dimensions = [0]
+    {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>} : (tensor<6x2xi1>, tensor<i1>) -> tensor<2xi1>
+  %4 = sdy.all_reduce min {"x"} %3 out_sharding=<@mesh, [{}]> : tensor<2xi1>
+  return %1, %4 : tensor<4x2xf32>, tensor<2xi1>
+}
+
+// -----
+
+sdy.mesh @mesh = <["x"=2]>
+
 // Adjacent windows that do not overlap do not cross a shard boundary.
 // CHECK-LABEL: func.func @maxima
 func.func @maxima(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}, %arg1: tensor<f32>)

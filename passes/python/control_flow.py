@@ -49,8 +49,9 @@ def _case(op: stablehlo.CaseOp, scope: Scope) -> Expression:
 def _predicate(op: stablehlo.CaseOp) -> SSAValue | None:
     """Return the boolean that chooses between two branches as an integer."""
     converted = op.index.owner
-    is_boolean = isinstance(converted, stablehlo.ConvertOp) and dtype_of(converted.operand).kind == "b"
-    return converted.operands[0] if is_boolean and len(op.branches) == 2 else None
+    if len(op.branches) != 2 or not isinstance(converted, stablehlo.ConvertOp):
+        return None
+    return converted.operand if dtype_of(converted.operand).kind == "b" else None
 
 
 def _call(op: CallOp, scope: Scope) -> Expression:

@@ -178,16 +178,7 @@ def _select(op: stablehlo.SelectOp, scope: Scope) -> Expression:
 
 
 def _clamp(op: stablehlo.ClampOp, scope: Scope) -> Expression:
-    low, high = (_limit(limit, scope) for limit in (op.min, op.max))
-    return call("lax.clamp", low, scope.of(op.operand), high)
-
-
-def _limit(value: SSAValue, scope: Scope) -> Expression:
-    """Return a limit of a clamp, a number if all of its elements are one."""
-    array = known_elements(value)
-    if array is None or not array.size or not (array == array.flat[0]).all():
-        return scope.of(value)
-    return scope.writer.constant(array.reshape(-1)[0])
+    return call("lax.clamp", scope.filling(op.min), scope.of(op.operand), scope.filling(op.max))
 
 
 def _convert(op: stablehlo.ConvertOp, scope: Scope) -> Expression:

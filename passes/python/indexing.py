@@ -67,6 +67,9 @@ def _numbers(function: str, dims: Any, fields: Mapping[str, str]) -> Expression:
 _ONE_LINE = 60
 """The length of a call that certainly stays on one line."""
 
+_SHORT = 40
+"""The length of the indices of an array that stay within its brackets."""
+
 
 @dataclass(frozen=True)
 class _Rows:
@@ -81,14 +84,16 @@ class _Rows:
     def at(self, value: Expression, function: str, scope: Scope, *arguments: Item, **options: Item) -> Expression:
         """Return the call of a method of these rows of `value`."""
         wrapping: dict[str, Item] = {} if self.wrap else {"wrap_negative_indices": "False"}
+        is_short = sum(len(each.text) for each in self.indices) <= _SHORT
+        indices = self.indices if is_short else [scope.variable("index", each) for each in self.indices]
 
         def at(array: Expression) -> Expression:
-            rows = index(attribute(array, "at"), *[":"] * self.dim, *self.indices)
+            rows = index(attribute(array, "at"), *[":"] * self.dim, *indices)
             return method(rows, function, *arguments, **options, **wrapping)
 
         # A call behind another one is broken into lines in its own way.
         is_plain = value.text.isidentifier() or len(at(value).text) <= _ONE_LINE
-        return at(value if is_plain else scope.named("array", value))
+        return at(value if is_plain else scope.variable("array", value))
 
 
 def _rows(
@@ -107,17 +112,19 @@ def _rows(
     before, after, sizes_of_starts = shape(array.type), shape(moved.type), shape(starts.type)
     if not indexed or removed != indexed or batching or dtype_of(starts).name not in ("int32", "int64"):
         return None
-    first, count, vector = indexed[0], len(indexed), dims.index_vector_dim
+    first, count = indexed[0], len(indexed)
+    vector: int = dims.index_vector_dim
     batch = sizes_of_starts[:vector]
-    others = [each for each in range(len(before)) if each not in indexed]
+    along = range(first, first + count)
+    others = [each for each in range(len(before)) if each not in along]
     places = [each if each < first else each - count + len(batch) for each in others]
     if [*windows] != places or [after[each] for each in places] != [before[each] for each in others]:
         return None
     columns = _columns(starts, count, vector, scope)
-    if [*indexed] != [*range(first, first + count)] or columns is None:
+    if [*indexed] != [*along] or columns is None:
         return None
     values = [_before_reshapes(column, batch, scope) for column in columns]
-    wrapped = [_wrapped(value, before[dim], scope) for value, dim in zip(values, indexed, strict=True)]
+    wrapped = [_wrapped(value, before[dim], scope) for value, dim in zip(values, along, strict=True)]
     originals = [each for each in wrapped if each is not None]
     if originals and len(originals) < count:
         return None
@@ -162,8 +169,10 @@ def _keeps_order(op: stablehlo.ReshapeOp | stablehlo.BroadcastInDimOp) -> bool:
 
 
 def _wrapped(value: SSAValue, size: int, scope: Scope) -> SSAValue | None:
-    """Return the index `i` of `where(i < 0, i + size, i)`; None if `value` is another expression."""
+    """Return the index `i` of `where(i < 0, i + size, i)`, which may be narrowed; None for another expression."""
     select = scope.definition(value)
+    if isinstance(select, stablehlo.ConvertOp) and dtype_of(select.operand).name == "int64":
+        select = scope.definition(select.operand)
     if not isinstance(select, stablehlo.SelectOp):
         return None
     chosen, moved, original = scope.definition(select.pred), scope.definition(select.on_true), select.on_false
@@ -198,13 +207,13 @@ def _scatter(op: stablehlo.ScatterOp, scope: Scope) -> Expression:
         raise NotImplementedError("its update function is none of those that JAX has")
     dims, (function, method_of_rows) = op.scatter_dimension_numbers.data, names
     flags: dict[str, Item] = {"unique_indices": "True"} if op.unique_indices.value.data else {}
-    value, updates = scope.of(op.inputs[0]), scope.of(op.updates[0])
+    value = scope.of(op.inputs[0])
     rows = _rows(dims, _SCATTER_FIELDS, op.inputs[0], op.scatter_indices, op.updates[0], scope)
     if rows is not None:
-        return rows.at(value, method_of_rows, scope, updates, **flags, mode='"drop"')
+        return rows.at(value, method_of_rows, scope, scope.filling(op.updates[0]), **flags, mode='"drop"')
     numbers = _numbers("lax.ScatterDimensionNumbers", dims, _SCATTER_FIELDS)
     indices = _indices(scope.of(op.scatter_indices), shape(op.scatter_indices.type), dims.index_vector_dim)
-    return call(function, value, indices, updates, numbers, **flags, mode='"drop"')
+    return call(function, value, indices, scope.of(op.updates[0]), numbers, **flags, mode='"drop"')
 
 
 def _combines(first: Operation, old: SSAValue, new: SSAValue) -> bool:

@@ -174,6 +174,13 @@ class Scope:
             return whole
         raise NotImplementedError(f"a value of type {value.type} has no equivalent")
 
+    def filling(self, value: SSAValue) -> Expression:
+        """Return an expression of `value` where a scalar stands for an array of equal elements."""
+        array = known_elements(value)
+        if array is None or not array.size or not (array == array.flat[0]).all():
+            return self.of(value)
+        return self.writer.constant(array.reshape(-1)[0])
+
     def together(self, values: Sequence[SSAValue], typed: Sequence[SSAValue] | None = None) -> list[Expression]:
         """Return expressions that NumPy's rules broadcast to the shape of `values`, which have one shape.
 
@@ -239,8 +246,10 @@ class Scope:
         """Write `target = value`, or `return value` for the target "return"."""
         self.statements.add(value, [] if target == "return" else [target])
 
-    def named(self, text: str, value: Expression) -> Expression:
-        """Write the assignment of `value` to a new variable with a name like `text`, and return the variable."""
+    def variable(self, text: str, value: Expression) -> Expression:
+        """Return a variable: `value` itself, or a new one with a name like `text` to which it is assigned."""
+        if value.text.isidentifier():
+            return value
         name = self.names.new(text)
         self.write(name, value)
         return Expression(name)

@@ -19,6 +19,7 @@ X = np.random.default_rng(0).normal(size=(4, 6)).astype(np.float32)
 Y = np.random.default_rng(1).normal(size=(4, 6)).astype(np.float32)
 BITS = np.arange(24, dtype=np.uint32).reshape(4, 6)
 KEY = np.array([1, 2], np.uint32)
+PLACES = np.array([1, 3, 2, 0, -1], np.int32)
 STATS = np.array([0.1, 0.9], np.float32)
 
 
@@ -72,8 +73,12 @@ IDIOMS: dict[str, Case] = {
     "sigmoid": one(jax.nn.sigmoid, X, "return jax.nn.sigmoid(x)"),
     "GELU": one(jax.nn.gelu, X, "return jax.nn.gelu(x)"),
     "exact GELU": one(lambda x: jax.nn.gelu(x, approximate=False), X, "return jax.nn.gelu(x, approximate=False)"),
-    "variance": one(lambda x: x.var(1), X, "jnp.var(x, axis=1, correction="),
-    "uniform": one(lambda k: jax.random.uniform(k, (3, 2)), KEY, "jax.random.uniform("),
+    "variance": one(lambda x: x.var(1), X, "return jnp.var(x, axis=1)"),
+    "variance with another divisor": one(lambda x: x.var(1, ddof=1), X, "jnp.var(x, axis=1, correction="),
+    "uniform": one(lambda k: jax.random.uniform(k, (3, 2)), KEY, "return jax.random.uniform(k, shape=(3, 2))"),
+    "uniform within limits": one(
+        lambda k: jax.random.uniform(k, (3, 2), minval=-1.0), KEY, "minval=jnp.float32(-1.0))"
+    ),
     "normal": one(lambda k: jax.random.normal(k, (3,)), KEY, "return jax.random.normal("),
     "dropout": two(
         lambda x, k: jnp.where(jax.random.bernoulli(k, 0.3, x.shape), x, 0), X, KEY, "jax.random.bernoulli("
@@ -111,6 +116,37 @@ IDIOMS: dict[str, Case] = {
     "pairs of sides": two(lambda x, y: x[:, None] * y + x[0], STATS, STATS, "return x[:, None] * y + x[0]"),
     "compared with a column": one(lambda x: jnp.where(x[:, :1] < x[0], 1.0, 2.0), X, "x[:, :1] < x[0]"),
     "nested": two(lambda x, y: jnp.tanh(jnp.sin(x) @ y.T) * 2, X, Y, "return jnp.tanh(jnp.sin(x) @ y.T) * 2.0"),
+    "branches by a boolean": two(
+        lambda x, p: lax.cond(p > 1, jnp.sin, jnp.cos, x), X, 2, "return lax.cond(p > 1, if_true, if_false)"
+    ),
+    "branches by an integer": two(lambda x, p: lax.switch(p, [jnp.sin, jnp.cos], x), X, 2, "return lax.switch("),
+    "elements": two(lambda x, i: x[i, i], X, PLACES, "return x.at[i, i].get("),
+    "elements of matrices": two(lambda x, i: x[:, i, i], X.reshape(2, 3, 4), PLACES % 3, "return x.at[:, i, i].get("),
+    "elements that are set": two(lambda x, i: x.at[i, i].set(2.0), X, PLACES, "x.at[i, i].set(jnp.float32(2.0), mode="),
+    "sums of elements": two(lambda x, i: x.at[i, i + 1].add(2.0), X, PLACES, "x.at[i, add].add("),
+    "every pair of rows and columns": two(lambda x, i: x[i[:, None], i], X, PLACES, "x.at["),
+    "identity": one(lambda x: x @ jnp.eye(6), X, "return x @ jnp.eye(6, 6, dtype=jnp.float32)"),
+    "powers": two(lambda x, y: jnp.abs(x) ** y, X, Y, "return jnp.power(jnp.abs(x), y)"),
+    "powers of a number": one(lambda x: 2.0**x, X, "return jnp.power(2.0, x)"),
+    "loop to a computed bound": two(
+        lambda x, n: lax.fori_loop(0, n + 1, lambda i, x: jnp.sin(x) + i, x),
+        X,
+        2,
+        "return lax.fori_loop(0, n + 1, body, x)",
+    ),
+    "counter after a loop": two(
+        lambda x, n: lax.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, c[1] * 2), (0, x)),
+        X,
+        -1,
+        "jnp.maximum(0, n)",
+    ),
+    "exclusive or": one(lambda x: lax.reduce_xor(x, (1,)), BITS, "return lax.reduce_xor(x, (1,))"),
+    "exclusive or along a window": one(
+        lambda x: lax.reduce_window(x, np.uint32(0), lax.bitwise_xor, (1, 2), (1, 1), "VALID"), BITS, "lax.bitwise_xor"
+    ),
+    "limits": one(
+        lambda x: lax.clamp(jnp.zeros_like(x), x, jnp.ones_like(x)), X, "jnp.float32(0.0), x, jnp.float32(1.0))"
+    ),
     "returned tuple": one(lambda x: lax.scan(lambda c, r: (c + r, c), x[0], x), X, "return lax.scan("),
 }
 """Functions, their arguments, and what is printed for them."""
@@ -219,6 +255,24 @@ OTHERS: dict[str, Case] = {
         X,
         np.array([1, 0], np.int32),
         "dynamic_slice_in_dim(x, i[0], 1)",
+    ),
+    "branches by an integer": two(lambda x, p: lax.switch(p, [jnp.sin, jnp.cos], x), X, -1, "lax.cond"),
+    "diagonal above": one(lambda x: x @ jnp.eye(6, k=1), X, "jnp.eye"),
+    "loop to a bound that changes": two(
+        lambda x, n: lax.while_loop(lambda c: c[0] < c[1], lambda c: (c[0] + 1, c[1] - 1, c[2] * 2), (0, n, x)),
+        X,
+        5,
+        "fori_loop",
+    ),
+    "loop to a bound in the state": two(
+        lambda x, n: lax.while_loop(lambda c: c[0] < c[1].sum() + n, lambda c: (c[0] + 1, c[1] * 0.5), (0, jnp.abs(x))),
+        X,
+        1,
+        "fori_loop",
+    ),
+    "power to a number": one(lambda x: jnp.abs(x) ** 2.5, X, "jnp.power"),
+    "slices at two indices": two(
+        lambda x, i: jax.vmap(lambda i: lax.dynamic_slice(x, (i, i), (1, 2)))(i), X, PLACES, "x.at["
     ),
     "product that is also used": two(lambda x, y: (jnp.einsum("ab,cb->ac", x, y), (x @ y.T).T), X, Y, "y @ x.T"),
     "value with two uses": one(two_uses, X, "jnp.tanh(x * x"),
