@@ -184,7 +184,7 @@ func.func @scatter(%arg0: tensor<4x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [
 
 sdy.mesh @mesh = <["x"=2]>
 
-// What all devices may begin with counts once all the same: zeros of a sum, and true of a conjunction.
+// All devices begin with values that change nothing: zeros of a sum, and true of a conjunction.
 // CHECK-LABEL: func.func @neutral
 func.func @neutral(%arg0: tensor<6x1xi32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},
     %arg1: tensor<6x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>},

@@ -22,7 +22,7 @@ class Reducer:
     """The Python names of a reduction by a known operation."""
 
     method: str
-    """The method of an array; empty if there is none."""
+    """The name of the method, or an empty string without one."""
     primitive: str
     function: str
     any_type: bool = False
