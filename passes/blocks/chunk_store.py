@@ -10,8 +10,8 @@ import numpy as np
 
 from sdy.passes.blocks.arrays import Array, storage_dtype, zarr
 from sdy.passes.blocks.graph import StoredTensor
-from sdy.passes.blocks.kernel import kernel
-from sdy.passes.blocks.memory import ResidentMemory, SpillFile, return_free_memory
+from sdy.passes.blocks.kernel import release_operands
+from sdy.passes.blocks.memory import ResidentMemory, SpillFile, map_large_arrays, return_free_memory
 
 Key = tuple[StoredTensor, int]
 
@@ -41,7 +41,7 @@ class ChunkStore:
         self._beside = 0
         self._kept = 0
         self._reserved = 0
-        self._compiled = 0
+        self._has_collected = False
         self.most_bytes = 0
         self.spilled_bytes = 0
         self.loaded_bytes = 0
@@ -49,6 +49,7 @@ class ChunkStore:
 
     def start(self) -> None:
         """Count what the process takes from here on, without the memory that building the graph took."""
+        map_large_arrays()
         return_free_memory()
         self._resident.start()
 
@@ -72,6 +73,7 @@ class ChunkStore:
         Chunks have at least half of the limit: code and the heap of Python are not freed.
         """
         self._unmeasured = 0
+        release_operands()
         beside = self._measured()
         if beside > self._kept + max(self.limit // 16, _CODE_BYTES) and beside + self._held_bytes + size > self.limit:
             self._collect_garbage()
@@ -80,10 +82,9 @@ class ChunkStore:
         self._beside = min(max(0, beside), self.limit // 2)
 
     def _collect_garbage(self) -> None:
-        """Free the objects of compilations since the last time, which refer to each other."""
-        compiled = kernel.cache_info().misses
-        if compiled != self._compiled:
-            self._compiled = compiled
+        """Free the objects of compilations, which refer to each other, once."""
+        if not self._has_collected:
+            self._has_collected = True
             gc.collect()
 
     def put(self, tensor: StoredTensor, number: int, array: Array, is_read: bool) -> None:
@@ -107,7 +108,7 @@ class ChunkStore:
         else:
             array = self._file.read(self._place_of[tensor, number], tensor.chunk_shape(number), tensor.dtype)
             self.loaded_bytes += array.nbytes
-        first = tensor.bounds[0][number]
+        first, _ = tensor.bounds(number)
         return array[tuple(map(slice, map(int.__sub__, start, first), map(int.__sub__, end, first)))]
 
     def forget(self, tensor: StoredTensor, number: int) -> None:
@@ -151,5 +152,4 @@ def chunk_shape(tensor: StoredTensor) -> tuple[int, ...]:
 
 def write_chunk(array: Any, tensor: StoredTensor, number: int, chunk: Array) -> None:
     """Write a chunk of a tensor to its array, of NumPy or Zarr."""
-    start, end = tensor.bounds
-    array[tuple(map(slice, start[number], end[number]))] = chunk.view(array.dtype)
+    array[tuple(map(slice, *tensor.bounds(number)))] = chunk.view(array.dtype)

@@ -92,10 +92,9 @@ def _store_tasks(
     chunks: "ChunkTasks", sink: StoredTensor, array: Any, name: str, stored: Collection[int] = ()
 ) -> dict[Key, Task]:
     """Return tasks that write the chunks of a result to a Zarr array, except those that it has."""
-    regions = enumerate(zip(*sink.bounds, chunks.keys(sink), strict=True))
     return {
-        f"{name}-{number}": (_store, array, start, end, chunk)
-        for number, (start, end, chunk) in regions
+        f"{name}-{number}": (_store, array, *sink.bounds(number), chunk)
+        for number, chunk in enumerate(chunks.keys(sink))
         if number not in stored
     }
 
@@ -140,7 +139,7 @@ class ChunkTasks:
         return (self._key(tensor, number) for number in range(len(tensor.chunks.start)))
 
     def _key(self, tensor: StoredTensor, number: int) -> tuple[Any, ...]:
-        start = tensor.bounds[0][number]
+        start, _ = tensor.bounds(number)
         return (self.name(tensor), *(first // size for first, size in zip(start, chunk_shape(tensor), strict=True)))
 
     def name(self, tensor: StoredTensor) -> str:
@@ -161,9 +160,8 @@ class ChunkTasks:
             places = product(*(range(len(sizes)) for sizes in array.chunks))
             self.tasks.update(((self.name(cut), *place), (array.name, *place)) for place in places)
             return
-        starts, ends = cut.bounds
         for number, key in enumerate(self.keys(cut)):
-            self.tasks[key] = argument.read(starts[number], ends[number])
+            self.tasks[key] = argument.read(*cut.bounds(number))
 
     def _add_shard(self, place: int, shard: Shard) -> None:
         work, number = shard.work, shard.number
@@ -171,7 +169,7 @@ class ChunkTasks:
         offsets: list[int] = []
         if isinstance(work, BlockOp):
             program = f"program-{place}-{work.program_of[number]}-{self.token}"
-            self.tasks[program] = work.programs[work.program_of[number]]
+            self.tasks[program] = work.program(number)
             offsets = work.offsets[number].tolist()
         read: dict[StoredTensor, dict[int, None]] = {}
         for tensor, start, end in regions_read(shard):
@@ -243,7 +241,7 @@ class _Recipe:
             chunk = chunks[self.first_of[tensor.name] + number]
             if not isinstance(chunk, np.ndarray | np.generic):
                 return chunk.read(start, end)
-            first = tensor.bounds[0][number]
+            first, _ = tensor.bounds(number)
             return np.asarray(chunk)[tuple(map(slice, map(int.__sub__, start, first), map(int.__sub__, end, first)))]
 
         def assemble(tensor: StoredTensor, start: Sequence[int], end: Sequence[int]) -> Array:

@@ -10,6 +10,7 @@ each of its elements to an element of another tensor. A copy materializes a view
 Source: Tapestry's block graph (crutcher/tapestry, BlockGraph).
 """
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -70,13 +71,12 @@ class StoredTensor(Tensor):
 
     def chunk_shape(self, chunk: int) -> tuple[int, ...]:
         """Return the shape of one chunk."""
-        start, end = self.bounds
-        return tuple(map(int.__sub__, end[chunk], start[chunk]))
+        start, end = self.bounds(chunk)
+        return tuple(map(int.__sub__, end, start))
 
-    @cached_property
-    def bounds(self) -> tuple[list[list[int]], list[list[int]]]:
-        """The starts and the ends of the chunks, as lists, which Python reads faster than arrays."""
-        return self.chunks.start.tolist(), self.chunks.end.tolist()
+    def bounds(self, chunk: int) -> tuple[list[int], list[int]]:
+        """Return the start and the end of one chunk; lists of all chunks would take much memory."""
+        return self.chunks.start[chunk].tolist(), self.chunks.end[chunk].tolist()
 
     @cached_property
     def grid(self) -> Grid | None:
@@ -193,6 +193,10 @@ class Work:
     def __post_init__(self) -> None:
         self.shards += [Shard(self, number) for number in range(len(self.shard_bytes))]
 
+    def shard(self, number: int) -> Shard:
+        """Return a shard by its number."""
+        return self.shards[bisect_left(self.shards, number, key=lambda shard: shard.number)]
+
     @cached_property
     def shard_bytes(self) -> Ints:
         """The bytes of the regions read and the chunks written by each shard, removed ones included."""
@@ -234,6 +238,10 @@ class BlockOp(Work):
     offsets: Ints
     intermediate_bytes: int
 
+    def program(self, shard: int) -> ShardProgram:
+        """Return the program of a shard by its number."""
+        return self.programs[self.program_of[shard]]
+
 
 @dataclass(eq=False)
 class TensorCopy(Work):
@@ -263,9 +271,9 @@ class BlockGraph:
         return (shard for work in self.works for shard in work.shards)
 
     @cached_property
-    def writers(self) -> dict[tuple[StoredTensor, int], Shard]:
-        """The shard that writes each chunk."""
-        return {(tensor, shard.number): shard for shard in self.shards() for tensor in shard.work.results}
+    def writers(self) -> dict[StoredTensor, Work]:
+        """The work that writes each tensor."""
+        return {tensor: work for work in self.works for tensor in work.results}
 
 
 def stored_regions(tensor: Tensor, region: Box) -> Iterator[tuple[StoredTensor, Box]]:

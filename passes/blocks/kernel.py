@@ -1,7 +1,8 @@
 """Compiled programs of shards."""
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import gc
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
 from typing import Any
 
@@ -19,9 +20,13 @@ from sdy.passes.jax.program.interface import Interface
 from sdy.passes.jax.program.local_program import LocalProgram
 from sdy.passes.jax.program.plain_module import without_shardings
 from sdy.passes.jax.program.sharded_program import prepare_for_xla
+from sdy.progress import track
 from sdy.text import parse
 
 Kernel = Callable[..., Sequence[jax.Array]]
+
+_KERNELS = 4096
+"""The number of compiled programs that are memoized."""
 
 
 def run_shard(shard: Shard, operands: Sequence[Array]) -> list[Array]:
@@ -33,8 +38,29 @@ def run_shard(shard: Shard, operands: Sequence[Array]) -> list[Array]:
     work = shard.work
     if not isinstance(work, BlockOp):
         return [np.array(operand) for operand in operands]
+    with _located(work):
+        return run_program(work.program(shard.number), [*operands, *work.offsets[shard.number]])
+
+
+def compile_shards(shards: Iterable[Shard], then: Callable[[], None]) -> None:
+    """Compile the distinct programs of shards, as many as are memoized; call `then` after the first one.
+
+    Raises:
+        DiagnosticError: A program cannot be compiled; the location is the operation.
+    """
+    programs = {shard.work.program(shard.number): shard.work for shard in shards if isinstance(shard.work, BlockOp)}
+    for number, (program, work) in enumerate(track("program", [*programs.items()][:_KERNELS], lambda: len(programs))):
+        with _located(work):
+            kernel(program)
+        if number == 0:
+            then()
+
+
+@contextmanager
+def _located(work: BlockOp) -> Generator[None]:
+    """Locate errors of the `with` block at an operation."""
     try:
-        return run_program(work.programs[work.program_of[shard.number]], [*operands, *work.offsets[shard.number]])
+        yield
     except DiagnosticError as problem:
         raise error(work.op, problem.message, *(note.message for note in problem.notes)) from problem
 
@@ -50,7 +76,12 @@ def run_program(program: ShardProgram, operands: Sequence[Any]) -> list[Array]:
         return [np.asarray(result) for result in run(*given)]
 
 
-@lru_cache(4096)
+def release_operands() -> None:
+    """Drop the references to arrays of Python that XLA has read: JAX does so when the garbage collector runs."""
+    gc.collect(0)
+
+
+@lru_cache(_KERNELS)
 def kernel(program: ShardProgram) -> Kernel:
     """Compile the program of a shard for the host's processor; memoized.
 

@@ -8,6 +8,7 @@ import os
 import sys
 import tempfile
 from collections import defaultdict
+from collections.abc import Callable
 from functools import cached_property
 from io import BufferedRandom
 from pathlib import Path
@@ -15,6 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from sdy.passes.blocks.arrays import Array, empty
+
+_M_MMAP_THRESHOLD, _MAPPED_BYTES = -3, 2**17
+"""An option of `mallopt` in glibc, and its value."""
 
 
 class ResidentMemory:
@@ -43,10 +47,25 @@ def resident_bytes() -> int:
 
 def return_free_memory() -> None:
     """Return freed memory to the system, which the allocator of the C library otherwise keeps."""
-    if sys.platform == "linux":
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-        if trim is not None:
-            trim(0)
+    trim = _allocator("malloc_trim")
+    if trim is not None:
+        trim(0)
+
+
+def map_large_arrays() -> None:
+    """Let glibc map each array of 128 KiB separately, so that it returns the array to the system when it is freed.
+
+    This is the default, but glibc raises it to 32 MiB as arrays are freed. Arrays are then parts of heaps, and freed
+    ones between those in use stay in memory.
+    """
+    option = _allocator("mallopt")
+    if option is not None:
+        option(_M_MMAP_THRESHOLD, _MAPPED_BYTES)
+
+
+def _allocator(name: str) -> Callable[..., int] | None:
+    """Return a function of glibc's allocator; None with another C library."""
+    return getattr(ctypes.CDLL(None), name, None) if sys.platform == "linux" else None
 
 
 class SpillFile:

@@ -38,9 +38,9 @@ def read_chunks(tensor: StoredTensor, start: Sequence[int], end: Sequence[int], 
     if len(numbers) == 1:
         return read_chunk(tensor, numbers[0], start, end)
     result = empty(tuple(map(int.__sub__, end, start)), tensor.dtype)
-    starts, ends = tensor.bounds
     for number in numbers:
-        first, last = [*map(max, starts[number], start)], [*map(min, ends[number], end)]
+        first, last = tensor.bounds(number)
+        first, last = [*map(max, first, start)], [*map(min, last, end)]
         result[_slices(first, last, start)] = read_chunk(tensor, number, first, last)
     return result
 

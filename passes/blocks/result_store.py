@@ -53,7 +53,7 @@ class ResultStore:
         sizes = chunk_shape(sink)
         folder = self.directory / array.basename
         found: set[int] = set()
-        for number, start in enumerate(sink.bounds[0]):
+        for number, start in enumerate(sink.chunks.start.tolist()):
             place = tuple(first // size for first, size in zip(start, sizes, strict=True))
             if (folder / array.metadata.encode_chunk_key(place)).exists():
                 found.add(number)

@@ -1,6 +1,5 @@
 """Execution of a block graph in bounded memory."""
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -9,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from sdy.box import Ints
 from sdy.diagnostics import DiagnosticError, error
 from sdy.passes.blocks.arrays import Array, ArrayReader, Whole, reader
 from sdy.passes.blocks.chunk_store import ChunkStore, write_chunk
 from sdy.passes.blocks.graph import BlockGraph, BlockOp, Shard, StoredTensor, chunks_read, shards_needed
-from sdy.passes.blocks.kernel import run_shard
+from sdy.passes.blocks.kernel import compile_shards, run_shard
 from sdy.passes.blocks.reading import read_chunks, read_region
 from sdy.passes.blocks.result_store import ResultStore
 from sdy.passes.blocks.token import token_of
@@ -92,7 +92,8 @@ def depth_first(graph: BlockGraph, stored: Mapping[StoredTensor, Collection[int]
 
     def writer(chunk: tuple[StoredTensor, int]) -> Shard | None:
         tensor, number = chunk
-        return None if number in skipped.get(tensor, ()) else graph.writers.get(chunk)
+        work = graph.writers.get(tensor)
+        return None if work is None or number in skipped.get(tensor, ()) else work.shard(number)
 
     for sink in graph.sinks:
         for number in range(len(sink.chunks.start)):
@@ -130,7 +131,8 @@ class _Execution:
         self._chunks = chunks
         between = [tensor for work in graph.works for tensor in work.results if tensor not in graph.sinks]
         self._arrays: dict[StoredTensor, Array] = {}
-        self._readers_left = Counter[tuple[StoredTensor, int]]()
+        self._readers_left: dict[StoredTensor, Ints] = {}
+        """The number of shards that have yet to read each chunk of an intermediate value that is not an array."""
         if 2 * sum(tensor.nbytes for tensor in between) <= chunks.limit:
             needed = shards_needed(graph, stored)
             self._shards = [shard for shard in graph.shards() if needed[shard.work][shard.number]]
@@ -140,16 +142,17 @@ class _Execution:
             chunks.reserve(sum(tensor.nbytes for tensor in between))
         else:
             self._shards = list(depth_first(graph, stored))
-            self._readers_left.update(chain.from_iterable(map(chunks_read, self._shards)))
-        self._are_whole = len(self._arrays) == len(between)
+            self._readers_left = {tensor: np.zeros(len(tensor.chunks.start), np.int64) for tensor in graph.writers}
+            for tensor, number in chain.from_iterable(map(self._chunks_read, self._shards)):
+                self._readers_left[tensor][number] += 1
 
     def run(self) -> int:
         """Compute the shards, and return their number."""
-        for number, shard in enumerate(track("block", self._shards, lambda: len(self._shards))):
+        # Before chunks take memory, which the compiler needs, too. The first compilation brings the libraries into
+        # memory, which an empty run does, too.
+        compile_shards(self._shards, self._chunks.start)
+        for shard in track("block", self._shards, lambda: len(self._shards)):
             self._compute(shard)
-            if number == 0:
-                # The first compilation brings the libraries into memory, which an empty run does, too.
-                self._chunks.start()
         return len(self._shards)
 
     def _compute(self, shard: Shard) -> None:
@@ -161,12 +164,18 @@ class _Execution:
             if tensor in self._arrays:
                 write_chunk(self._arrays[tensor], tensor, shard.number, array)
                 continue
-            is_read = self._readers_left.get((tensor, shard.number), 0) > 0
+            is_read = tensor in self._readers_left and self._readers_left[tensor][shard.number] > 0
             self._chunks.put(tensor, shard.number, array, is_read)
-        for chunk in () if self._are_whole else chunks_read(shard):
-            self._readers_left[chunk] -= 1
-            if not self._readers_left[chunk] and chunk[0] not in self._arguments:
-                self._chunks.forget(*chunk)
+        for tensor, number in self._chunks_read(shard):
+            self._readers_left[tensor][number] -= 1
+            if not self._readers_left[tensor][number]:
+                self._chunks.forget(tensor, number)
+
+    def _chunks_read(self, shard: Shard) -> Sequence[tuple[StoredTensor, int]]:
+        """Return the chunks of intermediate values that a shard reads."""
+        if not self._readers_left:
+            return ()
+        return [chunk for chunk in chunks_read(shard) if chunk[0] in self._readers_left]
 
     def _read(self, tensor: StoredTensor, start: Sequence[int], end: Sequence[int]) -> Array:
         argument = self._arguments.get(tensor)
