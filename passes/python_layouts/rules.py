@@ -7,7 +7,7 @@ decides, as in `{"q_proj/kernel": P("data", "model"), "*": P()}`.
 import glob
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Generic, NamedTuple, TypeVar
 
@@ -18,6 +18,9 @@ ValueT = TypeVar("ValueT")
 _NUMBER = re.compile(r"\d+")
 
 EVERYTHING = "*"
+
+_DEFAULTS = 3
+"""The number of the most common values that are tried as that of everything else: each value needs a rule otherwise."""
 
 
 class Item(NamedTuple, Generic[ValueT]):
@@ -41,17 +44,18 @@ def find_rules(items: Sequence[Item[ValueT]]) -> Mapping[str, ValueT] | None:
     for keys, value in items:
         if by_path.setdefault(joined(keys), value) != value:
             return None
-    # Items that differ in numbers alone and have one value are equal to the search: two of them stand for all.
-    for alike in (True, False):
-        examined = _examples(items) if alike else items
-        values = Counter(item.value for item in items)
-        found = [_rules_with_default(examined, value) for value in values]
-        if not found:
-            return {}
+    if not items:
+        return {}
+    values = Counter(item.value for item in items)
+    examined = _examples(items)
+    while True:
+        matched = _matched(examined)
+        found = [_rules_with_default(examined, matched, value) for value, _ in values.most_common(_DEFAULTS)]
         rules = min(found, key=lambda each: (len(each), -values[each[EVERYTHING]]))
-        if all(value_of(rules, path) == value for path, value in by_path.items()):
+        wrong = [item for item in items if value_of(rules, joined(item.keys)) != item.value]
+        if not wrong:
             return rules
-    raise AssertionError("an item has another value than its rule")
+        examined = [*examined, *_examples(wrong)]
 
 
 def value_of(rules: Mapping[str, ValueT], path: str) -> ValueT:
@@ -60,7 +64,10 @@ def value_of(rules: Mapping[str, ValueT], path: str) -> ValueT:
 
 
 def _examples(items: Sequence[Item[ValueT]]) -> Sequence[Item[ValueT]]:
-    """Return the first and the last item of those that differ in numbers alone; all of them if their values differ."""
+    """Return the items that the search for rules looks at first.
+
+    Of those that differ in numbers alone, they are the first and the last one, or all if their values differ.
+    """
     alike: dict[str, list[Item[ValueT]]] = {}
     for item in items:
         alike.setdefault(_NUMBER.sub("#", joined(item.keys)), []).append(item)
@@ -71,31 +78,45 @@ def _examples(items: Sequence[Item[ValueT]]) -> Sequence[Item[ValueT]]:
     ]
 
 
-def _rules_with_default(items: Sequence[Item[ValueT]], default: ValueT) -> dict[str, ValueT]:
-    """Return rules whose last one gives `default` to everything else, by repeatedly taking the widest pattern."""
+_Places = int
+"""A set of items, with the bits at their places."""
+
+
+def _matched(items: Sequence[Item[ValueT]]) -> Mapping[str, _Places]:
+    """Return the items that each pattern matches, the patterns in the order of preference between equally good ones."""
     paths = [joined(item.keys) for item in items]
-    matched = {
-        pattern: frozenset(index for index, path in enumerate(paths) if matches(pattern, path))
-        for item in items
-        for pattern in _patterns(item.keys)
-        if pattern != EVERYTHING
-    }
-    left = set(range(len(items)))
+    patterns = {pattern for item in items for pattern in _patterns(item.keys)} - {EVERYTHING}
+    in_order = sorted(patterns, key=lambda each: (each.count("/"), each.count("*"), each))
+    return {each: _places(matches(each, path) for path in paths) for each in in_order}
+
+
+def _places(is_in: Iterable[bool]) -> _Places:
+    return sum(1 << place for place, each in enumerate(is_in) if each)
+
+
+def _rules_with_default(
+    items: Sequence[Item[ValueT]], matched: Mapping[str, _Places], default: ValueT
+) -> dict[str, ValueT]:
+    """Return rules whose last one gives `default` to everything else, by repeatedly taking the best pattern.
+
+    The best pattern matches items of one value, if possible, other than the default, and of these most items.
+    """
+    of_value = {value: _places(item.value == value for item in items) for value in {item.value for item in items}}
+    left = (1 << len(items)) - 1
     rules: dict[str, ValueT] = {}
-    while any(items[index].value != default for index in left):
-        pattern = min(matched, key=lambda each: _preference(each, matched[each] & left, items, default))
-        for index in matched[pattern] & left:
-            rules[pattern] = items[index].value
-        left -= matched[pattern]
+
+    def preference(pattern: str) -> tuple[bool, bool, int]:
+        found = matched[pattern] & left
+        first = items[(found & -found).bit_length() - 1].value
+        return bool(found & ~of_value[first]), bool(found & of_value.get(default, 0)), -found.bit_count()
+
+    while left & ~of_value.get(default, 0):
+        matched = {pattern: places for pattern, places in matched.items() if places & left}
+        pattern = min(matched, key=preference)
+        last = (matched[pattern] & left).bit_length() - 1
+        rules[pattern] = items[last].value
+        left &= ~matched[pattern]
     return {**rules, EVERYTHING: default}
-
-
-def _preference(pattern: str, found: frozenset[int] | set[int], items: Sequence[Item[ValueT]], default: ValueT):
-    """Return the key by which patterns are sorted: those of one value, other than the default, of most items first."""
-    values = {items[index].value for index in found}
-    is_of_one = len(values) == 1
-    is_default = default in values
-    return not is_of_one, is_default, -len(found), pattern.count("/"), pattern.count("*"), pattern
 
 
 def _patterns(keys: Keys) -> Iterator[str]:
