@@ -233,12 +233,10 @@ def _one_chunk(sizes: Sequence[int]) -> Box:
 
 
 def _chunks_of_copy(tensor: Tensor, limit: int) -> Box:
-    """Partition a tensor into a grid of chunks no larger than those that it reads, and of at most `limit` bytes."""
+    """Partition a tensor into a grid of chunks of at most `limit` bytes; 0 is the size of those that it reads."""
     if 0 in tensor.shape:
         return _one_chunk(tensor.shape)
-    size = _largest_chunk(tensor)
-    if limit:
-        size = min(size, limit // tensor.dtype.itemsize)
+    size = limit // tensor.dtype.itemsize if limit else _largest_chunk(tensor)
     sizes = list(tensor.shape)
     for dim in range(len(sizes)):
         while np.prod(sizes) > size and sizes[dim] > 1:

@@ -14,13 +14,17 @@ from sdy.passes.common.canonicalize import canonicalize
 from sdy.passes.common.inline import inline
 from sdy.passes.common.loops import carry_less
 from sdy.passes.importing.expand_operations import expand_operations
+from sdy.passes.importing.split_triangular_solves import split_triangular_solves
 from sdy.stablehlo import ConvolutionOp, DotGeneralOp, DotOp, IotaOp, OptimizationBarrierOp, WhileOp
 from sdy.stablehlo.checks.shape_checks import tensor_type
 from sdy.stablehlo.emitter import before, with_shape
 
 
 def expand(module: ModuleOp) -> None:
-    """Inline calls and decompositions, and replace the operations that `_EXPANSIONS` lists, in place."""
+    """Inline calls and decompositions, and replace the operations that `_EXPANSIONS` lists, in place.
+
+    Triangular solves are annotated with their independent dimension.
+    """
     inline(module)
     expand_operations(module)
     inline(module)
@@ -28,6 +32,7 @@ def expand(module: ModuleOp) -> None:
         values = _EXPANSIONS[type(op)](op)
         if values is not None:
             replace(op, values)
+    split_triangular_solves(module)
     for loop in innermost_first(operations_of(module, WhileOp)):
         carry_less(loop)
     canonicalize(module)

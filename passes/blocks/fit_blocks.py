@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import ceil, prod, sqrt
 from typing import Any
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, i32
+from xdsl.dialects.builtin import ModuleOp, TensorType, i1, i32
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -26,7 +27,9 @@ from sdy.passes.common.loops import loop_trips
 from sdy.passes.common.properties import is_pure, value_bytes
 from sdy.rule import FactorKind
 from sdy.stablehlo import (
+    AndOp,
     CaseOp,
+    CompareOp,
     DotGeneralOp,
     DotOp,
     DynamicSliceOp,
@@ -35,14 +38,24 @@ from sdy.stablehlo import (
     IfOp,
     IotaOp,
     MulOp,
+    NotOp,
+    OrOp,
+    PadOp,
     ReduceOp,
     ReshapeOp,
     ScatterOp,
+    SelectAndScatterOp,
     WhileOp,
 )
 from sdy.stablehlo.attributes.enums import ComparisonDirection
+from sdy.stablehlo.checks.reducers import scalar
 from sdy.stablehlo.checks.shape_checks import tensor_type
-from sdy.stablehlo.emitter import before, with_shape
+from sdy.stablehlo.checks.windows import padding_pairs, window_dimensions
+from sdy.stablehlo.elementwise import BinaryElementwiseOp
+from sdy.stablehlo.emitter import Emitter, before, with_shape
+
+_MOST_STEPS = 64
+"""The largest number of elements of a window that are selected one after the other."""
 
 
 @dataclass(frozen=True)
@@ -160,6 +173,73 @@ def _select_branch(op: CaseOp | IfOp, size: int, limit: int) -> None:
     replace(op, results)
 
 
+def _select_by_step(op: SelectAndScatterOp, size: int, limit: int) -> None:
+    """Select and scatter at one position of all windows after the other: by strided slices, and pads of the sources.
+
+    `select` and `scatter` must be single elementwise operations.
+    """
+    select, scatter = (_elementwise(region) for region in (op.select, op.scatter))
+    sizes = list[int]() if op.window_dimensions is None else op.window_dimensions.get_values()
+    window = window_dimensions(sizes, op.window_strides, padding_pairs(op.padding))
+    steps = list(product(*(range(each.size or 1) for each in window)))
+    if select is None or scatter is None or len(steps) > _MOST_STEPS:
+        return
+    emit = before(op)
+    places, strides = shape_of(op.source), [each.stride for each in window]
+    no, zero = emit.filled(TensorType(i1, ()), 0), emit.filled(scalar(tensor_type(op.operand).element_type), 0)
+    low, high = zip(*(each.padding for each in window), strict=True)
+    inside = emit.insert(PadOp(emit.filled(TensorType(i1, shape_of(op.operand)), 1), no, low, high))
+    padded = emit.insert(PadOp(op.operand, zero, low, high))
+
+    def at_step(value: SSAValue, step: Sequence[int]) -> SSAValue:
+        ends = [first + stride * (count - 1) + 1 for first, stride, count in zip(step, strides, places, strict=True)]
+        return emit.slice(value, step, ends, strides)
+
+    selected, is_found = at_step(padded, steps[0]), at_step(inside, steps[0])
+    hits = [is_found]
+    for step in steps[1:]:
+        candidate = at_step(padded, step)
+        stays = emit.binary(AndOp, is_found, emit.insert(select([selected, candidate], is_found.type)))
+        is_better = emit.binary(AndOp, _negated(stays, emit), at_step(inside, step))
+        selected = emit.select(is_better, candidate, selected)
+        hits = [*(emit.binary(AndOp, hit, _negated(is_better, emit)) for hit in hits), is_better]
+        is_found = emit.binary(OrOp, is_found, is_better)
+    result = emit.broadcast(op.init_value, [], shape_of(op.result))
+    for step, hit in zip(steps, hits, strict=True):
+        before_it = [first - each.padding[0] for first, each in zip(step, window, strict=True)]
+        covered = [stride * (count - 1) + 1 for stride, count in zip(strides, places, strict=True)]
+        after = [
+            whole - first - part for whole, first, part in zip(shape_of(op.result), before_it, covered, strict=True)
+        ]
+        between = [stride - 1 for stride in strides]
+        update = emit.insert(PadOp(op.source, op.init_value, before_it, after, between))
+        is_hit = emit.insert(PadOp(hit, no, before_it, after, between))
+        result = emit.select(is_hit, emit.insert(scatter([result, update], result.type)), result)
+    replace(op, [result])
+
+
+def _negated(value: SSAValue, emit: Emitter) -> SSAValue:
+    return emit.insert(NotOp.create(operands=[value], result_types=[value.type]))
+
+
+def _elementwise(region: Region) -> Callable[[Sequence[SSAValue], Attribute], Operation] | None:
+    """Return a function that applies the single operation of a region to tensors; None if there are others."""
+    inner, *others = region.block.ops
+    end = region.block.last_op
+    if len(others) != 1 or end is None or list(end.operands) != list(inner.results):
+        return None
+    if not isinstance(inner, BinaryElementwiseOp | CompareOp) or set(inner.operands) != set(region.block.args):
+        return None
+    order = [argument.index for argument in inner.operands if isinstance(argument, BlockArgument)]
+
+    def apply(operands: Sequence[SSAValue], type_: Attribute) -> Operation:
+        return type(inner).create(
+            operands=[operands[index] for index in order], result_types=[type_], properties=inner.properties
+        )
+
+    return apply
+
+
 def _inlined(region: Region, op: Operation) -> Sequence[SSAValue]:
     """Copy the operations of a region before `op`, and return the values that it returns."""
     values: dict[SSAValue, SSAValue] = {}
@@ -185,6 +265,7 @@ _REWRITES: dict[type[Operation], Callable[[Any, int, int], None]] = {
     ReduceOp: _split_reduction,
     ReshapeOp: _reshape_twice,
     ScatterOp: split_scatter,
+    SelectAndScatterOp: _select_by_step,
     WhileOp: unroll,
 }
 """Functions that rewrite an operation with a smallest block of `size` bytes for blocks of `limit` bytes."""

@@ -37,12 +37,17 @@ class SplitTriangularSolvesPass(AnalysisPreservingPass):
     name = "sdy-split-triangular-solves"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for solve in operations_of(op, TriangularSolveOp):
-            if SHARDING_RULE not in solve.attributes and sharding_rule(solve) is not None:
-                solve.attributes[SHARDING_RULE] = _rule(solve, bool(solve.left_side.value.data))
-        for call in operations_of(op, CustomCallOp):
-            if call.call_target_name.data in TRIANGULAR_SOLVES and SHARDING_RULE in call.attributes:
-                call.attributes[SHARDING_RULE] = _rule(call, is_on_left(call))
+        split_triangular_solves(op)
+
+
+def split_triangular_solves(module: ModuleOp) -> None:
+    """Annotate the triangular solves of `module` with rules whose independent dimension is a factor."""
+    for solve in operations_of(module, TriangularSolveOp):
+        if SHARDING_RULE not in solve.attributes and sharding_rule(solve) is not None:
+            solve.attributes[SHARDING_RULE] = _rule(solve, bool(solve.left_side.value.data))
+    for call in operations_of(module, CustomCallOp):
+        if call.call_target_name.data in TRIANGULAR_SOLVES and SHARDING_RULE in call.attributes:
+            call.attributes[SHARDING_RULE] = _rule(call, is_on_left(call))
 
 
 def _rule(op: TriangularSolveOp | CustomCallOp, is_left: bool) -> OpShardingRuleAttr:

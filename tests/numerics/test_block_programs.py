@@ -113,6 +113,18 @@ PROGRAMS: dict[str, tuple[Function[Any], Sequence[Any]]] = {
         lambda x, k: lax.switch(k, [lambda: x.sum() + x, lambda: x + 1, lambda: x[::-1]]),
         [LONG, np.int32(2)],
     ),
+    "triangular solve": (
+        lambda a, b: lax.linalg.triangular_solve(a + 9 * jnp.eye(4), b, left_side=True, lower=True),
+        [f32(4, 4), f32(4, 97)],
+    ),
+    "gradient of max pooling": (
+        jax.grad(lambda x: (lax.reduce_window(x, -np.inf, lax.max, (2, 2), (2, 2), "VALID") ** 2).sum()),
+        [f32(13, 21)],
+    ),
+    "gradient of pooling, windows overlap": (
+        jax.grad(lambda x: (lax.reduce_window(x, -np.inf, lax.max, (3, 2), (2, 1), ((1, 1), (0, 1))) ** 2).sum()),
+        [np.floor(f32(11, 14))],
+    ),
     "annotated": (lambda x: (running(x), heads(x[:9], h=3)), [X]),
     "nothing": (
         lambda x: (x[:0] + 1, x[:, :0] @ x[:, :0].T, jnp.concatenate([x[:0], x]), x[:0].sum(0), jnp.sort(x[:0])),

@@ -215,6 +215,12 @@ def test_groups_whose_operations_read_each_other_otherwise(function: Any) -> Non
         assert np.allclose(result, expected, atol=1e-4)
 
 
+def test_chunks_of_results_that_are_views() -> None:
+    """They do not depend on the chunks that they read: the scalars had a block for each element of the result."""
+    graph = graph_of(lambda x: (jnp.ones((64, 64)), jnp.broadcast_to(x.sum(), (64, 64))), f32(64), block_bytes=2**12)
+    assert [len(sink.chunks.start) for sink in graph.sinks] == [8, 8]
+
+
 def test_columns_of_a_mapped_file(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", x := f32(3000, 700))
     found = reader(tmp_path / "x.npy").read([5, 3], [2990, 9])
