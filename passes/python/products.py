@@ -12,6 +12,7 @@ from sdy.ir.shapes import shape
 from sdy.passes.python.expressions import Expression, Item, Precedence, attribute, binary, call, sizes, tuple_of
 from sdy.passes.python.literals import dtype_of, dtype_text
 from sdy.passes.python.scope import Printer, Scope
+from sdy.stablehlo.attributes.dot_algorithm import DotAlgorithm, DotAlgorithmAttr, is_f8
 from sdy.stablehlo.attributes.enums import Precision, PrecisionAttr
 from sdy.stablehlo.checks.windows import padding_pairs
 from sdy.stablehlo.chlo.ragged_dot import RaggedDotOp
@@ -21,8 +22,6 @@ _Dims = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def _dot_general(op: stablehlo.DotGeneralOp, scope: Scope) -> Expression | None:
-    if op.algorithm is not None:
-        raise NotImplementedError("products with an algorithm are not printed")
     order = order_of_product(op.result, scope)
     if _is_product_of_matrices(op):
         product = _product_of_matrices(op, scope, is_transposed=order == (1, 0))
@@ -121,10 +120,21 @@ def _options(op: Operation) -> dict[str, Item]:
     if any(precision is not Precision.DEFAULT for precision in precisions):
         names = [f"lax.Precision.{precision.value}" for precision in precisions]
         options["precision"] = names[0] if len({*names}) == 1 else tuple_of(names)
+    if isinstance(algorithm := op.properties.get("algorithm"), DotAlgorithmAttr):
+        options["precision"] = f"lax.DotAlgorithmPreset.{_preset(algorithm.data)}"
     result = dtype_of(op.results[0])
     if any(dtype_of(operand) != result for operand in op.operands[:2]):
         options["preferred_element_type"] = dtype_text(result)
     return options
+
+
+def _preset(algorithm: DotAlgorithm) -> str:
+    """Return the name of an algorithm in JAX: `BF16_BF16_F32_X3` has three products."""
+    types = [algorithm.lhs_precision_type, algorithm.rhs_precision_type, algorithm.accumulation_type]
+    if is_f8(types[0]):
+        return "ANY_F8_ANY_F8_F32_FAST_ACCUM" if algorithm.allow_imprecise_accumulation else "ANY_F8_ANY_F8_F32"
+    count = algorithm.num_primitive_operations
+    return "_".join([*(str(each).upper() for each in types), *([f"X{count}"] if count > 1 else [])])
 
 
 def _precisions(config: Attribute | None) -> list[Precision]:

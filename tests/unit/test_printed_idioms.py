@@ -147,6 +147,15 @@ IDIOMS: dict[str, Case] = {
     "limits": one(
         lambda x: lax.clamp(jnp.zeros_like(x), x, jnp.ones_like(x)), X, "jnp.float32(0.0), x, jnp.float32(1.0))"
     ),
+    "algorithm": two(
+        lambda x, y: lax.dot_general(x, y, (((1,), (1,)), ((), ())), precision="BF16_BF16_F32"),
+        X,
+        Y,
+        "precision=lax.DotAlgorithmPreset.BF16_BF16_F32",
+    ),
+    "algorithm of three products": two(
+        lambda x, y: jnp.einsum("ab,cb->ac", x, y, precision="BF16_BF16_F32_X3"), X, Y, "BF16_BF16_F32_X3"
+    ),
     "returned tuple": one(lambda x: lax.scan(lambda c, r: (c + r, c), x[0], x), X, "return lax.scan("),
 }
 """Functions, their arguments, and what is printed for them."""

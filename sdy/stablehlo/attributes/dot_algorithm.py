@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import (
     f32,
     f64,
 )
-from xdsl.ir import TypeAttribute
+from xdsl.ir import Attribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 
@@ -49,6 +49,11 @@ _SUPPORTED: dict[tuple[TypeAttribute, TypeAttribute], set[int]] = {
     (f64, f64): {1},
 }
 """The numbers of primitive operations that some hardware supports, by the types of operands and accumulation."""
+
+
+def is_f8(type_: Attribute) -> bool:
+    """Return whether `type_` is a float of 8 bits."""
+    return isinstance(type_, _F8)
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,7 @@ class DotAlgorithm:
         lhs, rhs, accumulation = self.lhs_precision_type, self.rhs_precision_type, self.accumulation_type
         if self.lhs_component_count != 1 or self.rhs_component_count != 1:
             return False
-        if isinstance(lhs, _F8) and isinstance(rhs, _F8) and accumulation == f32:
+        if is_f8(lhs) and is_f8(rhs) and accumulation == f32:
             return self.num_primitive_operations == 1
         operation_counts = _SUPPORTED.get((lhs, accumulation), ())
         return (
