@@ -148,7 +148,7 @@ IDIOMS: dict[str, Case] = {
         lambda x: lax.clamp(jnp.zeros_like(x), x, jnp.ones_like(x)), X, "jnp.float32(0.0), x, jnp.float32(1.0))"
     ),
     "algorithm": two(
-        lambda x, y: lax.dot_general(x, y, (((1,), (1,)), ((), ())), precision="BF16_BF16_F32"),
+        lambda x, y: jnp.einsum("ab,cb->ac", x, y, precision="BF16_BF16_F32"),
         X,
         Y,
         "precision=lax.DotAlgorithmPreset.BF16_BF16_F32",
