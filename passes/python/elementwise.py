@@ -155,6 +155,8 @@ def _compare(op: stablehlo.CompareOp, scope: Scope) -> Expression:
     symbol = _COMPARISONS[op.comparison_direction.data]
     if dtype_of(op.lhs).kind == "b" and holds(op.rhs, number=symbol == "==") and symbol in ("==", "!="):
         return scope.of(op.lhs)
+    if (matrix := _matrix_of_places(op.result, "jnp.bool_", scope)) is not None:
+        return matrix
     kind = op.compare_type.data if op.compare_type is not None else ComparisonType.NOTYPE
     if op.lhs is op.rhs and symbol == "!=":
         return call("jnp.isnan", scope.of(op.lhs))
@@ -183,8 +185,8 @@ def _clamp(op: stablehlo.ClampOp, scope: Scope) -> Expression:
 
 def _convert(op: stablehlo.ConvertOp, scope: Scope) -> Expression:
     dtype = dtype_of(op.result)
-    if _is_diagonal(op.operand, scope):
-        return call("jnp.eye", *map(str, shape(op.result.type)), dtype=dtype_text(dtype))
+    if (matrix := _matrix_of_places(op.operand, dtype_text(dtype), scope)) is not None:
+        return matrix
     value = scope.of(op.operand)
     if dtype_of(op.operand) == dtype:
         return value
@@ -193,14 +195,22 @@ def _convert(op: stablehlo.ConvertOp, scope: Scope) -> Expression:
     return method(value, "astype", dtype_text(dtype))
 
 
-def _is_diagonal(value: SSAValue, scope: Scope) -> bool:
-    """Return whether a matrix tells where its row and its column are equal."""
+_MATRICES = {ComparisonDirection.EQ: "jnp.eye", ComparisonDirection.GE: "jnp.tri"}
+"""The matrix that is true where its row compares so with its column."""
+
+
+def _matrix_of_places(value: SSAValue, dtype: str, scope: Scope) -> Expression | None:
+    """Return the identity or the lower triangle if `value` is a comparison of rows and columns; else None."""
     compare = scope.definition(value)
-    if not isinstance(compare, stablehlo.CompareOp) or compare.comparison_direction.data is not ComparisonDirection.EQ:
-        return False
+    if not isinstance(compare, stablehlo.CompareOp):
+        return None
     counts = [scope.definition(_without_zero(operand, scope)) for operand in compare.operands]
     dims = [count.iota_dimension.value.data for count in counts if isinstance(count, stablehlo.IotaOp)]
-    return dims == [0, 1] and len(shape(value.type)) == len(dims)
+    function = _MATRICES.get(compare.comparison_direction.data)
+    sizes = shape(value.type)
+    if function is None or dims != [0, 1] or len(sizes) != len(dims):
+        return None
+    return call(function, *map(str, sizes), dtype=dtype)
 
 
 def _without_zero(value: SSAValue, scope: Scope) -> SSAValue:

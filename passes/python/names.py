@@ -92,16 +92,18 @@ def source_line(filename: str, line: int) -> str:
 
 
 @lru_cache(maxsize=2**12)
-def assigned_name(filename: str, line: int) -> str:
-    """Return the variable that a line of a source file assigns; empty if it is no assignment to a single name."""
+def assigned_names(filename: str, line: int) -> Sequence[str]:
+    """Return the variables to which a line of a source file assigns values, several if it unpacks them."""
     text = source_line(filename, line)
     try:
         tree = ast.parse(text).body
     except (SyntaxError, ValueError):
-        match = re.match(r"([A-Za-z_]\w*) = ", text)
-        return match[1] if match else ""
+        match = re.match(r"(\w+(?:, \w+)*) = ", text)
+        return match[1].split(", ") if match else ()
     match tree:
-        case [ast.Assign(targets=[ast.Name(id=name)])] | [ast.AnnAssign(target=ast.Name(id=name))]:
-            return name
+        case [ast.Assign(targets=[target])] | [ast.AnnAssign(target=target)]:
+            parts = target.elts if isinstance(target, ast.Tuple) else [target]
         case _:
-            return ""
+            return ()
+    names = [part.id for part in parts if isinstance(part, ast.Name)]
+    return names if len(names) == len(parts) else ()

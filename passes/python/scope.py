@@ -30,7 +30,7 @@ from sdy.passes.python.expressions import (
 )
 from sdy.passes.python.layers import Layers, layers_of
 from sdy.passes.python.literals import Array, constant, dtype_of, dtype_text, is_listed, known_elements, number
-from sdy.passes.python.names import LibraryCall, LibraryFunction, Names, assigned_name, identifier, place_of
+from sdy.passes.python.names import LibraryCall, LibraryFunction, Names, assigned_names, identifier, place_of
 from sdy.passes.python.ranges import Ranges
 from sdy.passes.python.statements import Statements, is_same_line
 from sdy.passes.spmd.local_module import COLLECTIVES
@@ -51,6 +51,9 @@ _METHODS = (BroadcastInDimOp, ConvertOp, ReduceOp, ReshapeOp, TransposeOp)
 
 _UNKNOWN = 8
 """The length that is expected of an operand that is not written yet."""
+
+_Line = tuple[str, int]
+"""A file and the number of a line."""
 
 Printer = Callable[[Any, "Scope"], Expression | None]
 """A function from an operation to its expression, a tuple if it has several results; None if it wrote statements."""
@@ -84,6 +87,7 @@ class Writer:
     """The operations without an equivalent in JAX, and the reason."""
 
     def __post_init__(self) -> None:
+        self._assigned: dict[Block, Mapping[_Line, Sequence[SSAValue]]] = {}
         self.last_of_pattern = {op: last for last, each in self.patterns.items() for op in each.inside}
         """The last operation of the pattern of each operation in one."""
 
@@ -93,6 +97,23 @@ class Writer:
             if len({layers.get(op) for op in each.inside}) > 1:
                 del self.patterns[last]
         self.last_of_pattern = {op: last for op, last in self.last_of_pattern.items() if last in self.patterns}
+
+    def called(self, op: Operation) -> str:
+        """Return the name of the function of JAX of which `op` is a call, or the last part; empty if it is none."""
+        if (pattern := self.patterns.get(op)) is not None:
+            return pattern.function.name
+        known = self.library.get(op.callee.string_value()) if isinstance(op, CallOp) else None
+        return known.name if known is not None else ""
+
+    def assigned_values(self, block: Block) -> Mapping[_Line, Sequence[SSAValue]]:
+        """Return the values of a block that each source line computes for other lines."""
+        if block not in self._assigned:
+            values: dict[_Line, list[SSAValue]] = {}
+            for value in (result for op in block.ops for result in op.results):
+                if (line := _assigned_at(value)) is not None:
+                    values.setdefault(line, []).append(value)
+            self._assigned[block] = values
+        return self._assigned[block]
 
     def constant(self, values: Array) -> Expression:
         """Return an array: a large one by its name in the file."""
@@ -342,13 +363,15 @@ class Scope:
         return last is not None and [*last.operands] == [value] and self._users(value) == [last]
 
     def _suggested(self, value: SSAValue) -> str:
-        """Return the variable that the source line of `value` assigns, if other lines use `value`."""
-        if not isinstance(value, OpResult) or len(value.op.results) > 1 or _is_gradient(value.op):
-            return ""
-        place = place_of(value.op)
-        if place is None or all(_is_at(use.operation, place) for use in value.uses):
-            return ""
-        return assigned_name(place.filename, place.line)
+        """Return the variable to which the source line of `value` assigns it, if other lines use `value`."""
+        place = _assigned_at(value)
+        names = assigned_names(*place) if place is not None else ()
+        if place is None or len(names) < 2:
+            return names[0] if names else ""
+        assert isinstance(value.owner, Operation)
+        assert value.owner.parent is not None
+        values = self.writer.assigned_values(value.owner.parent)[place]
+        return names[values.index(value) % len(names)] if len(values) % len(names) == 0 else ""
 
     def _default_name(self, value: SSAValue) -> str:
         """Return the name of the operation that defines `value`; a constraint leaves its operand's."""
@@ -356,7 +379,7 @@ class Scope:
             return "value"
         if isinstance(value.op, ShardingConstraintOp | ReshardOp):
             return plain_name(self.of(value.op.operands[0]).text)
-        return identifier(value.op.name.rpartition(".")[2])
+        return identifier((self.writer.called(value.op) or value.op.name).rpartition(".")[2])
 
     def _is_implicit(self, value: SSAValue) -> bool:
         return is_implicit(value, self._parameters, self.writer.broadcasting)
@@ -399,6 +422,16 @@ def tuple_(items: Sequence[Expression]) -> Expression:
 
 def _is_at(op: Operation, place: Location) -> bool:
     return is_same_line(place, place_of(op))
+
+
+def _assigned_at(value: SSAValue) -> _Line | None:
+    """Return the source line that computes `value`, which is the only result of its operation, for other lines."""
+    if not isinstance(value, OpResult) or len(value.op.results) > 1 or _is_gradient(value.op):
+        return None
+    place = place_of(value.op)
+    if place is None or known_elements(value) is not None or all(_is_at(use.operation, place) for use in value.uses):
+        return None
+    return place.filename, place.line
 
 
 def _is_gradient(op: Operation) -> bool:

@@ -63,6 +63,20 @@ def softmax_by_hand(x: jax.Array) -> jax.Array:
     return exponentials / exponentials.sum(1, keepdims=True)
 
 
+def row_of(x: jax.Array) -> jax.Array:
+    return lax.broadcasted_iota("int32", x.shape, 0)
+
+
+def column_of(x: jax.Array) -> jax.Array:
+    return lax.broadcasted_iota("int32", x.shape, 1)
+
+
+def unpacked(x: jax.Array) -> jax.Array:
+    first, second = jnp.sin(x), jnp.cos(x)
+    third, fourth = (jnp.tanh(first - each) for each in (second, x))
+    return jnp.where(third > fourth, third * second, fourth * second)
+
+
 IDIOMS: dict[str, Case] = {
     "softmax": one(lambda x: jax.nn.softmax(x) + 1, X, "return jax.nn.softmax(x, axis=1) + 1.0"),
     "softmax, first dimension": one(lambda x: jax.nn.softmax(x, 0), X, "return jax.nn.softmax(x, axis=0)"),
@@ -126,6 +140,9 @@ IDIOMS: dict[str, Case] = {
     "sums of elements": two(lambda x, i: x.at[i, i + 1].add(2.0), X, PLACES, "x.at[i, add].add("),
     "every pair of rows and columns": two(lambda x, i: x[i[:, None], i], X, PLACES, "x.at["),
     "identity": one(lambda x: x @ jnp.eye(6), X, "return x @ jnp.eye(6, 6, dtype=jnp.float32)"),
+    "lower triangle": one(
+        lambda x: jnp.where(row_of(x) >= column_of(x), x, -x), X, "jnp.where(jnp.tri(4, 6, dtype=jnp.bool_), x"
+    ),
     "powers": two(lambda x, y: jnp.abs(x) ** y, X, Y, "return jnp.power(jnp.abs(x), y)"),
     "powers of a number": one(lambda x: 2.0**x, X, "return jnp.power(2.0, x)"),
     "loop to a computed bound": two(
@@ -155,6 +172,9 @@ IDIOMS: dict[str, Case] = {
     ),
     "algorithm of three products": two(
         lambda x, y: jnp.einsum("ab,cb->ac", x, y, precision="BF16_BF16_F32_X3"), X, Y, "BF16_BF16_F32_X3"
+    ),
+    "variables that are unpacked": one(
+        unpacked, X, "return jnp.where(third > fourth, third * second, fourth * second)"
     ),
     "returned tuple": one(lambda x: lax.scan(lambda c, r: (c + r, c), x[0], x), X, "return lax.scan("),
 }
@@ -266,6 +286,7 @@ OTHERS: dict[str, Case] = {
         "dynamic_slice_in_dim(x, i[0], 1)",
     ),
     "branches by an integer": two(lambda x, p: lax.switch(p, [jnp.sin, jnp.cos], x), X, -1, "lax.cond"),
+    "upper triangle": one(lambda x: jnp.where(row_of(x) <= column_of(x), x, -x), X, "jnp.tri"),
     "diagonal above": one(lambda x: x @ jnp.eye(6, k=1), X, "jnp.eye"),
     "loop to a bound that changes": two(
         lambda x, n: lax.while_loop(lambda c: c[0] < c[1], lambda c: (c[0] + 1, c[1] - 1, c[2] * 2), (0, n, x)),
