@@ -99,7 +99,7 @@ class Writer:
         self.last_of_pattern = {op: last for op, last in self.last_of_pattern.items() if last in self.patterns}
 
     def called(self, op: Operation) -> str:
-        """Return the name of the function of JAX of which `op` is a call, or the last part; empty if it is none."""
+        """Return the name of JAX's function whose call `op` is or ends, or an empty string without one."""
         if (pattern := self.patterns.get(op)) is not None:
             return pattern.function.name
         known = self.library.get(op.callee.string_value()) if isinstance(op, CallOp) else None
