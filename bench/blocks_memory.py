@@ -4,7 +4,8 @@
 
 Each argument that grows has `--megabytes` MiB and is a file; the result is a Zarr array. The limit holds if the peak is
 at most the limit, the peak of a run with arguments of 64 KiB, and 10 %. With `--cluster`, the peak is that of the
-larger of two worker processes of a Dask cluster. The folder of temporary files must have room for the arguments and
+larger of two worker processes of a Dask cluster, which spill values between tasks at the limit and the peak
+of the small run. The folder of temporary files must have room for the arguments and
 twice the results.
 """
 
@@ -27,6 +28,9 @@ from process_memory import MOST, memory
 
 _SMALL = 2**16
 """The bytes of the arguments of the run whose peak is that of the libraries."""
+
+_SPILL = 0.7
+"""The part of the memory limit of a worker that its process takes when it spills, by default."""
 
 _WRITTEN = 2**22
 """The elements of an argument that are written at once."""
@@ -144,26 +148,32 @@ def main() -> None:
     parser.add_argument("--limits", type=int, nargs="*", default=[64, 256], help="memory limits in MiB")
     parser.add_argument("--cluster", action="store_true", help="measure two workers of a Dask cluster")
     parser.add_argument("--one", type=int, help="bytes of the arguments of a program to run in this process")
+    parser.add_argument("--worker-megabytes", type=float, help="memory limit in MiB of the workers of `--one`")
     parser.add_argument("programs", nargs="*", default=list(PROGRAMS))
     options = parser.parse_args()
     if options.one:
         with tempfile.TemporaryDirectory() as folder:
-            run = _on_cluster if options.cluster else _here
-            print(json.dumps(run(options.programs[0], options.one, options.limits[0], Path(folder))))
+            arguments = options.programs[0], options.one, options.limits[0], Path(folder)
+            found = _on_cluster(*arguments, options.worker_megabytes) if options.cluster else _here(*arguments)
+            print(json.dumps(found))
         return
     print("| program | limit, MiB | empty run, MiB | peak, MiB | of the allowed | seconds |")
     print("| --- | --: | --: | --: | --: | --: |")
     for name in options.programs:
         empty, _ = _measured(name, _SMALL, options.limits[0], options.cluster)
         for limit in options.limits:
-            peak, seconds = _measured(name, options.megabytes * 2**20, limit, options.cluster)
+            size, of_worker = options.megabytes * 2**20, (limit + empty) / _SPILL
+            peak, seconds = _measured(name, size, limit, options.cluster, of_worker)
             allowed = 1.1 * (limit + empty)
             print(f"| {name} | {limit} | {empty:.0f} | {peak:.0f} | {peak / allowed:.2f} | {seconds:.0f} |", flush=True)
 
 
-def _measured(name: str, size: int, limit: int, is_cluster: bool) -> tuple[float, float]:
+def _measured(
+    name: str, size: int, limit: int, is_cluster: bool, of_worker: float | None = None
+) -> tuple[float, float]:
     """Return the peak memory in MiB and the seconds of a program in a process of its own."""
     words = [sys.executable, __file__, "--one", str(size), "--limits", str(limit), *["--cluster"] * is_cluster]
+    words += [] if of_worker is None else ["--worker-megabytes", str(of_worker)]
     found = subprocess.run([*words, "--", name], stdout=subprocess.PIPE, text=True, check=True)
     peak, seconds = json.loads(found.stdout.splitlines()[-1])
     return peak, seconds
@@ -178,14 +188,20 @@ def _here(name: str, size: int, limit: int, folder: Path) -> tuple[float, float]
     return memory(MOST), time.perf_counter() - start
 
 
-def _on_cluster(name: str, size: int, limit: int, folder: Path) -> tuple[float, float]:
+def _on_cluster(name: str, size: int, limit: int, folder: Path, of_worker: float | None) -> tuple[float, float]:
     from distributed import Client, LocalCluster
 
     import sdy
 
     arguments = _write_arguments(name, size, folder)
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            dashboard_address=None,
+            memory_limit="auto" if of_worker is None else int(of_worker * 2**20),
+            local_directory=str(folder),
+        ) as cluster,
         Client(cluster) as client,
     ):
         start = time.perf_counter()

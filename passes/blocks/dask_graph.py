@@ -29,7 +29,7 @@ from sdy.passes.blocks.graph import (
     regions_read,
     tensors_read,
 )
-from sdy.passes.blocks.kernel import run_program
+from sdy.passes.blocks.kernel import release_operands, run_program
 from sdy.passes.blocks.reading import read_chunks, read_region
 from sdy.passes.blocks.result_store import ResultStore
 from sdy.passes.blocks.schedule import check_arguments
@@ -254,6 +254,7 @@ class _Recipe:
 def _compute(
     program: ShardProgram | None, recipe: _Recipe, offsets: Sequence[int], *chunks: Array | ArrayReader
 ) -> list[Array]:
+    release_operands()
     operands = recipe.operands(chunks)
     if program is None:
         return [np.array(operand) for operand in operands]

@@ -50,7 +50,8 @@ def run(
             module.
         *arguments: The arguments: arrays of NumPy, JAX, Zarr or Dask, or paths of `.npy` files or Zarr arrays; pytrees
             of them for a function.
-        memory: The memory limit in bytes, or as text such as `64M`; of each worker with `scheduler`.
+        memory: The memory limit in bytes, or as text such as `64M`. With `scheduler`, it determines the size of blocks;
+            workers spill chunks to files at their own limits.
         scheduler: A `distributed.Client`, or the address of a scheduler with `store`; None runs in this process.
         store: Folder of a Zarr group to write the results to, as `result0` and so on. A run that was interrupted goes
             on from the chunks that are stored there.
