@@ -2,8 +2,8 @@
 
     python bench/blocks.py --size 4096 --chunk 128
 
-Each program runs in this process. dask.array and cubed have chunks of `--chunk` squared elements; a block takes four
-times the bytes of a chunk: for two operands, a result and a value in between.
+Each program runs in this process. dask.array and cubed have chunks of `--chunk` squared elements; a block takes five
+times the bytes of a chunk: for two operands of a product, the sum before, the product, and the sum.
 """
 
 # Dask, Zarr and JAX are only partly typed.
@@ -54,7 +54,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", type=int, default=4096)
     parser.add_argument("--chunk", type=int, default=128)
-    parser.add_argument("--block-bytes", type=int, default=0, help="bytes of a block (default: 4 chunks)")
+    parser.add_argument("--block-bytes", type=int, default=0, help="bytes of a block (default: 5 chunks)")
     parser.add_argument("--memory", type=int, default=2**30)
     parser.add_argument("--cubed", action="store_true", help="run cubed, too, if it is installed")
     parser.add_argument("programs", nargs="*", default=list(PROGRAMS))
@@ -70,7 +70,7 @@ def main() -> None:
 def _blocks(program: Callable[[Any, Any, Any], Any], x: Any, options: argparse.Namespace) -> str:
     start = time.process_time()
     module = sdy.from_jax(jax.jit(lambda x, y: program(jnp, x, y), keep_unused=True), x, x)
-    limit = options.block_bytes or 4 * x.itemsize * options.chunk**2
+    limit = options.block_bytes or 5 * x.itemsize * options.chunk**2
     fit_blocks(module, limit)
     graph = block_graph(module, within(limit))
     _, statistics = run(graph, [x, x], options.memory)

@@ -95,17 +95,17 @@ def fit_blocks(module: ModuleOp, limit: int) -> None:
 def _fit(block: Block, limit: int) -> None:
     op = block.first_op
     while op is not None:
-        previous = op.prev_op
+        previous, following = op.prev_op, op.next_op
         rewrite = _REWRITES.get(type(op))
         if rewrite is not None and _is_static(op):
             size = smallest_block_bytes(op)
             if size > limit:
                 rewrite(op, size, limit)
+                if op.parent is not block:  # Fit what replaces it.
+                    following = block.first_op if previous is None else previous.next_op
             elif isinstance(op, DotOp | DotGeneralOp):
                 accumulate_if_faster(op, limit)
-        is_kept = op.parent is block
-        following = block.first_op if previous is None else previous.next_op
-        op = op.next_op if is_kept else following
+        op = following
 
 
 def smallest_block_bytes(op: Operation) -> int:
