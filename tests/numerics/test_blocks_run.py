@@ -10,8 +10,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import dask.array
@@ -328,3 +330,34 @@ def test_a_cluster(tmp_path: Path) -> None:
         assert np.allclose(stored["product"][...], np.tanh(x @ y), atol=1e-5)
         assert np.allclose(stored["sums"][0][...], x.sum(0), atol=1e-4)
         assert sdy_blocks([str(program), "--memory-limit", "32K", "--check", "--scheduler", address]) == 0
+
+
+@large
+def test_two_programs_while_a_worker_is_killed(tmp_path: Path) -> None:
+    distributed: Any = pytest.importorskip("distributed")
+    x, y = f32(2048, 1024), f32(1024, 512)
+    np.save(tmp_path / "x.npy", x)
+    results: dict[str, Any] = {}
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, local_directory=str(tmp_path)
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+
+        def run(name: str, function: Any) -> None:
+            results[name] = sdy.blocks.run(
+                function, tmp_path / "x.npy", y, memory="2M", scheduler=client, store=tmp_path / f"{name}.zarr"
+            )
+
+        functions = {"tanh": lambda x, y: jnp.tanh(x @ y), "softmax": lambda x, y: jax.nn.softmax(x, 0) @ y}
+        threads = [Thread(target=run, args=each) for each in functions.items()]
+        for thread in threads:
+            thread.start()
+        while not any((tmp_path / f"{name}.zarr" / "result0" / "c").exists() for name in functions):
+            time.sleep(0.05)
+        os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+        for thread in threads:
+            thread.join()
+    for name, function in functions.items():
+        assert np.allclose(results[name][...], function(x, y), atol=1e-3)
