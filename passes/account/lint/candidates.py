@@ -25,7 +25,11 @@ from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.auto.state import find_state
 from sdy.passes.common.argument_names import given_name
 from sdy.passes.common.properties import is_elementwise
+from sdy.rules.registry import sharding_rule
 from sdy.stablehlo.control_flow import ReturnOp, WhileOp
+
+_MOST_ALONE = 3
+"""Number of layers with one layout in which the argument of a single one is sharded differently."""
 
 
 class Candidates:
@@ -70,7 +74,7 @@ class Candidates:
         constraints = self._constraints_like(argument, before)
         alike, layers = self._all_with_state(self.alike(argument)), self.in_layers(argument)
         of_layout = self._of_layout(argument) if any(before) else alike
-        one = self.with_state(argument)
+        one = layers if self._is_of_many(argument) else self.with_state(argument)
         groups: list[tuple[list[BlockArgument], list[Constraint]]]
         groups = [
             (alike, constraints),
@@ -100,7 +104,7 @@ class Candidates:
         constraint = Constraint.of(op, before)
         dims = [wanted] if wanted is not None else []
         given = _given(op.input, before)
-        dims += [given, *_parts(given), *_taken(op.result, before), None]
+        dims += [given, *_of_operands(op.input, before), *_parts(given), *_taken(op.result, before), None]
         dims += [*self.moved(op.result, before), *self._elsewhere(op.result, before, given)]
         return [Cure((ChangeConstraint(constraint, new),)) for new in dict.fromkeys(dims) if new != before]
 
@@ -202,6 +206,11 @@ class Candidates:
     def siblings(self, argument: BlockArgument) -> list[BlockArgument]:
         """Return the arguments with the same path in other layers, and this one."""
         return self._by_pattern.get(self.pattern(argument), [argument])
+
+    def _is_of_many(self, argument: BlockArgument) -> bool:
+        """Return whether many layers have an argument with its layout: a fix of one would make it differ from them."""
+        alike = [each for each in self.siblings(argument) if self._dims[each] == self._dims[argument]]
+        return len(alike) > _MOST_ALONE
 
     @property
     def families(self) -> Iterable[Sequence[BlockArgument]]:
@@ -347,6 +356,28 @@ def _given(value: SSAValue, before: Dims) -> Dims:
         same = [operand for operand in operands if operand.type == value.type]
         at = next((operand for operand in same if value_dims(operand) != before), same[0] if same else None)
     return before if at is None else value_dims(at)
+
+
+def _of_operands(value: SSAValue, before: Dims) -> Iterator[Dims]:
+    """Yield a layout with the axes that operands give the dimensions of a value that `before` does not split.
+
+    They are those of the operation that computes the value, or what it is computed from elementwise.
+    """
+    op = value.owner
+    while isinstance(op, Operation) and is_elementwise(op):
+        op = next((each.owner for each in op.operands if each.type == value.type), None)
+    rule = sharding_rule(op) if isinstance(op, Operation) else None
+    factors = rule.results[0] if rule and len(rule.results) == 1 and len(rule.results[0]) == len(before) else ()
+    operands = zip(op.operands, rule.operands, strict=True) if isinstance(op, Operation) and rule else ()
+    given = {own: axes for each, mapping in operands for own, axes in zip(mapping, value_dims(each), strict=True)}
+    dims = [*before]
+    for index, own in enumerate(factors):
+        axes = given.get(own, ())
+        used = [axis for each in dims for axis in each]
+        if not dims[index] and not any(axis.overlaps(each) for axis in axes for each in used):
+            dims[index] = axes
+    if tuple(dims) != before:
+        yield tuple(dims)
 
 
 def _taken(value: SSAValue, before: Dims) -> Iterator[Dims]:

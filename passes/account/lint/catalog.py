@@ -121,7 +121,7 @@ def _rule(module: ModuleType, fix: FixThresholds | None = None, **fields: Any) -
 _RULES = (
     _rule(
         siblings_differ,
-        FixThresholds(slower=0.1),
+        FixThresholds(slower=0.1, growth=0.15, traded=16),
         needs_cure=True,
         is_unmeasured=True,
         saves_arguments=True,
@@ -151,7 +151,7 @@ _RULES = (
     _rule(gather_before_custom_call),
     _rule(chunks_cross_devices),
     _rule(sum_of_replicated_state, FixThresholds(share=0.05, part=0.4), needs_cure=True),
-    _rule(sum_over_sharded_state, FixThresholds(share=0.05), needs_cure=True),
+    _rule(sum_over_sharded_state, FixThresholds(share=0.05), needs_cure=True, is_of_time=True),
     _rule(sum_over_sharded_operand, FixThresholds(share=0.2, part=0.75), needs_cure=True),
     _rule(exchange_along_dimension, FixThresholds(share=0.2, part=0.75), needs_cure=True),
     _rule(carry_changes_layout),
@@ -159,11 +159,11 @@ _RULES = (
     _rule(misplaced_constraint, FixThresholds(share=0.05), needs_cure=True),
     _rule(conflict_by_order, FixThresholds(share=0.05, time_share=0.15, many_large=8, part=0.2, slower=0.03)),
     _rule(reshard_through_replication),
-    _rule(costly_constraint, FixThresholds(share=0.3, time_share=0.08, slower=0.0), needs_cure=True),
+    _rule(costly_constraint, FixThresholds(share=0.3, time_share=0.08, slower=0.0, growth=0.15), needs_cure=True),
     _rule(avoidable_reshard, FixThresholds(share=0.05, part=0.2), needs_cure=True),
     _rule(collective_in_loop),
     _rule(loop_waits_for_rows, least=None),
-    _rule(many_small_collectives, least="many", severity=Severity.REMARK),
+    _rule(many_small_collectives, least="many", severity=Severity.REMARK, is_of_time=True),
     _rule(costly_argument, FixThresholds(faster=0.25), needs_cure=True, is_unmeasured=True, is_last=True),
 )
 """The rules, each with the fields that differ from the defaults of `Rule` and `FixThresholds`."""

@@ -184,8 +184,9 @@ def cost_text(received: float, held: int) -> str:
 
 
 def without_numbers(what: str) -> str:
-    """Replace indices in a problem's text, so that those of all layers are equal: `params[3]` by `params[*]`."""
-    return re.sub(r"\[\d[\d,.]*\]", "[*]", re.sub(r"\b(argument|result) \d+", r"\1 *", what))
+    """Replace numbers of arguments in a problem's text, so that those of all layers are equal: `params['up_3']`."""
+    named = re.sub(r"\bargument \d+ \([^()]*\)", lambda name: re.sub(r"\d+", "*", name[0]), what)
+    return re.sub(r"\[\d[\d,.]*\]", "[*]", re.sub(r"\b(argument|result) \d+", r"\1 *", named))
 
 
 @dataclass(frozen=True)

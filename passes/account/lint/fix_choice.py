@@ -144,8 +144,9 @@ def smallest_part(
 
 
 def _saved(before: Costs, after: Costs) -> float:
-    """Return the bytes and the memory that a fix saves."""
-    return max(before.received - after.received, 0) + max(before.memory - after.memory, 0)
+    """Return the bytes and the memory that a fix saves, at the peak or between steps."""
+    memory = max(before.memory - after.memory, before.arguments - after.arguments, 0)
+    return max(before.received - after.received, 0) + memory
 
 
 def _added(first: Costs, second: Costs) -> float:

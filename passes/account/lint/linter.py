@@ -121,7 +121,7 @@ class _Search:
             edits=_edits(cure),
             compared=after.compared(before),
             received=max(before.received - after.received, 0.0),
-            held=max(before.memory - after.memory, 0) or _argument_bytes(match, before, after),
+            held=max(before.memory - after.memory, _argument_bytes(match, before, after), 0),
             removes=tuple(each.finding for each in folded),
             collectives=_removed(self._original.collectives, self._program).intersection(
                 op for each in (headline, match, *folded) for op in self._explained[each.key]
@@ -250,7 +250,7 @@ def _is_helped(match: Match, trials: Trials) -> bool:
 
 def _uncured(match: Match, trials: Trials) -> Finding:
     """Return the finding of a match that none of the fixes helps, except maybe those that were skipped."""
-    finding = match.finding
+    finding = replace(match.finding, cure=match.worst.cure) if match.rule.is_of_number else match.finding
     if not match.worst.cures or match.program.written is None:
         return finding
     tried = [] if trials.is_empty else ["no other layout that was tried costs less"]

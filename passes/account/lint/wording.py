@@ -10,8 +10,8 @@ from sdy.sharding import TensorSharding
 
 
 def from_to(before: TensorSharding | None, after: TensorSharding | None) -> str:
-    """Format a reshard as `from [{"x"}, {}] to replicated`."""
-    return f"from {format_dims(before)} to {format_dims(after)}"
+    """Format a reshard as `from [{"x"}, {}] to replicated`; as `to replicated` if it is computed in parts."""
+    return f"to {format_dims(after)}" if before == after else f"from {format_dims(before)} to {format_dims(after)}"
 
 
 def sharded_as(sharding: TensorSharding | None) -> str:

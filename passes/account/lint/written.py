@@ -188,7 +188,7 @@ class Costs:
             f"needs {_change(before.memory, self.memory, format_bytes)} of memory",
             f"takes {seconds} (predicted for {escape_line(self.hardware)})",
         ]
-        if self.arguments < before.arguments and self.memory >= before.memory:
+        if before.arguments - self.arguments > max(before.memory - self.memory, 0):
             changes.insert(2, f"holds {_change(before.arguments, self.arguments, format_bytes)} in arguments")
         return f"with it, a device {', '.join(changes[:-1])} and {changes[-1]}"
 

@@ -2,7 +2,8 @@
 
 The rule finds axes over which most of the arithmetic of a step is repeated, or that are named after a batch, but shard
 no argument that is data: one of integers, or an operand of a product, though not of one with an activation, as
-parameters are. It tries to shard their first dimension, or another one.
+parameters are. It tries to shard their first dimension, or another one. And it finds data whose first dimension
+lacks axes that shard the equally long one of other data: the items of two towers, the masks of images.
 
 Before::
 
@@ -14,13 +15,14 @@ After::
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.utils.type import get_element_type_or_self
 
-from sdy.axes import AxisRef
+from sdy.axes import Axes, AxisRef
+from sdy.dialect.axis_syntax import axes_text
 from sdy.dialect.shardings import get_sharding
 from sdy.ir.shapes import is_static_tensor, shape_of
 from sdy.passes.account.lint.candidates import Candidates, tree
@@ -51,6 +53,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
     data = data_arguments(program)
     used = {axis.name for arguments in data.values() for each in arguments for axis in _all_axes(each)}
     candidates = Candidates(program)
+    yield from _unlike_others(program, candidates, [each for arguments in data.values() for each in arguments])
     for name, size in program.mesh.axes:
         if size == 1 or name in used or not shares or (shares[name] < MOST_REPEATED and name not in _BATCH_AXES):
             continue
@@ -59,14 +62,51 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             edits = tuple(candidates.shard(each, _with(each, index, AxisRef(name))) for each in arguments)
             before = value_dims(arguments[0])[index]
             constraints = candidates.with_batch_axis(before, AxisRef(name)) if before and not index else []
+            repeated = f", along which devices repeat {shares[name]:.0%} of the arithmetic"
             yield Suspicion(
                 arguments[0],
-                f'dimension {index} of {names} is not sharded over axis "{name}", along which devices repeat '
-                f"{shares[name]:.0%} of the arithmetic",
+                f'dimension {index} of {names} is not sharded over axis "{name}"'
+                + (repeated if shares[name] >= MOST_REPEATED else ""),
                 "",
                 held=program.thresholds.large,
                 cures=[*dict.fromkeys((Cure((*edits, *constraints)), Cure(edits)))],
             )
+
+
+def _unlike_others(
+    program: LintedProgram, candidates: Candidates, data: Sequence[BlockArgument]
+) -> Iterator[Suspicion]:
+    """Find data whose first dimension lacks axes that shard the equally long one of other data."""
+    lengths: dict[int, list[BlockArgument]] = {}
+    for each in data:
+        lengths.setdefault(shape_of(each)[0], []).append(each)
+    for alike in lengths.values():
+        other = max(alike, key=lambda each: len(value_dims(each)[0]))
+        axes = value_dims(other)[0]
+        arguments = [each for each in alike if _lacks(value_dims(each), axes)]
+        if not arguments:
+            continue
+        names = several([program.names[each.index] for each in arguments])
+        yield Suspicion(
+            arguments[0],
+            f"dimension 0 of {names} is not sharded over {axes_text(axes)}, which shards that of "
+            f"{program.names[other.index]}",
+            "",
+            held=program.thresholds.large,
+            cures=[Cure(tuple(candidates.shard(each, (axes, *value_dims(each)[1:])) for each in arguments))],
+        )
+
+
+def _lacks(dims: Dims, axes: Axes) -> bool:
+    """Return whether the first dimension lacks some last ones of `axes`, which shard no other dimension."""
+    first, *others = dims
+    lacking = axes[len(first) :]
+    used = [each for own in others for each in own]
+    return (
+        bool(lacking)
+        and first == axes[: len(first)]
+        and not any(each.overlaps(axis) for axis in lacking for each in used)
+    )
 
 
 def repeated_arithmetic(program: LintedProgram) -> dict[str, float]:

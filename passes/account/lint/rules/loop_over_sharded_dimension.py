@@ -23,15 +23,15 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from sdy.axes import AxisRef
 from sdy.dialect.axis_syntax import axes_text
-from sdy.ir.shapes import rank, shape_of
+from sdy.ir.shapes import is_static_tensor, rank, shape_of
 from sdy.ir.walking import operations_of
 from sdy.passes.account.causes import Purpose
 from sdy.passes.account.collectives import Collective
 from sdy.passes.account.lint.candidates import Candidates
-from sdy.passes.account.lint.edits import Cure, value_dims
+from sdy.passes.account.lint.edits import Cure, Dims, value_dims
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
-from sdy.passes.account.name_lists import joined
+from sdy.passes.account.name_lists import several
 from sdy.passes.common.loops import carried_unchanged
 from sdy.stablehlo.control_flow import WhileOp
 from sdy.stablehlo.slicing import DynamicSliceOp, DynamicUpdateSliceOp, SliceOp
@@ -54,7 +54,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
                 walked = _Walked(begin, collectives, ordered)
                 alike.setdefault((index, axes), []).append(walked)
         for (index, axes), together in alike.items():
-            yield _suspicion(program, loop, "a loop walks over", index, axes, together)
+            yield _suspicion(program, candidates, loop, "a loop walks over", index, axes, together)
     yield from _unrolled(program, candidates)
 
 
@@ -77,7 +77,7 @@ def _unrolled(program: LintedProgram, candidates: Candidates) -> Iterator[Suspic
             first.setdefault(axes, slices[0])
             alike.setdefault(axes, []).append(_Walked(value, collectives, candidates.of_value(value)))
     for axes, together in alike.items():
-        yield _suspicion(program, first[axes], "a Python loop walks over", 0, axes, together)
+        yield _suspicion(program, candidates, first[axes], "a Python loop walks over", 0, axes, together)
 
 
 def _is_leading_part(op: Operation) -> bool:
@@ -104,6 +104,7 @@ class _Walked(NamedTuple):
 
 def _suspicion(
     program: LintedProgram,
+    candidates: Candidates,
     at: Operation,
     what: str,
     index: int,
@@ -111,22 +112,47 @@ def _suspicion(
     together: Sequence[_Walked],
 ) -> Suspicion:
     """Return one match for the tensors that a loop walks over along the same axes, such as the weights of layers."""
-    begin, _, cures = max(together, key=lambda each: sum(collective.bytes for collective in each.collectives))
+    largest = max(together, key=lambda each: sum(collective.bytes for collective in each.collectives))
+    begin, _, cures = largest
     collectives = dict.fromkeys(each for walked in together for each in walked.collectives)
-    names = joined([f"{program.called(each.begin)}, {each.begin.type}" for each in together])
+    names = several([*dict.fromkeys(program.called(each.begin) for each in (largest, *together))])
     # The fixes of each tensor are in the same order.
     of_all = zip(*(each.cures for each in together), strict=False) if len(together) > 1 else ()
     joint = [Cure(tuple(dict.fromkeys(edit for cure in each for edit in cure.edits))) for each in of_all]
     return Suspicion(
         begin if isinstance(begin.owner, Operation) else at,
-        f"{what} dimension {index} of {names}, which {axes_text(axes)} shards: devices receive the parts of "
-        "the others and compute alike",
+        f"{what} dimension {index} of {names}, {begin.type}, which {axes_text(axes)} shards: devices receive the parts "
+        "of the others and compute alike",
         "",
         [GivenBy(begin, axes)],
         received=sum(each.bytes for each in collectives),
         collectives=[each.op for each in collectives],
-        cures=[*dict.fromkeys((*joint, *cures))],
+        cures=[*dict.fromkeys((*_of_batch(program, candidates, begin, index, axes), *joint, *cures))],
     )
+
+
+def _of_batch(
+    program: LintedProgram, candidates: Candidates, begin: SSAValue, index: int, axes: Sequence[AxisRef]
+) -> Iterator[Cure]:
+    """Yield the layouts that split one other dimension in all arguments that have the one that the loop walks over."""
+    size = shape_of(begin)[index]
+    alike = [
+        each
+        for each in program.main.args
+        if is_static_tensor(each.type) and shape_of(each)[index : index + 1] == (size,)
+        if value_dims(each)[index] == axes
+    ]
+    for other in range(min((rank(each.type) for each in alike), default=0)):
+        dims = {each: _moved(candidates, each, index, other) for each in alike}
+        if len(alike) > 1 and None not in dims.values():
+            yield Cure(tuple(candidates.shard(each, new) for each, new in dims.items()))
+
+
+def _moved(candidates: Candidates, argument: BlockArgument, index: int, other: int) -> Dims | None:
+    """Return the layout of an argument with the axes of one dimension moved to another one; None if there is none."""
+    before = value_dims(argument)
+    moved = (dims for dims in candidates.moved(argument, before) if not dims[index])
+    return next((dims for dims in moved if dims[other] == (*before[other], *before[index])), None)
 
 
 def _cures(candidates: Candidates, value: SSAValue) -> Iterator[Cure]:

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 
 from xdsl.ir import SSAValue
 
+from sdy.axes import AxisRef
 from sdy.diagnostics import location_of
 from sdy.dialect.ops import ManualComputationOp, ReshardOp
 from sdy.ir.walking import operations_of
@@ -24,8 +25,9 @@ from sdy.passes.account.lint.body_edits import FreeManualAxes
 from sdy.passes.account.lint.edits import Cure
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
-from sdy.passes.account.lint.wording import quoted_axes, spec_of
+from sdy.passes.account.lint.wording import quoted_axes, spec
 from sdy.sharding import TensorSharding
+from sdy.stablehlo.collectives import AllGatherOp
 
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
@@ -44,12 +46,21 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
         named = [axis.name for sharding in _shardings(manual) for dim in sharding.dims for axis in dim.axes]
         free = tuple(axis for axis in manual.manual_axes.data if axis not in named)
         kept = tuple(axis for axis in manual.manual_axes.data if axis in named)
-        where, example = location_of(manual), spec_of(_shardings(manual)[[*manual.operands].index(tensors[0])])
+        where = location_of(manual)
+        position = [*manual.operands].index(tensors[0])
+        needed = manual.in_shardings.data[position].dim_axes
+        of_operand = next(alike for operand, alike in found if operand is tensors[0])
+        gathered = {
+            each.op.all_gather_dim.value.data: each.axes for each in of_operand if isinstance(each.op, AllGatherOp)
+        }
+        added = (map(AxisRef, gathered.get(index, ())) for index in range(len(needed)))
+        given = spec([(*own, *more) for own, more in zip(needed, added, strict=True)])
+        several = f" and {len(tensors) - 1:,} others" if len(tensors) > 1 else ""
         yield Suspicion(
             manual,
-            f"jax.shard_map gathers {len(tensors):,} of its operands over {quoted_axes(axes)}: its in_specs, such as "
-            f"{example}, do not name the axes that shard them",
-            "name the axes in in_specs",
+            f"jax.shard_map gathers operand {position}, {program.called(tensors[0])}, {tensors[0].type},{several} over "
+            f"{quoted_axes(axes)}: its spec {spec(needed)} in in_specs does not name the axes that can shard it",
+            f"let the body take its part of operand {position}, with the spec {given} in in_specs",
             [GivenBy(tensor) for tensor in tensors[:1]],
             received=sum(each.bytes for each in collectives),
             collectives=[each.op for each in collectives],

@@ -18,17 +18,20 @@ After::
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from xdsl.ir import Attribute, Block, Operation
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from sdy.diagnostics import Location
 from sdy.ir.fast_access import operands_of
 from sdy.passes.account.collectives import Collective
+from sdy.passes.account.lint.candidates import Candidates
+from sdy.passes.account.lint.edits import Cure, value_dims
 from sdy.passes.account.lint.findings import Suspicion
 from sdy.passes.account.lint.places import python_line
 from sdy.passes.account.lint.program import LintedProgram
 from sdy.passes.account.lint.wording import quoted_axes
 from sdy.passes.common.loops import arguments_behind, loop_trips, values_behind
 from sdy.passes.common.properties import value_bytes
+from sdy.stablehlo.broadcast import BroadcastInDimOp
 from sdy.stablehlo.control_flow import WhileOp
 
 _HUNDREDS = 4
@@ -52,26 +55,52 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             # A line of another program than a Python file is one operation: equal ones stand for it.
             where = python_line(program.place(op)) or (op.name, each.op.results[0].type)
             kinds.setdefault((each.kind, each.axes, where, each.op.parent), []).append(each)
-    by_line: set[Collective] = set()
+    by_line: dict[tuple[str, tuple[str, ...]], list[Collective]] = {}
     many = {
         key: alike
         for key, alike in kinds.items()
         if _are_many(alike, program.thresholds.many * (_HUNDREDS if key[0] == "all-reduce" else 1))
     }
-    for ((kind, axes, where, _), alike), together in zip(many.items(), _independent([*many.values()]), strict=True):
-        if together and program.seconds({each.op for each in together}) >= _LEAST_TIME * program.costs.seconds:
-            by_line.update(together)
-            yield Suspicion(
-                where if isinstance(where, Location) else alike[0].source or alike[0].op,
-                f"independent small {kind}s over {quoted_axes(axes)} run one by one",
-                "stack their operands into one tensor, so that one collective suffices",
-                received=sum(each.bytes for each in together),
-                times=sum(each.times for each in together),
-                collectives=[each.op for each in together],
-                cause=(kind, axes),
-            )
-    others = [each for alike in kinds.values() for each in alike if each not in by_line]
+    lines = [
+        (line, together)
+        for line, together in zip(many.items(), _independent([*many.values()]), strict=True)
+        if together and program.seconds({each.op for each in together}) >= _LEAST_TIME * program.costs.seconds
+    ]
+    for ((kind, axes, *_), _), together in lines:
+        by_line.setdefault((kind, axes), []).extend(together)
+    for ((kind, axes, where, _), alike), together in lines:
+        yield Suspicion(
+            where if isinstance(where, Location) else alike[0].source or alike[0].op,
+            f"independent small {kind}s over {quoted_axes(axes)} run one by one",
+            "stack their operands into one tensor, so that one collective suffices",
+            received=sum(each.bytes for each in together),
+            times=sum(each.times for each in together),
+            collectives=[each.op for each in together],
+            cures=_replicated(program, by_line[kind, axes]),
+            cause=(kind, axes),
+        )
+    explained = {each for together in by_line.values() for each in together}
+    others = [each for alike in kinds.values() for each in alike if each not in explained]
     yield from _anywhere(program, others)
+
+
+def _replicated(program: LintedProgram, collectives: Sequence[Collective]) -> Sequence[Cure]:
+    """Return the fix that replicates the small arguments that are gathered; none for other tensors."""
+    candidates, arguments = Candidates(program), dict[BlockArgument, None]()
+    for each in collectives if collectives[0].kind == "all-gather" else ():
+        origin = each.cause and each.cause.tensor and _origin(program, each.cause.tensor)
+        if not isinstance(origin, BlockArgument) or origin.owner is not program.main.body.block:
+            return ()
+        arguments.update(dict.fromkeys(candidates.with_state(origin)))
+    edits = tuple(candidates.shard(each, ((),) * len(value_dims(each))) for each in arguments)
+    return [Cure(edits)] if edits else []
+
+
+def _origin(program: LintedProgram, value: SSAValue) -> SSAValue:
+    """Return the value that a value is moved or broadcast from."""
+    *_, origin = program.use_def.trace(value)
+    owner = origin.owner
+    return _origin(program, owner.operands[0]) if isinstance(owner, BroadcastInDimOp) else origin
 
 
 def _are_many(alike: Sequence[Collective], least: int) -> bool:
@@ -119,6 +148,7 @@ def _anywhere(program: LintedProgram, collectives: list[Collective]) -> Iterator
             received=sum(each.bytes for each in left),
             times=len(left),
             collectives=[each.op for each in left],
+            cures=_replicated(program, left),
         )
 
 

@@ -70,13 +70,18 @@ def _often(largest: Collective) -> str:
 
 
 def _cures(program: LintedProgram, candidates: Candidates, state: Dimension) -> Iterator[Cure]:
-    """Yield layouts that split another dimension, first those with the other tensors of the factor left open."""
+    """Yield layouts that split another dimension, first those with the other tensors of the factor left open.
+
+    That of a state which a loop begins with zeros is split as weights are: other layouts of these are tried.
+    """
     traced = [*program.use_def.trace(state.tensor)]
     argument = next((each for each in traced if isinstance(each, BlockArgument) and _is_main(program, each)), None)
     if isinstance(argument, BlockArgument):
         yield from moved_alike(program, candidates, argument, state)
     for value in traced:
         yield from candidates.of_value(value) or candidates.of_result(value)
+    if argument is None:
+        yield from candidates.of_origins(state.tensor)
 
 
 def _is_main(program: LintedProgram, value: SSAValue) -> bool:

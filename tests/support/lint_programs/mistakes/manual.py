@@ -384,6 +384,5 @@ MISTAKES: dict[str, Mistake] = {
     "hundreds of sharded scales": Mistake(
         "many-small-collectives",
         Written(many_gathers, ([tensor(1024, split=P("data"))] * 160, DATA), mesh=EIGHT),
-        has_cure=False,
     ),
 }
