@@ -21,6 +21,7 @@ from sdy.ir.shapes import rank, shape_of, tensor_of
 from sdy.ir.walking import operations, operations_of
 from sdy.passes.account.lint.edits import Dims, Edit, sharding_with
 from sdy.passes.account.lint.explicit_types import primitive, retyped, written_as
+from sdy.passes.account.lint.gathered_results import gathered_results
 from sdy.passes.account.lint.places import python_line
 from sdy.passes.account.lint.wording import spec
 from sdy.passes.account.name_lists import joined
@@ -352,21 +353,14 @@ class ReturnParts(Edit):
     def apply(self, module: ModuleOp) -> bool:
         is_changed = False
         for op in operations_of(module, ManualComputationOp):
-            if location_of(op) == self.where:
+            for each in gathered_results(op) if location_of(op) == self.where else ():
                 shardings = [*op.out_shardings.data]
-                end = op.body.block.last_op
-                for index, value in enumerate(end.operands if end else ()):
-                    if end is not None and isinstance(gather := value.owner, AllGatherOp):
-                        dimension = gather.all_gather_dim.value.data
-                        dims = [*shardings[index].dims]
-                        axes = (*dims[dimension].axes, *map(AxisRef, self.axes))
-                        dims[dimension] = DimSharding(axes)
-                        shardings[index] = TensorSharding(shardings[index].mesh, tuple(dims))
-                        end.operands[index] = gather.operands[0]
-                        if gather.results[0].first_use is None:
-                            erase(gather)
-                        is_changed = True
+                dims = [*shardings[each.index].dims]
+                dims[each.dimension] = DimSharding((*dims[each.dimension].axes, *map(AxisRef, self.axes)))
+                shardings[each.index] = TensorSharding(shardings[each.index].mesh, tuple(dims))
                 op.properties["out_shardings"] = TensorShardingPerValueAttr.of(tuple(shardings))
+                each.return_parts()
+                is_changed = True
         return is_changed
 
     @property

@@ -64,6 +64,14 @@ def mapped_with_gather(x: jax.Array, w: jax.Array) -> jax.Array:
     return constrained(y, P("data")) @ w + y[0]
 
 
+def mapped_with_gather_and_norm(x: jax.Array, w: jax.Array) -> jax.Array:
+    def local(x: jax.Array) -> jax.Array:
+        y = lax.all_gather(jnp.tanh(x), "data", tiled=True)  # mistake
+        return y / jnp.linalg.norm(y, axis=1, keepdims=True)
+
+    return jax.shard_map(local, in_specs=P("data"), out_specs=P(), check_vma=False)(x) @ w
+
+
 def searched(queries: jax.Array, rows: jax.Array) -> jax.Array:
     """Return the largest products of each query with sharded rows, a few queries after the other."""
 
@@ -380,6 +388,10 @@ MISTAKES: dict[str, Mistake] = {
     ),
     "shard_map whose result is gathered": Mistake(
         "manual-computation-returns-whole", Written(mapped_with_gather, (DATA, tensor(1024, 1024)), mesh=EIGHT)
+    ),
+    "shard_map whose result is computed from gathered rows": Mistake(
+        "manual-computation-returns-whole",
+        Written(mapped_with_gather_and_norm, (DATA, tensor(1024, 1024)), results=P("data"), mesh=EIGHT),
     ),
     "hundreds of sharded scales": Mistake(
         "many-small-collectives",
