@@ -2,7 +2,8 @@
 
 Two operands of an operation shard different dimensions of its result over one axis: the batch, and a dimension of a
 parameter, such as the features of an embedding. The result can have the axis once. If it takes that of the parameter,
-all that follows computes the whole batch. The rule tries a constraint on the first such results.
+all that follows computes the whole batch. The rule tries a constraint on the first such results. Or a constraint that
+follows splits another dimension over the axis: the rule tries to change it.
 
 Before::
 
@@ -21,6 +22,7 @@ from sdy.axes import Axes
 from sdy.dialect.axis_syntax import axes_text
 from sdy.ir.shapes import is_static_tensor
 from sdy.passes.account.lint.body_edits import AddConstraint, Results
+from sdy.passes.account.lint.candidates import Candidates
 from sdy.passes.account.lint.edits import Cure, Dims, value_dims
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
@@ -36,6 +38,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
     data = [argument for arguments in data_arguments(program).values() for argument in arguments]
     batch = {axis.name for argument in data for axis in value_dims(argument)[0]}
     tried: dict[Results, None] = {}
+    candidates = Candidates(program)
     for op in program.operations if batch else ():
         for index, lost, dims in _lost(op, batch):
             result = op.results[index]
@@ -50,7 +53,7 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
                 "",
                 [GivenBy(result)],
                 held=program.thresholds.large,
-                cures=[Cure((AddConstraint(results, dims),))],
+                cures=[*candidates.of_constraints(result, lost), Cure((AddConstraint(results, dims),))],
             )
 
 

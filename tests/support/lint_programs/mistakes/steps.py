@@ -102,6 +102,16 @@ def advantages_loss(params: Any, roll: Any) -> jax.Array:
     return jnp.mean(jax.nn.log_softmax(hidden @ params["policy"])[..., 0] * lax.stop_gradient(targets))
 
 
+def patches_loss(params: Any, images: jax.Array) -> jax.Array:
+    x = jnp.einsum("bhpwqc,pqcd->bhwd", images.reshape(64, 16, 8, 16, 8, 3), params["patch"])
+    x = constrained(jax.nn.gelu(x + 1.0).reshape(64, 256, 512), P(None, "data"))  # mistake
+    for layer in params["layers"]:
+        q, k, v = (jnp.einsum("bsd,dhe->bshe", x, layer[name]) for name in "qkv")
+        weights = jax.nn.softmax(jnp.einsum("bqhe,bkhe->bhqk", q, k))
+        x = x + jnp.einsum("bhqk,bkhe->bqhe", weights, v).reshape(x.shape)
+    return jnp.mean(x**2)
+
+
 VECTOR = tensor(256, split=P("data"))
 ROLL = tensor(256, 4096, split=P("data"))
 
@@ -178,6 +188,21 @@ MISTAKES: dict[str, Mistake] = {
             mesh=EIGHT,
         ),
         at=small_layers,
+    ),
+    "patches of images that are split over the sequence": Mistake(
+        "forgotten-constraint",
+        Written(
+            descend(patches_loss),
+            (
+                {
+                    "patch": tensor(8, 8, 3, 512, split=P()),
+                    "layers": [{name: tensor(512, 8, 64, split=P()) for name in "qkv"}] * 2,
+                },
+                tensor(64, 128, 128, 3, split=P("data")),
+            ),
+            mesh=EIGHT,
+        ),
+        at=patches_loss,
     ),
     "experience that is split over time": Mistake(
         "loop-over-sharded-dimension",
