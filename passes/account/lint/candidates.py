@@ -56,11 +56,10 @@ class Candidates:
         """Return the fixes at the arguments and constraints that the axes of a value stem from."""
         return [cure for origin in dict.fromkeys(self._origins(value)) for cure in self.of_value(origin)]
 
-    def of_constraints(self, value: SSAValue, axes: Axes) -> list[Cure]:
-        """Return the fixes at the constraints that `axes` of a value stem from, however far they are."""
+    def constraints_behind(self, value: SSAValue, axes: Axes) -> list[ReshardOp]:
+        """Return the constraints that `axes` of a value stem from, however far they are."""
         chains = [chain for chain in self._program.chains(value) if any(chain.axis.overlaps(axis) for axis in axes)]
-        found = dict.fromkeys(op for chain in chains for op in self._constraints_at.get(chain.origin.where, ()))
-        return [cure for op in found for cure in self.of_constraint(op)]
+        return [*dict.fromkeys(op for chain in chains for op in self._constraints_at.get(chain.origin.where, ()))]
 
     def of_value(self, value: SSAValue, wanted: Dims | None = None) -> list[Cure]:
         """Return the fixes at an argument of the main function or at a constraint; none for another value."""

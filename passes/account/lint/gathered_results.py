@@ -1,4 +1,4 @@
-"""Results of a manual computation that are computed from gathered tensors, of which each device could return a part."""
+"""Results of a manual computation that each device could return a part of, without the gathers before them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -2,8 +2,7 @@
 
 Two operands of an operation shard different dimensions of its result over one axis: the batch, and a dimension of a
 parameter, such as the features of an embedding. The result can have the axis once. If it takes that of the parameter,
-all that follows computes the whole batch. The rule tries a constraint on the first such results. Or a constraint that
-follows splits another dimension over the axis: the rule tries to change it.
+all that follows computes the whole batch. The rule tries a constraint on the first such results.
 
 Before::
 
@@ -14,7 +13,7 @@ After::
     x = jax.lax.with_sharding_constraint(embedding[tokens], P("data"))
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from xdsl.ir import Operation
 
@@ -22,7 +21,6 @@ from sdy.axes import Axes
 from sdy.dialect.axis_syntax import axes_text
 from sdy.ir.shapes import is_static_tensor
 from sdy.passes.account.lint.body_edits import AddConstraint, Results
-from sdy.passes.account.lint.candidates import Candidates
 from sdy.passes.account.lint.edits import Cure, Dims, value_dims
 from sdy.passes.account.lint.findings import GivenBy, Suspicion
 from sdy.passes.account.lint.program import LintedProgram
@@ -35,12 +33,10 @@ _MOST_TRIED = 3
 
 def check(program: LintedProgram) -> Iterator[Suspicion]:
     """Find the first results that lose an axis of the batch that an operand has."""
-    data = [argument for arguments in data_arguments(program).values() for argument in arguments]
-    batch = {axis.name for argument in data for axis in value_dims(argument)[0]}
     tried: dict[Results, None] = {}
-    candidates = Candidates(program)
+    batch = batch_axes(program)
     for op in program.operations if batch else ():
-        for index, lost, dims in _lost(op, batch):
+        for index, lost, dims in lost_axes(op, batch):
             result = op.results[index]
             results = Results.of(result)
             if results is None or results in tried or len(tried) == _MOST_TRIED:
@@ -53,11 +49,17 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
                 "",
                 [GivenBy(result)],
                 held=program.thresholds.large,
-                cures=[*candidates.of_constraints(result, lost), Cure((AddConstraint(results, dims),))],
+                cures=[Cure((AddConstraint(results, dims),))],
             )
 
 
-def _lost(op: Operation, batch: set[str]) -> Iterator[tuple[int, Axes, Dims]]:
+def batch_axes(program: LintedProgram) -> frozenset[str]:
+    """Return the axes that shard the first dimension of data."""
+    data = [argument for arguments in data_arguments(program).values() for argument in arguments]
+    return frozenset(axis.name for argument in data for axis in value_dims(argument)[0])
+
+
+def lost_axes(op: Operation, batch: Set[str]) -> Iterator[tuple[int, Axes, Dims]]:
     """Yield the results that lose axes of the batch, with these axes and the layout that keeps them."""
     rule = sharding_rule(op) if op.results else None
     for operand, mapping in zip(op.operands, rule.operands, strict=True) if rule else ():

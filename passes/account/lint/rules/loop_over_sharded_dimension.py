@@ -149,7 +149,7 @@ def _of_batch(
 
 
 def _moved(candidates: Candidates, argument: BlockArgument, index: int, other: int) -> Dims | None:
-    """Return the layout of an argument with the axes of one dimension moved to another one; None if there is none."""
+    """Return the layout of an argument with the axes of one dimension moved to another one; None if no axes fit."""
     before = value_dims(argument)
     moved = (dims for dims in candidates.moved(argument, before) if not dims[index])
     return next((dims for dims in moved if dims[other] == (*before[other], *before[index])), None)

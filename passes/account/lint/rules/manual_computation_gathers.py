@@ -54,13 +54,14 @@ def check(program: LintedProgram) -> Iterator[Suspicion]:
             each.op.all_gather_dim.value.data: each.axes for each in of_operand if isinstance(each.op, AllGatherOp)
         }
         added = (map(AxisRef, gathered.get(index, ())) for index in range(len(needed)))
-        given = spec([(*own, *more) for own, more in zip(needed, added, strict=True)])
+        parts = tuple((*own, *more) for own, more in zip(needed, added, strict=True))
         several = f" and {len(tensors) - 1:,} others" if len(tensors) > 1 else ""
         yield Suspicion(
             manual,
             f"jax.shard_map gathers operand {position}, {program.called(tensors[0])}, {tensors[0].type},{several} over "
             f"{quoted_axes(axes)}: its spec {spec(needed)} in in_specs does not name the axes that can shard it",
-            f"let the body take its part of operand {position}, with the spec {given} in in_specs",
+            f"let the body take its part of operand {position}, and name the axes in in_specs"
+            + (f": {spec(parts)}" if parts != needed else ""),
             [GivenBy(tensor) for tensor in tensors[:1]],
             received=sum(each.bytes for each in collectives),
             collectives=[each.op for each in collectives],

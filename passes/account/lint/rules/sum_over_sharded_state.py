@@ -72,7 +72,7 @@ def _often(largest: Collective) -> str:
 def _cures(program: LintedProgram, candidates: Candidates, state: Dimension) -> Iterator[Cure]:
     """Yield layouts that split another dimension, first those with the other tensors of the factor left open.
 
-    That of a state which a loop begins with zeros is split as weights are: other layouts of these are tried.
+    A state that begins with zeros is split as weights are: other layouts of these are tried.
     """
     traced = [*program.use_def.trace(state.tensor)]
     argument = next((each for each in traced if isinstance(each, BlockArgument) and _is_main(program, each)), None)

@@ -26,7 +26,7 @@ def blocks_loss(params: Any, x: jax.Array, y: jax.Array) -> jax.Array:
 
 
 def blocks() -> dict[str, Any]:
-    """Return tensor-parallel layers, one of which is split by rows: the activations before it are then split too."""
+    """Return tensor-parallel layers, one split by rows, so that the activations before it are split as well."""
     names = {"norm": P(), "up": P(None, "model"), "down": P("model", None)}
     shapes = {"norm": (1024,), "up": (1024, 4096), "down": (4096, 1024)}
     params = {f"{name}_{at}": tensor(*shapes[name], split=split) for name, split in names.items() for at in range(4)}
@@ -190,7 +190,7 @@ MISTAKES: dict[str, Mistake] = {
         at=small_layers,
     ),
     "patches of images that are split over the sequence": Mistake(
-        "forgotten-constraint",
+        "constraint-moves-batch",
         Written(
             descend(patches_loss),
             (
