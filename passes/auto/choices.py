@@ -81,9 +81,13 @@ class Choice:
         if sharding is None or sharding.is_fully_replicated:
             return self.replicated
         chosen_dims = () if option is None else option.dims
-        priority = next((dim.priority for dim in chosen_dims if dim.axes), self.priority)
-        dims = [DimSharding(dim.axes, True, priority if dim.axes else None) for dim in sharding.dims]
-        return replace(sharding, dims=tuple(dims))
+        return with_priority(sharding, next((dim.priority for dim in chosen_dims if dim.axes), self.priority))
+
+
+def with_priority(sharding: TensorSharding, priority: int | None) -> TensorSharding:
+    """Return a sharding that is closed and of one priority."""
+    dims = [DimSharding(dim.axes, True, priority if dim.axes else None) for dim in sharding.dims]
+    return replace(sharding, dims=tuple(dims))
 
 
 def find_choices(program: FoldedProgram, mesh_name: str, mesh: Mesh) -> Sequence[Choice]:

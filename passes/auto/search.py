@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from operator import itemgetter
 
-from sdy.passes.auto.choices import Assignment, Choice
+from sdy.passes.auto.choices import Assignment, Choice, with_priority
 from sdy.passes.auto.estimate import Estimate, Estimator, Held
 from sdy.passes.auto.limits import LimitReachedError, Limits
 from sdy.passes.auto.shared_propagation import Layout
@@ -124,10 +124,9 @@ class Search:
         candidates = [*starts]
         with self._limits.obeyed():
             begins = [*candidates, *map(self.settled, self._single_choices(min(candidates, key=self.rank)))]
-            candidates.extend(self.settled(self.descend(begin, self._choices)) for begin in self._varied(begins))
-            candidates.append(
-                self.settled(self.descend(self._best_pair_change(min(candidates, key=self.rank)), self._choices))
-            )
+            candidates.extend(map(self._descended, self._varied(begins)))
+            candidates.append(self._descended(self._best_pair_change(min(candidates, key=self.rank))))
+            candidates.append(self._descended(self.best_priority(self.different(candidates))))
             best = min(candidates, key=self.rank)
             for begin in self.different([best, self._fastest([*begins, *candidates])]):
                 settled = self.settled(begin)
@@ -275,6 +274,24 @@ class Search:
             for first in self._others(one, settled, options[one.node], self.rank(best)):
                 best = min((best, *self._others(other, first, options[other.node], self.rank(best))), key=self.rank)
         return best
+
+    def best_priority(self, begins: Sequence[Candidate]) -> Candidate:
+        """Return the best of `begins`, and of the same layouts with one priority for all state.
+
+        If data and parameters are sharded over the same axis, the priorities of all parameters together decide what is
+        gathered: a change of one choice does not help.
+        """
+        best = begins[0]
+        state = [choice.node for choice in self._choices if choice.is_state]
+        for settled in map(self.settled, begins):
+            for priority in dict.fromkeys(choice.priority for choice in self._choices):
+                changed = {node: with_priority(settled.assignment[node], priority) for node in state}
+                layout = {**settled.assignment, **changed}
+                best = min(best, self.candidate(settled.name, layout, self.rank(best)), key=self.rank)
+        return best
+
+    def _descended(self, begin: Candidate) -> Candidate:
+        return self.settled(self.descend(begin, self._choices))
 
     def settled(self, candidate: Candidate) -> Candidate:
         """Fix all argument shardings of a candidate to those that propagation gives them."""
