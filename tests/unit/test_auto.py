@@ -482,7 +482,7 @@ def test_search_changes_the_priority_of_all_state_together() -> None:
     program = fold(prepared(module))
     choices = find_choices(program, "mesh", mesh)
     search = Search(Estimator(program, "mesh", hardware_of("cpu-8")), choices, (), math.inf, Limits(), lambda _: None)
-    dims = {
+    dims: dict[tuple[int, ...], str] = {
         (8, 64, 256): '[{"data"}, {}, {"model"}]',
         (8, 256, 64): '[{"data"}, {"model"}, {}]',
         (64, 8): '[{"model"}, {}]',
