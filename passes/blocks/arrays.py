@@ -211,7 +211,13 @@ def storage_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 def _opened(path: str, dtype: np.dtype[Any] | None) -> Any:
     if not path.endswith(".npy"):
-        return zarr().open_array(path, mode="r")
+        package = zarr()
+        try:
+            return package.open_array(path, mode="r")
+        except (ValueError, FileNotFoundError) as problem:
+            if not Path(path).exists():
+                raise FileNotFoundError(f"{path} does not exist") from problem
+            raise ValueError(f"{path} is not an .npy file or a Zarr array: {problem}") from problem
     try:
         array = np.load(path, mmap_mode="r")
     except (ValueError, EOFError) as problem:

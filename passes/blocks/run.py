@@ -172,6 +172,8 @@ def _traced(
     for number, each in enumerate(typed):
         if not _is_of_jax(each.dtype):
             raise ValueError(f"argument {number} has elements of type {each.dtype}, which JAX does not compute with")
+        if any(size != size for size in each.shape):
+            raise ValueError(f"argument {number} has chunks of unknown sizes; call compute_chunk_sizes()")
     types = [jax.ShapeDtypeStruct(each.shape, each.dtype) for each in typed]
     arguments = tree_util.tree_unflatten(tree, types)
     with jax.enable_x64(jax.config.jax_enable_x64 or any(each.dtype in _WIDE for each in types)):

@@ -134,6 +134,22 @@ def test_files_that_are_no_arrays(content: bytes, tmp_path: Path) -> None:
         sdy.blocks.run(jnp.tanh, tmp_path / "x.npy")
 
 
+def test_paths_that_are_no_zarr_arrays(tmp_path: Path) -> None:
+    zarr.open_group(tmp_path / "group", mode="w")
+    np.savez(tmp_path / "arrays.npz", x=f32(3))
+    for name in ("group", "arrays.npz"):
+        with pytest.raises(ValueError, match=rf"{name} is not an \.npy file or a Zarr array"):
+            sdy.blocks.run(jnp.tanh, tmp_path / name)
+    with pytest.raises(FileNotFoundError, match="missing does not exist"):
+        sdy.blocks.run(jnp.tanh, tmp_path / "missing")
+
+
+def test_chunks_of_unknown_sizes() -> None:
+    x = dask.array.from_array(f32(9), chunks=4)
+    with pytest.raises(ValueError, match="argument 0 has chunks of unknown sizes"):
+        sdy.blocks.run(jnp.tanh, x[x > 0])
+
+
 def test_an_address_needs_a_store() -> None:
     with pytest.raises(ValueError, match="needs `store`"):
         sdy.blocks.run(jnp.tanh, f32(3), scheduler="tcp://localhost:8786")
