@@ -1,5 +1,9 @@
 """Lint finds each planted mistake once, with its cause and a fix that helps, and nothing in good programs."""
 
+from typing import Any
+
+import jax
+import jax.numpy as jnp
 import pytest
 from jax.sharding import PartitionSpec as P
 from xdsl.dialects.builtin import ModuleOp, UnknownLoc
@@ -67,6 +71,45 @@ def test_casts_after_gathers_of_one_function_have_one_fix() -> None:
             lint_options=sdy.LintOptions(select=["late-cast"]),
         )
     assert len(finding.edits) == 2
+
+
+def test_a_fix_that_saves_time_alone_says_how_much() -> None:
+    with capture():
+        (finding,) = sdy.lint(MISTAKES["vectors of many layers"].written.lowered())
+    assert "s longer" in finding.message
+
+
+def test_a_fix_of_a_loop_splits_the_whole_batch_alike() -> None:
+    with capture():
+        (finding,) = sdy.lint(MISTAKES["experience that is split over time"].written.lowered())
+    assert all(f"['{name}']" in finding.cure for name in ("observations", "rewards", "dones"))
+
+
+def test_layers_whose_names_end_in_numbers_are_one_finding() -> None:
+    def project(params: Any, x: jax.Array) -> jax.Array:
+        for name in ("qkv_0", "qkv_1"):
+            q, k, v = jnp.split(x @ params[name], 3, -1)
+            x = x + q * k * v
+        return x
+
+    weight = tensor(1024, 3072, split=P(None, "model"))
+    written = Written(project, ({"qkv_0": weight, "qkv_1": weight}, tensor(8192, 1024, split=P("data"))))
+    with capture():
+        (finding,) = sdy.lint(written.lowered())
+    assert finding.rule == "chunks-cross-devices"
+    assert finding.like == 1
+
+
+def test_the_operand_that_a_shard_map_gathers_is_named() -> None:
+    def apply(x: jax.Array, w: jax.Array) -> jax.Array:
+        return jax.shard_map(lambda x, w: x @ w, in_specs=(P("data"), P()), out_specs=P("data"))(x, w)
+
+    arguments = tensor(8192, 1024, split=P("data")), tensor(1024, 4096, split=P(None, "data"))
+    with capture():
+        (finding,) = sdy.lint(Written(apply, arguments, mesh={"data": 8}).lowered())
+    assert finding.rule == "manual-computation-gathers"
+    assert "operand 1, argument 1 (w)" in finding.what
+    assert 'in_specs: P(None, "data")' in finding.cure
 
 
 UNNAMED = [name for name, mistake in MISTAKES.items() if not mistake.needs_names]

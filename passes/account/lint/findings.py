@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 
 from sdy.axes import AxisRef
 from sdy.diagnostics import Diagnostic, Location, Severity
-from sdy.formatting import escape_line, format_bytes
+from sdy.formatting import escape_line, format_bytes, format_seconds
 from sdy.passes.account.cost_tables import ALONE
 from sdy.passes.account.lint.edits import Cure
 from sdy.passes.account.name_lists import joined, shortened, with_ranges
@@ -98,6 +98,8 @@ class Finding:
     """The predicted costs with the suggested fix beside those without it; empty if it was not tried."""
     edits: tuple[str, ...] = ()
     """The suggested fix as one instruction for each argument or line, if it was tried."""
+    seconds: float = 0.0
+    """The time of a step that the suggested fix saves, where it saves few bytes."""
     removes: tuple["Finding", ...] = ()
     """The other findings that the suggested fix removes."""
     remains: tuple["Finding", ...] = ()
@@ -119,7 +121,9 @@ class Finding:
     def message(self) -> str:
         """The problem and its cost per device."""
         cost = cost_text(self.received, self.held)
-        if self.avoided and cost:
+        if self.seconds:
+            cost = f"a step takes {format_seconds(self.seconds)} longer"
+        elif self.avoided and cost:
             cost += f", and {format_bytes(self.avoided)} more of it as jax.jit compiles it"
         elif self.avoided:
             cost = f"each device receives {format_bytes(self.avoided)} as jax.jit compiles it, and none of it here"

@@ -115,13 +115,16 @@ class _Search:
         """Add the finding of a match that a fix removes with others, or join it with one that has its cause."""
         after = self._program.costs
         folded = [each for each in removed if each is not headline and not each.needs_cure]
+        received, held = max(before.received - after.received, 0.0), max(before.memory - after.memory, 0)
+        is_of_time = match.rule.is_of_time and max(received, held) < self._original.thresholds.large
         finding = replace(
             headline.finding,
             cure=cure.text,
             edits=_edits(cure),
             compared=after.compared(before),
-            received=max(before.received - after.received, 0.0),
-            held=max(before.memory - after.memory, _argument_bytes(match, before, after), 0),
+            received=received,
+            held=max(held, _argument_bytes(match, before, after)),
+            seconds=max(before.seconds - after.seconds, 0.0) if is_of_time else 0.0,
             removes=tuple(each.finding for each in folded),
             collectives=_removed(self._original.collectives, self._program).intersection(
                 op for each in (headline, match, *folded) for op in self._explained[each.key]
@@ -193,6 +196,7 @@ def _joined(first: Finding, second: Finding, cure: Cure, compared: str) -> Findi
         compared=compared,
         received=first.received + second.received,
         held=first.held + second.held,
+        seconds=first.seconds and second.seconds and first.seconds + second.seconds,
         removes=(*first.removes, replace(second, removes=()), *second.removes),
         collectives=first.collectives | second.collectives,
     )

@@ -203,6 +203,7 @@ MISTAKES: dict[str, Mistake] = {
             mesh=EIGHT,
         ),
         at=patches_loss,
+        needs_names=True,
     ),
     "experience that is split over time": Mistake(
         "loop-over-sharded-dimension",
