@@ -2,10 +2,10 @@
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.rewriter import Rewriter
 
 from sdy.diagnostics import DiagnosticError
 from sdy.dialect.constants import constant_elements, constant_number
+from sdy.ir.editing import replace
 from sdy.ir.shapes import is_scalar
 from sdy.ir.walking import operations
 from sdy.passes.common.known_scalars import folded, is_foldable
@@ -18,9 +18,9 @@ def fold_scalars(module: ModuleOp) -> None:
     for op in [*operations(module)]:
         chosen = _chosen(op)
         if chosen is not None:
-            Rewriter.replace_op(op, [], [chosen])
+            replace(op, [chosen])
         elif (constant := _constant(op)) is not None:
-            Rewriter.replace_op(op, constant)
+            replace(op, constant)
 
 
 def _chosen(op: Operation) -> SSAValue | None:

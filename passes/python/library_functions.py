@@ -13,9 +13,9 @@ import jax
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.rewriter import Rewriter
 
 from sdy.dialect.attributes import SHARDING_RULE
+from sdy.ir.editing import erase, replace
 from sdy.ir.shapes import shape
 from sdy.ir.walking import operations
 from sdy.passes.common.call_graph import functions, main_function
@@ -84,10 +84,9 @@ def _operations_text(function: FuncOp) -> str:
     for op in reversed([*operations(function)]):
         op.attributes.pop(SHARDING_RULE, None)
         if isinstance(op, ConvertOp) and op.operand.type == op.result.type:
-            Rewriter.replace_op(op, [], [op.operand])
+            replace(op, [op.operand])
         elif op.results and is_pure(op) and not any(result.uses for result in op.results):
-            op.detach()
-            op.erase()
+            erase(op)
     function.sym_name = StringAttr("function")
     function.sym_visibility = function.arg_attrs = function.res_attrs = None
     return format(function)
