@@ -34,14 +34,16 @@ def write_loop(op: WhileOp, scope: Scope) -> None:
     if not counters:
         _write_while_loop(op, scope, carried)
         return
+    begin, end = op.operands[counters[0]], _end(op)
+    last = _last(begin, end, scope)
     for counter in counters:
         carried.remove(counter)
-        scope.bind(op.results[counter], _last(op.operands[counter], _end(op), scope))
+        scope.bind(op.results[counter], last)
     scan = find_scan(op, counters) if loop_trips(op) is not None else None
     if scan is not None:
         _write_scan(op, scope, scan, carried)
     else:
-        _write_fori_loop(op, scope, counters, carried)
+        _write_fori_loop(op, scope, (begin, end), counters, carried)
 
 
 def _write_while_loop(op: WhileOp, scope: Scope, carried: Sequence[int]) -> None:
@@ -54,16 +56,18 @@ def _write_while_loop(op: WhileOp, scope: Scope, carried: Sequence[int]) -> None
     _assign(scope, op, carried, call("lax.while_loop", condition, body, begin))
 
 
-def _write_fori_loop(op: WhileOp, scope: Scope, counters: Sequence[int], carried: Sequence[int]) -> None:
+def _write_fori_loop(
+    op: WhileOp, scope: Scope, limits: tuple[SSAValue, SSAValue], counters: Sequence[int], carried: Sequence[int]
+) -> None:
     body = scope.names.new("body")
     inner = scope.inner()
     name = inner.names.new("i")
     for counter in counters:
         inner.bind(op.body.block.args[counter], name)
     _write_stage(scope, body, op.body, carried, _returned(op.body, carried), [name], inner)
-    limits = [_limit(value, scope) for value in (op.operands[counters[0]], _end(op))]
+    texts = [_limit(value, scope) for value in limits]
     values = _packed([scope.of(op.operands[index]) for index in carried])
-    _assign(scope, op, carried, call("lax.fori_loop", *limits, body, values))
+    _assign(scope, op, carried, call("lax.fori_loop", *texts, body, values))
 
 
 def _limit(value: SSAValue, scope: Scope) -> Item:
